@@ -1,0 +1,5 @@
+import sys
+
+from symbert.cli import main
+
+sys.exit(main())

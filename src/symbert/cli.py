@@ -1,0 +1,127 @@
+"""`symbert <command>`: one command per rule, with the rule's name; its options are the function's parameters."""
+
+import argparse
+import errno
+import importlib
+import inspect
+import os
+import sys
+import traceback
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from symbert import __version__
+from symbert.errors import SymbertError
+
+COMMANDS: dict[str, str] = {
+    "write-settings": "symbert.config:write_settings",
+    "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
+    "download-part": "symbert.corpus.sources:download_part",
+    "download-blocklist": "symbert.corpus.sources:download_blocklist",
+    "download-vocabulary": "symbert.corpus.sources:download_vocabulary",
+    "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
+    "filter-part": "symbert.corpus.filters:filter_part",
+    "tokenize-part": "symbert.corpus.wordpiece:tokenize_part",
+    "pack-shards": "symbert.corpus.shards:pack_shards",
+    "pretrain": "symbert.pretrain.loop:pretrain",
+    "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
+    "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
+    "download-task": "symbert.glue.sources:download_task",
+    "prepare-task": "symbert.glue.prepare:prepare_task",
+    "finetune": "symbert.glue.finetune:finetune",
+    "count-parameters": "symbert.model.parameters:count_parameters",
+    "tabulate-corpus": "symbert.report.tables:tabulate_corpus",
+    "tabulate-operators": "symbert.report.tables:tabulate_operators",
+    "tabulate-parameters": "symbert.report.tables:tabulate_parameters",
+    "tabulate-published": "symbert.report.tables:tabulate_published",
+    "tabulate-glue": "symbert.report.tables:tabulate_glue",
+    "draw-loss": "symbert.report.figures:draw_loss",
+    "draw-checkpoints": "symbert.report.figures:draw_checkpoints",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code documented in `symbert.errors` (0 is success)."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parse(arguments)
+    _limit_threads(getattr(options, "threads", None))
+    function = load(options.command)
+    values = {name: getattr(options, name) for name in inspect.signature(function).parameters}
+    try:
+        function(**values)
+        return 0
+    except Exception as error:
+        if options.debug:
+            traceback.print_exc()
+        code, message = _explain(error)
+        print(f"symbert {options.command}: {message}", file=sys.stderr)
+        return code
+
+
+def load(command: str) -> Callable[..., None]:
+    """The function behind a command; its module is imported only now."""
+    module, function = COMMANDS[command].split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="symbert", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"symbert {__version__}")
+    parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
+    parser.exit_on_error = False
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    for name in COMMANDS:
+        command = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name == wanted:
+            _add_options(command, load(name))
+    try:
+        return parser.parse_args(arguments)
+    except argparse.ArgumentError as error:
+        print(f"symbert: {error}", file=sys.stderr)
+        raise SystemExit(64) from None
+    except SystemExit as stop:
+        raise SystemExit(64 if stop.code else 0) from None
+
+
+def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
+    parser.description = inspect.getdoc(function)
+    hints = typing.get_type_hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        parser.add_argument(
+            "--" + name.replace("_", "-"),
+            dest=name,
+            required=parameter.default is parameter.empty,
+            default=None if parameter.default is parameter.empty else parameter.default,
+            **_value_options(hints[name]),
+        )
+
+
+def _value_options(hint: Any) -> dict[str, Any]:
+    """How argparse reads a parameter annotated with `hint`: T, T | None, or list[T]."""
+    if isinstance(hint, types.UnionType):
+        hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
+    if typing.get_origin(hint) is list:
+        return {"type": typing.get_args(hint)[0], "nargs": "+"}
+    return {"type": hint}
+
+
+def _limit_threads(threads: int | None) -> None:
+    """Native libraries read their thread count when they are imported, so it is set before."""
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+        if threads:
+            os.environ[variable] = str(threads)
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    if isinstance(error, SymbertError):
+        return error.exit_code, str(error)
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return 73, f"{error.filename}: {error.strerror}; make the directory writable or choose another"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return 74, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
+    if isinstance(error, FileNotFoundError):
+        return 66, f"{error.filename}: file not found"
+    return 70, f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"

@@ -1,0 +1,147 @@
+"""From the merged configuration to the settings that each stage reads; every mistake is one line with its remedy."""
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from symbert.errors import ConfigError, MissingInputError
+from symbert.files import write_json
+from symbert.settings import SECTIONS, settings_from
+
+Config = dict[str, Any]
+
+
+def check(config: Config, schema_file: Path) -> None:
+    """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
+    schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
+    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
+    if errors:
+        raise ConfigError(_explain(errors[0]))
+    for stage in ("corpus", "glue"):
+        _check_source(config, stage)
+    _check_steps(config)
+
+
+def _explain(error: ValidationError) -> str:
+    key = ".".join(str(word) for word in error.path) or "configuration"
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = next(word for word in error.instance if word not in known)
+        where = f" in '{key}'" if error.path else ""
+        return f"config: unknown key '{unknown}'{where}{_suggestion(unknown, known)}"
+    if error.validator == "enum":
+        return f"config: '{key}' is {error.instance!r}{_suggestion(error.instance, error.validator_value)}"
+    if error.validator == "type" and "number" in str(error.validator_value) and _is_number(error.instance):
+        return f"config: '{key}' is the text {error.instance!r}, not a number; write {float(error.instance):.1e}"
+    return f"config: '{key}': {error.message}"
+
+
+def _suggestion(word: Any, known: list[Any]) -> str:
+    names = [str(name) for name in known]
+    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+        return isinstance(value, str)
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_source(config: Config, stage: str) -> None:
+    if source_of(config, stage) != "mirror":
+        return
+    mirror = config["mirror"]
+    if mirror is None:
+        raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
+    if not Path(mirror).is_dir():
+        raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
+
+
+def _check_steps(config: Config) -> None:
+    pretrain, curve = config["pretrain"], config["sweep"]["curve"]
+    for step in [pretrain["steps"], *curve["steps"]]:
+        if step > pretrain["steps"] or step % pretrain["save_every"]:
+            raise ConfigError(
+                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
+                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
+            )
+    for size in curve["sizes"]:
+        if size not in config["sweep"]["sizes"]:
+            raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
+
+
+def source_of(config: Config, stage: str) -> str:
+    """The source of a stage: its own, or the common one."""
+    return config[stage]["source"] or config["source"]
+
+
+def experiment_of(config: Config) -> str:
+    """Name of the experiment's folder under results/."""
+    return config["experiment"] or f"{config['scale']}-{config['source']}"
+
+
+def parts_of(config: Config) -> list[str]:
+    """Names of the corpus parts, in the order in which documents are taken from them."""
+    corpus = config["corpus"]
+    count = corpus["embedded"]["parts"] if source_of(config, "corpus") == "embedded" else corpus["parts"]
+    return [f"en_meta_part_{number}" for number in range(1, count + 1)]
+
+
+def sections(config: Config, embedded_root: str) -> dict[str, Config]:
+    """What each group of rules reads, by section of `symbert.settings.SECTIONS`; checked against its class.
+
+    `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
+    """
+    corpus, pretrain, glue, sweep = (config[stage] for stage in ("corpus", "pretrain", "glue", "sweep"))
+    task_keys = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")
+    values = {
+        "corpus_source": _source(config, "corpus", embedded_root),
+        "glue_source": _source(config, "glue", embedded_root),
+        "embedded": corpus["embedded"],
+        "filter": corpus["filter"],
+        "pack": corpus["pack"],
+        "pretrain": {**pretrain, "precision": config["precision"], "on_settings_change": config["on_settings_change"]},
+        "task": {key: glue[key] for key in task_keys},
+        "glue": {
+            **{key: glue[key] for key in glue if key not in (*task_keys, "source", "revision")},
+            "precision": config["precision"],
+        },
+        "report": {
+            "experiment": experiment_of(config),
+            "scale": config["scale"],
+            "corpus_source": source_of(config, "corpus"),
+            "glue_source": source_of(config, "glue"),
+            "recipe": config["recipe"],
+            "tasks": sweep["tasks"],
+            "sequence_length": corpus["pack"]["sequence_length"],
+            "steps": pretrain["steps"],
+            "batch_size": pretrain["batch_size"],
+        },
+    }
+    for name, kind in SECTIONS.items():
+        settings_from(values[name], kind, f"config section {name}")
+    return values
+
+
+def _source(config: Config, stage: str, embedded_root: str) -> Config:
+    source = source_of(config, stage)
+    roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None}
+    return {
+        "source": source,
+        "root": roots[source],
+        "revision": config[stage]["revision"],
+        "blocklist_url": config["corpus"]["blocklist_url"],
+    }
+
+
+def write_settings(values: str, output: Path) -> None:
+    """Write one section of the settings, given as JSON text, to the file that its rules read."""
+    write_json(output, json.loads(values))

@@ -1,0 +1,1 @@
+"""Web text to rows of token ids: sources, filters, WordPiece, shards."""

@@ -1,0 +1,1 @@
+"""The GLUE tasks, their metrics, and the fine-tuning protocol."""

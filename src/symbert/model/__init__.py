@@ -1,0 +1,1 @@
+"""BERT with an exchangeable self-attention operator."""

@@ -1,0 +1,1 @@
+"""Masked-language-model training that survives interruption."""

@@ -1,0 +1,167 @@
+"""The settings of each stage: frozen, complete, and read from the JSON file that the workflow wrote.
+
+`config.yaml` is the only place with defaults and with the meaning of each key; a class here names
+the keys that one group of rules reads, with their types. Unknown, missing and mistyped keys are refused.
+"""
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from symbert.errors import ConfigError
+from symbert.files import read_json
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """Where published files come from (`corpus.source` or `glue.source`)."""
+
+    source: str  # embedded | mirror | hub
+    root: str | None  # directory in the publishers' layout; null for the hub
+    revision: str  # of the hub's data set
+    blocklist_url: str  # of the UT1 archive's directory, for the hub
+
+
+@dataclass(frozen=True)
+class EmbeddedSettings:
+    """The stand-in corpus built from the documentation of installed packages."""
+
+    parts: int
+    vocabulary_size: int
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """Which documents are kept (paper, appendix A)."""
+
+    blocked_categories: list[str]
+    match: str  # exact | suffix
+    min_harmful_perplexity: float  # exclusive
+    max_harmful_perplexity: float  # exclusive
+
+
+@dataclass(frozen=True)
+class PackSettings:
+    """How kept documents become rows of token ids."""
+
+    sequence_length: int
+    validation_sequences: int
+    max_documents: int
+    sequences_per_shard: int
+
+
+@dataclass(frozen=True)
+class PretrainSettings:
+    """Masked-language-model pre-training (paper, section 3.3)."""
+
+    steps: int
+    batch_size: int  # sequences per optimizer step, over all devices
+    learning_rate: float
+    warmup_steps: int
+    weight_decay: float
+    adam_beta1: float
+    adam_beta2: float
+    adam_epsilon: float
+    gradient_clip: float
+    mask_probability: float
+    dropout: float
+    evaluate_every: int  # steps
+    save_every: int  # steps
+    precision: str  # auto | fp32 | bf16 | fp16
+    on_settings_change: str  # refuse | supersede
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """How GLUE rows become token ids."""
+
+    max_length: int
+    max_examples: int | None  # training rows per task; null for all
+    max_evaluation_examples: int | None
+    allow_partial: bool
+
+
+@dataclass(frozen=True)
+class GlueSettings:
+    """Fine-tuning (paper, section 3.4)."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    warmup_ratio: float
+    weight_decay: float
+    adam_epsilon: float
+    gradient_clip: float
+    dropout: float
+    precision: str
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What captions must say about the experiment."""
+
+    experiment: str
+    scale: str
+    corpus_source: str
+    glue_source: str
+    recipe: str
+    tasks: list[str]
+    sequence_length: int
+    steps: int
+    batch_size: int
+
+
+SECTIONS: dict[str, type] = {
+    "corpus_source": SourceSettings,
+    "glue_source": SourceSettings,
+    "embedded": EmbeddedSettings,
+    "filter": FilterSettings,
+    "pack": PackSettings,
+    "pretrain": PretrainSettings,
+    "task": TaskSettings,
+    "glue": GlueSettings,
+    "report": ReportSettings,
+}
+
+
+def read_settings(path: Path, kind: type[Settings]) -> Settings:
+    """The settings of class `kind` in a JSON file; ConfigError names the file and the key."""
+    return settings_from(read_json(path), kind, str(path))
+
+
+def settings_from(values: dict[str, Any], kind: type[Settings], origin: str) -> Settings:
+    """Build `kind` from exactly its keys, each of its declared type."""
+    hints = typing.get_type_hints(kind)
+    for key in values.keys() ^ hints.keys():
+        state = "unknown" if key in values else "missing"
+        raise ConfigError(f"{origin}: {state} key '{key}' for {kind.__name__}")
+    for key, hint in hints.items():
+        if not _is_a(values[key], hint):
+            raise ConfigError(f"{origin}: '{key}' is {values[key]!r}, expected {hint}")
+    return kind(**values)
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    if isinstance(hint, types.UnionType):
+        return any(_is_a(value, option) for option in typing.get_args(hint))
+    if typing.get_origin(hint) is list:
+        return isinstance(value, list) and all(_is_a(item, typing.get_args(hint)[0]) for item in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def hash_of(*values: Any) -> str:
+    """16 hexadecimal digits that identify settings (dataclasses or JSON values), whatever the key order."""
+    plain = [dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value for value in values]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
