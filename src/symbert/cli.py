@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "filter-part": "symbert.corpus.filters:filter_part",
     "tokenize-part": "symbert.corpus.wordpiece:tokenize_part",
     "pack-shards": "symbert.corpus.shards:pack_shards",
-    "pretrain": "symbert.pretrain.loop:pretrain",
+    "pretrain": "symbert.pretrain.run:pretrain",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "download-task": "symbert.glue.sources:download_task",

@@ -1,0 +1,118 @@
+"""Hugging Face's BERT with its self-attention replaced, known to the Auto classes as model type `symbert`.
+
+After `import symbert.model.bert`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto
+classes below load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
+"""
+
+import zlib
+
+import torch
+from huggingface_hub.dataclasses import strict
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    BertPreTrainedModel,
+)
+from transformers.models.bert.modeling_bert import BertLayer
+
+from symbert.draws import mix
+from symbert.model.attention import SelfAttention, attention_class
+from symbert.model.sizes import SIZES
+
+
+@strict
+class SymBertConfig(BertConfig):
+    """BERT's configuration and the name of the attention operator."""
+
+    model_type = "symbert"
+    attention: str = "original"
+
+
+class SymBertPreTrainedModel(BertPreTrainedModel):
+    """What our models share: the configuration class and how operators are initialised and recorded."""
+
+    config_class = SymBertConfig
+    _can_record_outputs = {"hidden_states": BertLayer, "attentions": SelfAttention}  # noqa: RUF012 (Hugging Face's)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, SelfAttention):
+            module.initialize()
+
+
+class SymBertModel(SymBertPreTrainedModel, BertModel):
+    """The encoder; each layer attends with the configured operator."""
+
+    def __init__(self, config: SymBertConfig, add_pooling_layer: bool = True) -> None:
+        BertModel.__init__(self, config, add_pooling_layer=add_pooling_layer)
+        for layer in self.encoder.layer:
+            layer.attention.self = attention_class(config.attention)(config)
+        self.post_init()
+
+
+class SymBertForMaskedLM(SymBertPreTrainedModel, BertForMaskedLM):
+    """The encoder with BERT's masked-token head, its decoder tied to the embeddings."""
+
+    def __init__(self, config: SymBertConfig) -> None:
+        BertForMaskedLM.__init__(self, config)
+        self.bert = SymBertModel(config, add_pooling_layer=False)
+        self.post_init()
+
+    def masked_logits(self, input_ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `masked vocab` at the flat `positions` of `input_ids` (batch token) only.
+
+        Equal to the dense head's rows, at 15 % of its cost. Nothing is padded in pre-training, so no mask is passed.
+        """
+        hidden = self.bert(input_ids).last_hidden_state
+        return self.cls(hidden.flatten(0, 1)[positions])
+
+
+class SymBertForSequenceClassification(SymBertPreTrainedModel, BertForSequenceClassification):
+    """The encoder with pooler and classifier, for GLUE."""
+
+    def __init__(self, config: SymBertConfig) -> None:
+        BertForSequenceClassification.__init__(self, config)
+        self.bert = SymBertModel(config)
+        self.post_init()
+
+
+AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
+AutoModel.register(SymBertConfig, SymBertModel, exist_ok=True)
+AutoModelForMaskedLM.register(SymBertConfig, SymBertForMaskedLM, exist_ok=True)
+AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceClassification, exist_ok=True)
+
+
+def build_config(size: str, attention: str, vocabulary_size: int = 30522, dropout: float = 0.1) -> SymBertConfig:
+    """The configuration of a named size and operator; `dropout` holds everywhere, attention included."""
+    attention_class(attention)
+    return SymBertConfig(
+        **vars(SIZES[size]),
+        attention=attention,
+        vocab_size=vocabulary_size,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+
+
+@torch.no_grad()
+def initialize(model: SymBertPreTrainedModel, seed: int) -> None:
+    """Draw every parameter anew as a function of (seed, module name) alone.
+
+    Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
+    adding a module changes no other: a paired comparison.
+    """
+    for name, module in model.named_modules():
+        if next(module.parameters(recurse=False), None) is not None:
+            for parameter in module.parameters(recurse=False):
+                parameter._is_hf_initialized = False
+            torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
+            model._init_weights(module)
+    model.tie_weights()

@@ -1,0 +1,37 @@
+"""Parameter counts of real models, built without memory on the meta device."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from symbert.files import write_json
+from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.sizes import SIZES
+
+
+def count_parameters(sizes: list[str], attention: list[str], output: Path) -> None:
+    """Write the parameters of each size and operator at the paper's vocabulary of 30,522 (Tables 1 and 2)."""
+    write_json(output, {size: counts_of(size, attention) for size in sizes})
+
+
+def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
+    """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
+    models = {name: _build(size, name) for name in attention}
+    return {
+        "shape": {**asdict(SIZES[size]), "vocab_size": 30522},
+        "parameters": {name: _count(model) for name, model in models.items()},
+        "attention_parameters": {
+            name: _count(model.bert.encoder.layer[0].attention.self) for name, model in models.items()
+        },
+    }
+
+
+def _build(size: str, attention: str) -> SymBertForMaskedLM:
+    with torch.device("meta"):
+        return SymBertForMaskedLM(build_config(size, attention))
+
+
+def _count(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
