@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "filter-part": "symbert.corpus.filters:filter_part",
     "tokenize-part": "symbert.corpus.wordpiece:tokenize_part",
     "pack-shards": "symbert.corpus.shards:pack_shards",
-    "pretrain": "symbert.pretrain.run:pretrain",
+    "pretrain-model": "symbert.pretrain.run:pretrain_model",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "download-task": "symbert.glue.sources:download_task",
@@ -67,14 +67,16 @@ def load(command: str) -> Callable[..., None]:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="symbert", description=__doc__)
+    listing = "commands (each has --help):\n  " + "\n  ".join(COMMANDS)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="symbert", description=__doc__, epilog=listing, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
     parser.exit_on_error = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     for name in COMMANDS:
-        command = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, formatter_class=raw)
         if name == wanted:
             _add_options(command, load(name))
     try:

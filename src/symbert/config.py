@@ -19,12 +19,29 @@ Config = dict[str, Any]
 def check(config: Config, schema_file: Path) -> None:
     """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
     schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
+    _read_texts(config, schema, schema["$defs"])
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
     if errors:
         raise ConfigError(_explain(errors[0]))
     for stage in ("corpus", "glue"):
         _check_source(config, stage)
-    _check_steps(config)
+    _check_sweep(config)
+
+
+def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
+    """Replace texts by the values they spell wherever the schema allows no text: Snakemake's `--config` gives
+    nested values as texts."""
+    schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
+    if isinstance(node, dict):
+        for key in node.keys() & schema.get("properties", {}).keys():
+            node[key] = _read_texts(node[key], schema["properties"][key], definitions)
+    elif isinstance(node, list):
+        node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
+    elif isinstance(node, str) and node not in schema.get("enum", [node]):
+        return None if node == "null" else node
+    elif isinstance(node, str) and "string" not in schema.get("type", "string"):
+        return yaml.safe_load(node)
+    return node
 
 
 def _explain(error: ValidationError) -> str:
@@ -65,7 +82,7 @@ def _check_source(config: Config, stage: str) -> None:
         raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
 
 
-def _check_steps(config: Config) -> None:
+def _check_sweep(config: Config) -> None:
     pretrain, curve = config["pretrain"], config["sweep"]["curve"]
     for step in [pretrain["steps"], *curve["steps"]]:
         if step > pretrain["steps"] or step % pretrain["save_every"]:
@@ -73,9 +90,22 @@ def _check_steps(config: Config) -> None:
                 f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
                 f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
             )
+    for seed in curve["finetune_seeds"]:
+        if seed not in config["sweep"]["finetune_seeds"]:
+            raise ConfigError(
+                f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
+            )
     for size in curve["sizes"]:
         if size not in config["sweep"]["sizes"]:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
+
+
+def scale_of(config: Config, scales: list[str]) -> str:
+    """The configured scale, if it is one of `scales`; it is needed before the rest can be checked."""
+    scale = config["scale"]
+    if scale not in scales:
+        raise ConfigError(f"config: 'scale' is {scale!r}{_suggestion(scale, scales)}")
+    return scale
 
 
 def source_of(config: Config, stage: str) -> str:
@@ -140,6 +170,34 @@ def _source(config: Config, stage: str, embedded_root: str) -> Config:
         "revision": config[stage]["revision"],
         "blocklist_url": config["corpus"]["blocklist_url"],
     }
+
+
+def overrides(scale: Config, prefix: str = "") -> list[str]:
+    """The keys that a scale's file sets, dotted."""
+    keys = []
+    for key, value in scale.items():
+        keys += overrides(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+    return keys
+
+
+def banner(config: Config, scale_file: Path) -> str:
+    """What is about to run: experiment, scale, sources, what the scale overrides, where results go."""
+    name, sweep = experiment_of(config), config["sweep"]
+    changed = overrides(yaml.safe_load(Path(scale_file).read_text(encoding="utf-8")))
+    runs = [f"{size}-{attention}" for size in sweep["sizes"] for attention in sweep["attention"]]
+    return "\n".join(
+        [
+            f"symbert: experiment {name} (scale {config['scale']}, corpus {source_of(config, 'corpus')}, "
+            f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']})",
+            f"  scale sets     {', '.join(changed) or 'nothing: every value is the paper’s'}",
+            f"  pre-training   {', '.join(runs)}; seeds {sweep['pretrain_seeds']}; "
+            f"{config['pretrain']['steps']:,} steps of {config['pretrain']['batch_size']} × "
+            f"{config['corpus']['pack']['sequence_length']} tokens",
+            f"  fine-tuning    {', '.join(sweep['tasks'])}; seeds {sweep['finetune_seeds']}; "
+            f"curve over {len(sweep['curve']['steps'])} checkpoints",
+            f"  results        results/{name}",
+        ]
+    )
 
 
 def write_settings(values: str, output: Path) -> None:

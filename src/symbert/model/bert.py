@@ -109,10 +109,12 @@ def initialize(model: SymBertPreTrainedModel, seed: int) -> None:
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
     """
+    drawn: set[nn.Parameter] = set()
     for name, module in model.named_modules():
-        if next(module.parameters(recurse=False), None) is not None:
-            for parameter in module.parameters(recurse=False):
+        parameters = set(module.parameters(recurse=False))
+        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
+            for parameter in parameters:
                 parameter._is_hf_initialized = False
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
             model._init_weights(module)
-    model.tie_weights()
+            drawn |= parameters

@@ -20,7 +20,7 @@ from symbert.pretrain.stop import StopRequest
 from symbert.settings import PretrainSettings, hash_of, read_settings
 
 
-def pretrain(
+def pretrain_model(
     manifest: Path,
     settings: Path,
     size: str,

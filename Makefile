@@ -1,0 +1,31 @@
+# The front door: `make reproduce` (demo, about ten minutes on two cores) and `make test`.
+# Options: PYTHON=python3.12, CORES=4, TORCH_INDEX=https://… (an extra package index with the build of torch you want).
+PYTHON ?= python3
+CORES ?= all
+TORCH_INDEX ?=
+BIN := .venv/bin
+
+.PHONY: env reproduce test check clean-env
+
+env: .venv/complete
+
+.venv/complete: pyproject.toml envs/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "symbert: $(PYTHON) is older than 3.11; run make PYTHON=python3.11 …" >&2; exit 78; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[test]'
+	touch $@
+
+reproduce: env
+	$(BIN)/snakemake --cores $(CORES)
+
+test: check
+	$(BIN)/python -m pytest
+
+check: env
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
+	$(BIN)/lint-imports --no-cache
+
+clean-env:
+	rm -rf .venv

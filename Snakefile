@@ -1,0 +1,42 @@
+# symbert: from web text to every table and figure of arXiv 2406.06366.
+# Data flows one way: corpus → pretrain → glue → report. `snakemake --cores all` makes everything.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+configfile: f"workflow/scales/{scale_of(config)}.yaml"
+
+
+include: "workflow/rules/experiment.smk"
+include: "workflow/rules/settings.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/glue.smk"
+include: "workflow/rules/report.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+localrules:
+    all,
+    corpus,
+    pretrain,
+    glue,
+    tables,
+    figures,
+    paper_tables,
+
+
+rule all:
+    default_target: True
+    input:
+        rules.tables.input,
+        rules.figures.input,

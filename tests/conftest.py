@@ -1,0 +1,46 @@
+"""Shared by all tests: where real input lies, and the demo's configuration."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from configurations import merge
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's directory."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """Real data in the publishers' layout; it is not part of the project."""
+    directory = ROOT.parent / "shared" / "mirror"
+    if not directory.is_dir():
+        pytest.skip("no ../shared/mirror beside the project: the test needs real OSCAR, UT1 and GLUE files")
+    return directory
+
+
+@pytest.fixture
+def config() -> dict:
+    """The configuration at demo scale."""
+    base = yaml.safe_load((ROOT / "config.yaml").read_text())
+    return merge(base, yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text()))
+
+
+@pytest.fixture
+def write_section(tmp_path, config):
+    """Writes one section of the demo's settings, with changes, and gives its file."""
+    from symbert.config import sections
+
+    def write(section: str, **changes) -> Path:
+        path = tmp_path / f"{section}.json"
+        path.write_text(json.dumps({**sections(config, str(tmp_path / "embedded"))[section], **changes}))
+        return path
+
+    return write

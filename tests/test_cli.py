@@ -1,0 +1,78 @@
+import inspect
+import typing
+from pathlib import Path
+
+import pytest
+
+from symbert import cli
+from symbert.errors import SymbertError
+from symbert.files import read_json
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_is_a_documented_function_with_readable_options(command):
+    function = cli.load(command)
+    assert inspect.getdoc(function)
+    assert command.replace("-", "_") == function.__name__
+    for name, hint in typing.get_type_hints(function).items():
+        if name != "return":
+            assert cli._value_options(hint)["type"] in (Path, str, int, float), (command, name)
+
+
+def test_every_rule_of_the_workflow_calls_the_command_of_its_name(root):
+    text = "".join(path.read_text() for path in sorted((root / "workflow/rules").glob("*.smk")))
+    for command in cli.COMMANDS:
+        rule = text.split(f"rule {command.replace('-', '_')}:")
+        assert len(rule) == 2, f"no rule for {command}"
+        assert f"-m symbert {command} " in rule[1].split("\nrule ")[0]
+
+
+def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
+    options = {"state": tmp_path, "step": 1, "vocabulary": "v", "done": "d", "output": tmp_path / "o"}
+    code = cli.main(["extract-checkpoint", *(word for key in options for word in (f"--{key}", str(options[key])))])
+    assert code == 66
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and said[0].startswith("symbert extract-checkpoint: ") and "step 1 was not kept" in said[0]
+
+
+@pytest.mark.parametrize("arguments", [["filter-prat"], ["write-settings"], []])
+def test_a_wrong_command_line_ends_with_64(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 64
+    assert capsys.readouterr().err
+
+
+def test_help_ends_with_0(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--help"])
+    assert stop.value.code == 0
+    assert "pack-shards" in capsys.readouterr().out
+
+
+def test_write_settings_writes_the_given_values(tmp_path):
+    assert cli.main(["write-settings", "--values", '{"parts": 2}', "--output", str(tmp_path / "s.json")]) == 0
+    assert read_json(tmp_path / "s.json") == {"parts": 2}
+
+
+def test_an_output_that_cannot_be_created_ends_with_73():
+    denied = PermissionError(13, "Permission denied", "/nowhere/out.json")
+    assert cli._explain(denied) == (
+        73,
+        "/nowhere/out.json: Permission denied; make the directory writable or choose another",
+    )
+
+
+def test_a_full_disk_ends_with_74():
+    code, message = cli._explain(OSError(28, "No space left on device", "out.json"))
+    assert code == 74 and "free space" in message
+
+
+def test_a_bug_ends_with_70_and_says_how_to_see_it():
+    code, message = cli._explain(ZeroDivisionError("division by zero"))
+    assert code == 70 and "--debug" in message
+
+
+def test_every_error_class_has_an_exit_code_of_its_own():
+    codes = [kind.exit_code for kind in SymbertError.__subclasses__()]
+    assert len(codes) == len(set(codes)) == 11

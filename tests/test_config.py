@@ -1,0 +1,117 @@
+import copy
+
+import pytest
+import yaml
+
+from configurations import merge
+from symbert import config as configuration
+from symbert.errors import ConfigError, MissingInputError
+from symbert.model.attention import ATTENTION
+from symbert.model.sizes import SIZES
+
+
+@pytest.fixture
+def schema(root):
+    return root / "workflow/schemas/config.schema.yaml"
+
+
+@pytest.fixture
+def paper(root):
+    return yaml.safe_load((root / "config.yaml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sorce": "hub"}, ["'sorce'", "did you mean 'source'"]),
+        ({"source": "miror"}, ["'source'", "did you mean 'mirror'"]),
+        ({"sweep": {"attention": ["original", "symetric"]}}, ["sweep.attention.1", "did you mean 'symmetric'"]),
+        ({"sweep": {"tasks": ["mrcp"]}}, ["sweep.tasks.0", "did you mean 'mrpc'"]),
+        ({"pretrain": {"learning_rate": "1e-4"}}, ["pretrain.learning_rate", "write 1.0e-04"]),
+        ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
+        ({"pretrain": {"steps": 0}}, ["pretrain.steps", "minimum"]),
+        ({"experiment": "../elsewhere"}, ["experiment"]),
+        ({"sweep": {"curve": {"steps": [301]}}}, ["step 301", "pretrain.save_every"]),
+        ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
+        ({"sweep": {"curve": {"finetune_seeds": [9]}}}, ["sweep.curve.finetune_seeds", "9"]),
+        ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
+        ({"glue": {"source": "mirror"}}, ["glue.source", "mirror=DIR"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, schema, changes, words):
+    with pytest.raises(ConfigError) as caught:
+        configuration.check(merge(config, changes), schema)
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_missing_mirror_directory_is_named(config, schema):
+    with pytest.raises(MissingInputError, match="/no/such/place"):
+        configuration.check({**config, "source": "mirror", "mirror": "/no/such/place"}, schema)
+
+
+def test_an_unknown_scale_names_the_near_match():
+    with pytest.raises(ConfigError, match="did you mean 'demo'"):
+        configuration.scale_of({"scale": "demoo"}, ["demo", "paper"])
+
+
+def test_texts_of_the_command_line_become_the_values_that_the_schema_wants(config, schema):
+    texts = {"pretrain": {"steps": "600", "learning_rate": "1.0e-3"}, "corpus": {"keep_raw": "true", "source": "null"}}
+    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2"], "curve": {"steps": ["300", "600"]}}})
+    configuration.check(told, schema)
+    assert told["pretrain"]["steps"] == 600 and told["pretrain"]["learning_rate"] == 1e-3
+    assert told["corpus"]["keep_raw"] is True and told["corpus"]["source"] is None
+    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"] == [300, 600]
+    assert told["glue"]["revision"] == config["glue"]["revision"]
+
+
+def test_both_scales_are_valid(config, paper, schema):
+    configuration.check(config, schema)
+    configuration.check(merge(paper, {"scale": "paper"}), schema)
+
+
+def test_the_configuration_holds_the_papers_values(paper):
+    """§3.3, §3.4 and appendix A of arXiv 2406.06366, and the authors' code where the paper is silent."""
+    pretrain, glue, corpus = paper["pretrain"], paper["glue"], paper["corpus"]
+    assert (pretrain["steps"], pretrain["batch_size"], pretrain["warmup_steps"]) == (200_000, 256, 10_000)
+    assert (pretrain["learning_rate"], pretrain["adam_epsilon"], pretrain["mask_probability"]) == (1e-4, 1e-12, 0.15)
+    assert pretrain["steps"] * pretrain["batch_size"] * corpus["pack"]["sequence_length"] == 26_214_400_000
+    assert (glue["epochs"], glue["batch_size"], glue["learning_rate"], glue["warmup_ratio"]) == (5, 16, 1e-5, 0.1)
+    assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
+    assert len(corpus["filter"]["blocked_categories"]) == 11
+    assert len(paper["sweep"]["curve"]["steps"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
+
+
+def test_the_schema_allows_just_the_operators_and_sizes_that_exist(schema):
+    schema = yaml.safe_load(schema.read_text())
+    assert schema["properties"]["sweep"]["properties"]["attention"]["items"]["enum"] == list(ATTENTION)
+    assert schema["$defs"]["sizes"]["items"]["enum"] == list(SIZES)
+
+
+def test_checking_leaves_a_valid_configuration_as_it_is(config, schema):
+    before = copy.deepcopy(config)
+    configuration.check(config, schema)
+    assert config == before
+
+
+def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
+    assert configuration.experiment_of(config) == "demo-embedded"
+    assert configuration.experiment_of({**config, "experiment": "mine"}) == "mine"
+
+
+def test_each_stage_may_have_a_source_of_its_own(config):
+    mixed = merge(config, {"source": "hub", "glue": {"source": "embedded"}})
+    values = configuration.sections(mixed, "here")
+    assert values["corpus_source"]["source"] == "hub" and values["corpus_source"]["root"] is None
+    assert values["glue_source"]["source"] == "embedded" and values["glue_source"]["root"] == "here"
+
+
+def test_sweep_axes_are_in_no_settings_so_that_adding_one_reruns_nothing_else(config):
+    before = configuration.sections(config, "here")
+    more = merge(config, {"sweep": {"attention": ["original"], "finetune_seeds": [1, 2, 3], "sizes": ["tiny"]}})
+    assert configuration.sections(more, "here") == before
+
+
+def test_the_banner_says_what_the_scale_overrides(config, root):
+    banner = configuration.banner(config, root / "workflow/scales/demo.yaml")
+    assert "demo-embedded" in banner and "pretrain.steps" in banner and "results/demo-embedded" in banner

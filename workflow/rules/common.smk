@@ -1,0 +1,43 @@
+# What must hold before anything else: our package on the path, its dependencies installed, one-line errors.
+import importlib.util
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+SOURCE = str(Path(workflow.basedir) / "src")
+sys.path.insert(0, SOURCE)
+os.environ.update(
+    PYTHONPATH=os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+)
+
+from symbert import config as configuration
+from symbert.errors import SymbertError
+
+
+def stop(message, exit_code):
+    """End Snakemake before any job, with one line and the documented exit code."""
+    print(f"symbert: {message}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+@contextmanager
+def one_line_errors():
+    try:
+        yield
+    except SymbertError as error:
+        stop(error, error.exit_code)
+
+
+PACKAGES = "torch transformers datasets tokenizers pyarrow matplotlib kenlm msgspec marisa_trie zstandard sklearn scipy"
+missing = [name for name in PACKAGES.split() if importlib.util.find_spec(name) is None]
+if missing:
+    stop(f"missing packages: {', '.join(missing)}; run `make env`, or `pip install -c envs/constraints.txt -e .`", 78)
+
+
+def scale_of(config):
+    """The name of the scale, or a stop with the near match."""
+    scales = sorted(path.stem for path in (Path(workflow.basedir) / "workflow/scales").glob("*.yaml"))
+    with one_line_errors():
+        return configuration.scale_of(config, scales)

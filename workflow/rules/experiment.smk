@@ -1,0 +1,113 @@
+# The experiment that the merged configuration describes: checked, named, announced.
+import json
+
+from symbert.glue.tasks import GLUE
+from symbert.model.sizes import SIZES
+
+with one_line_errors():
+    configuration.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+
+SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
+EXPERIMENT = configuration.experiment_of(config)
+RESULTS = f"results/{EXPERIMENT}"
+LOGS = f"{RESULTS}/logs"
+BENCHMARKS = f"{RESULTS}/benchmarks"
+EMBEDDED = f"{RESULTS}/embedded"
+RAW = f"{config['storage']['raw'] or 'results'}/{EXPERIMENT}/corpus/raw"
+SHARDS = f"{config['storage']['shards'] or 'results'}/{EXPERIMENT}/corpus/shards"
+STATES = f"{config['storage']['checkpoints'] or 'results'}/{EXPERIMENT}/pretrain"
+
+PARTS = configuration.parts_of(config)
+SWEEP = config["sweep"]
+CURVE = SWEEP["curve"]
+FINAL = config["pretrain"]["steps"]
+SECTIONS = configuration.sections(config, EMBEDDED)
+
+# Every rule's standard error goes to the terminal, where progress shows, and to its log.
+ENVIRONMENT = "../../envs/symbert.yaml"
+
+
+wildcard_constraints:
+    part=r"en_meta_part_\d+",
+    section="|".join(SECTIONS),
+    size="|".join(SIZES),
+    attention="[a-z-]+",
+    seed=r"\d+",
+    step=r"\d+",
+    task="[a-z0-9]+",
+
+
+def settings(section):
+    """The settings file of a section: the trigger of the rules that read it."""
+    return f"{RESULTS}/settings/{section}.json"
+
+
+def published(stage, *paths):
+    """The publishers' files that a stage's source must have made first; none unless it is `embedded`."""
+    embedded = configuration.source_of(config, stage) == "embedded"
+    return [f"{EMBEDDED}/{path}" for path in paths] if embedded else []
+
+
+RUN = f"{RESULTS}/pretrain/{{size}}-{{attention}}/seed-{{seed}}"
+STATE = f"{STATES}/{{size}}-{{attention}}/seed-{{seed}}/state"
+CHECKPOINT = f"{RUN}/step-{{step}}"
+CHECKPOINT_FILES = [
+    "config.json",
+    "model.safetensors",
+    "vocab.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "README.md",
+]
+TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
+TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
+
+
+def runs(pattern, sizes=SWEEP["sizes"]):
+    """`pattern` for every run of the sweep."""
+    return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=SWEEP["pretrain_seeds"], allow_missing=True)
+
+
+SCORE = f"{RESULTS}/glue/{{size}}-{{attention}}/seed-{{seed}}/step-{{step}}/{{task}}.json"
+TASKS = SWEEP["tasks"]
+TASK_FILES = {
+    task: [f"nyu-mll/glue/{task}/{split}-00000-of-00001.parquet" for split in GLUE[task].splits] for task in TASKS
+}
+
+
+def final_scores():
+    """The score files of the comparison: every run at its last step."""
+    return expand(runs(SCORE), step=FINAL, task=TASKS)
+
+
+def curve_scores():
+    """The score files of Figure 3: the curve's sizes at its steps."""
+    return expand(runs(SCORE, CURVE["sizes"]), step=CURVE["steps"], task=TASKS)
+
+
+def finetune_seeds(wildcards):
+    """The seeds that the comparison and the curve want of one checkpoint."""
+    step = int(wildcards.step)
+    final = SWEEP["finetune_seeds"] if step == FINAL else []
+    curve = CURVE["finetune_seeds"] if step in CURVE["steps"] and wildcards.size in CURVE["sizes"] else []
+    return sorted({*final, *curve} or SWEEP["finetune_seeds"])
+
+
+TABLES = f"{RESULTS}/report/tables"
+FIGURES = f"{RESULTS}/report/figures"
+PARAMETERS = f"{RESULTS}/report/parameters.json"
+CODE = sorted((Path(workflow.basedir) / "src/symbert/report").glob("*.py"))  # editing it re-makes tables and figures
+
+
+def table(name, caption, title):
+    """A table's files: csv in the Snakemake report, markdown and LaTeX beside it."""
+    csv = report(f"{TABLES}/{name}.csv", caption=f"../report/{caption}.rst", category="Tables", labels={"table": title})
+    return [csv, f"{TABLES}/{name}.md", f"{TABLES}/{name}.tex"]
+
+
+def figure(name, caption, title):
+    """A figure's files: png in the Snakemake report, pdf beside it."""
+    png = report(
+        f"{FIGURES}/{name}.png", caption=f"../report/{caption}.rst", category="Figures", labels={"figure": title}
+    )
+    return [png, f"{FIGURES}/{name}.pdf"]

@@ -1,0 +1,87 @@
+# glue: published tasks → token ids → scores of every seed of one checkpoint.
+
+
+localrules:
+    download_task,
+
+
+rule glue:
+    input:
+        final_scores(),
+        curve_scores(),
+
+
+rule write_embedded_tasks:
+    output:
+        [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
+    log:
+        f"{LOGS}/write_embedded_tasks.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    params:
+        root=lambda wildcards: EMBEDDED,
+    shell:
+        "python -m symbert write-embedded-tasks --root {params.root:q} 2> >(tee {log:q} >&2)"
+
+
+rule download_task:
+    input:
+        lambda wildcards: published("glue", *TASK_FILES[wildcards.task]),
+        settings=settings("glue_source"),
+    output:
+        f"{RESULTS}/glue/raw/{{task}}.parquet",
+    log:
+        f"{LOGS}/download_task/{{task}}.log",
+    conda:
+        ENVIRONMENT
+    shell:
+        "python -m symbert download-task --settings {input.settings:q} --task {wildcards.task:q} --output {output:q}"
+        " 2> >(tee {log:q} >&2)"
+
+
+rule prepare_task:
+    input:
+        raw=f"{RESULTS}/glue/raw/{{task}}.parquet",
+        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        settings=settings("task"),
+    output:
+        f"{RESULTS}/glue/data/{{task}}.parquet",
+    log:
+        f"{LOGS}/prepare_task/{{task}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    shell:
+        "RAYON_NUM_THREADS={threads} python -m symbert prepare-task --raw {input.raw:q} --task {wildcards.task:q}"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+
+
+rule finetune:
+    input:
+        checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
+        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
+        settings=settings("glue"),
+    output:
+        expand(SCORE, task=TASKS, allow_missing=True),
+    log:
+        f"{LOGS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    benchmark:
+        f"{BENCHMARKS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    resources:
+        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
+        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+    params:
+        checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
+        state=lambda wildcards, output: Path(output[0]).parent / "state",
+        seeds=finetune_seeds,
+    shell:
+        "exec python -m symbert finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
+        " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
+        " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
+        " --state {params.state:q} --output {output:q} --threads {threads} 2> >(tee {log:q} >&2)"

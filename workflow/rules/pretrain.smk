@@ -1,0 +1,50 @@
+# pretrain: one run per size × attention × seed, and the checkpoints taken from it.
+
+
+rule pretrain:
+    input:
+        runs(f"{RUN}/done.json"),
+
+
+rule pretrain_model:
+    input:
+        manifest=f"{SHARDS}/manifest.json",
+        settings=settings("pretrain"),
+    output:
+        done=f"{RUN}/done.json",
+        metrics=f"{RUN}/metrics.jsonl",
+    log:
+        f"{LOGS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    resources:
+        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
+        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+    params:
+        state=STATE,
+    shell:
+        "exec python -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
+        " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
+        " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --threads {threads}"
+        " 2> >(tee {log:q} >&2)"
+
+
+rule extract_checkpoint:
+    input:
+        done=f"{RUN}/done.json",
+        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+    output:
+        expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
+    log:
+        f"{LOGS}/extract_checkpoint/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    conda:
+        ENVIRONMENT
+    params:
+        state=STATE,
+        checkpoint=lambda wildcards, output: Path(output[0]).parent,
+    shell:
+        "python -m symbert extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
+        " --vocabulary {input.vocabulary:q} --done {input.done:q} --output {params.checkpoint:q} 2> >(tee {log:q} >&2)"

@@ -1,0 +1,30 @@
+# settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
+
+
+localrules:
+    write_settings,
+
+
+rule write_settings:
+    output:
+        f"{RESULTS}/settings/{{section}}.json",
+    log:
+        f"{LOGS}/write_settings/{{section}}.log",
+    conda:
+        ENVIRONMENT
+    params:
+        values=lambda wildcards: json.dumps(SECTIONS[wildcards.section], sort_keys=True),
+    shell:
+        "python -m symbert write-settings --values {params.values:q} --output {output:q} 2> >(tee {log:q} >&2)"
+
+
+onstart:
+    print(configuration.banner(config, SCALE_FILE), file=sys.stderr)
+
+
+onsuccess:
+    print(f"symbert: tables in {RESULTS}/report/tables, figures in {RESULTS}/report/figures", file=sys.stderr)
+
+
+onerror:
+    print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)
