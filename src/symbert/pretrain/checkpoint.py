@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.settings import hash_of
 
 KEEP = 3
 
@@ -49,7 +49,8 @@ class CheckpointStore:
         _save_tensors(_weights_of(model), temporary / "model.safetensors")
         _save_tensors(_states_of(model, optimizer), temporary / "optimizer.safetensors")
         hashes = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
-        write_json(temporary / "checkpoint.json", {**vars(position), "sha256": hashes})
+        facts = {**vars(position), "sha256": hashes}
+        write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
         shutil.rmtree(final, ignore_errors=True)
         os.replace(temporary, final)
         for old in self._newest_first()[KEEP:]:
@@ -71,7 +72,7 @@ class CheckpointStore:
         for directory in candidates:
             try:
                 return _load(directory, model, optimizer)
-            except (IntegrityError, MissingInputError, SafetensorError) as error:
+            except (DataError, IntegrityError, MissingInputError) as error:
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
         if candidates:
             raise IntegrityError(f"{self.resume}: no intact checkpoint; delete this run's state to start it over")
@@ -98,6 +99,8 @@ def _name(step: int) -> str:
 
 def _load(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
     facts = read_json(directory / "checkpoint.json")
+    if facts.pop("hash", None) != hash_of(facts):
+        raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
     for name, expected in facts["sha256"].items():
         _verify(directory / name, expected)
     model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)

@@ -1,0 +1,26 @@
+import pytest
+
+from symbert.errors import IntegrityError
+from symbert.pretrain.metrics import MetricsLog
+
+
+def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, 0)
+    log.write(split="validation", step=10, loss=5.0)
+    length = log.flush()
+    log.write(split="validation", step=20, loss=4.0)
+    log.flush()
+    assert MetricsLog(path, length).last_validation_loss() == 5.0
+    assert path.stat().st_size == length
+
+
+def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    with pytest.raises(IntegrityError, match="metrics.jsonl: 3 bytes, the checkpoint was at 100"):
+        MetricsLog(tmp_path / "metrics.jsonl", 100)
+
+
+def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        MetricsLog(tmp_path / "metrics.jsonl", 0).write(loss=float("nan"))
