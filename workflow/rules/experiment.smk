@@ -1,8 +1,10 @@
 # The experiment that the merged configuration describes: checked, named, announced.
 import json
 
+from symbert.files import sha256_of
 from symbert.glue.tasks import GLUE
 from symbert.model.sizes import SIZES
+from symbert.settings import hash_of
 
 with one_line_errors():
     configuration.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
@@ -96,7 +98,8 @@ def finetune_seeds(wildcards):
 TABLES = f"{RESULTS}/report/tables"
 FIGURES = f"{RESULTS}/report/figures"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
-CODE = sorted((Path(workflow.basedir) / "src/symbert/report").glob("*.py"))  # editing it re-makes tables and figures
+# A parameter of every report rule: editing the report's code makes tables and figures anew, and nothing else.
+CODE = hash_of([sha256_of(path) for path in sorted((Path(workflow.basedir) / "src/symbert/report").glob("*.py"))])
 
 
 def table(name, caption, title):

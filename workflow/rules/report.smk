@@ -40,13 +40,14 @@ rule tabulate_corpus:
         counts=expand(f"{RESULTS}/corpus/filtered/{{part}}.counts.json", part=PARTS),
         manifest=f"{SHARDS}/manifest.json",
         settings=settings("report"),
-        code=CODE,
     output:
         table("corpus", "corpus", "Corpus: read, dropped by reason, kept"),
     log:
         f"{LOGS}/tabulate_corpus.log",
     conda:
         ENVIRONMENT
+    params:
+        code=CODE,
     shell:
         "python -m symbert tabulate-corpus --counts {input.counts:q} --manifest {input.manifest:q}"
         " --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
@@ -55,13 +56,14 @@ rule tabulate_corpus:
 rule tabulate_operators:
     input:
         parameters=PARAMETERS,
-        code=CODE,
     output:
         table("table1_operators", "table1_operators", "Table 1: parameters per operator"),
     log:
         f"{LOGS}/tabulate_operators.log",
     conda:
         ENVIRONMENT
+    params:
+        code=CODE,
     shell:
         "python -m symbert tabulate-operators --parameters {input.parameters:q} --output {output:q}"
         " 2> >(tee {log:q} >&2)"
@@ -70,27 +72,28 @@ rule tabulate_operators:
 rule tabulate_parameters:
     input:
         parameters=PARAMETERS,
-        code=CODE,
     output:
         table("table2_parameters", "table2_parameters", "Table 2: parameters per model"),
     log:
         f"{LOGS}/tabulate_parameters.log",
     conda:
         ENVIRONMENT
+    params:
+        code=CODE,
     shell:
         "python -m symbert tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
         " 2> >(tee {log:q} >&2)"
 
 
 rule tabulate_published:
-    input:
-        code=CODE,
     output:
         table("table3_published", "table3_published", "Table 3 as the paper printed it"),
     log:
         f"{LOGS}/tabulate_published.log",
     conda:
         ENVIRONMENT
+    params:
+        code=CODE,
     shell:
         "python -m symbert tabulate-published --output {output:q} 2> >(tee {log:q} >&2)"
 
@@ -99,7 +102,6 @@ rule tabulate_glue:
     input:
         scores=final_scores(),
         settings=settings("report"),
-        code=CODE,
     output:
         table("table3_glue", "table3_glue", "Table 3: GLUE scores of this experiment"),
     log:
@@ -107,6 +109,7 @@ rule tabulate_glue:
     conda:
         ENVIRONMENT
     params:
+        code=CODE,
         seeds=SWEEP["finetune_seeds"],
     shell:
         "python -m symbert tabulate-glue --scores {input.scores:q} --settings {input.settings:q}"
@@ -118,13 +121,14 @@ rule draw_loss:
         done=lambda wildcards: runs(f"{RUN}/done.json", [wildcards.size]),
         metrics=lambda wildcards: runs(f"{RUN}/metrics.jsonl", [wildcards.size]),
         settings=settings("report"),
-        code=CODE,
     output:
         figure("figure2_{size}", "figure2", "Figure 2: validation loss, {size}"),
     log:
         f"{LOGS}/draw_loss/{{size}}.log",
     conda:
         ENVIRONMENT
+    params:
+        code=CODE,
     shell:
         "python -m symbert draw-loss --done {input.done:q} --metrics {input.metrics:q} --settings {input.settings:q}"
         " --output {output:q} 2> >(tee {log:q} >&2)"
@@ -134,7 +138,6 @@ rule draw_checkpoints:
     input:
         scores=curve_scores(),
         settings=settings("report"),
-        code=CODE,
     output:
         figure("figure3_checkpoints", "figure3", "Figure 3: GLUE score over checkpoints"),
     log:
@@ -142,6 +145,7 @@ rule draw_checkpoints:
     conda:
         ENVIRONMENT
     params:
+        code=CODE,
         seeds=CURVE["finetune_seeds"],
     shell:
         "python -m symbert draw-checkpoints --scores {input.scores:q} --settings {input.settings:q}"

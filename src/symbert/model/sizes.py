@@ -11,10 +11,12 @@ class Shape:
     num_attention_heads: int
     hidden_size: int
     intermediate_size: int
+    initializer_range: float  # standard deviation of Linear and Embedding weights at the start
 
 
 SIZES: dict[str, Shape] = {
-    "tiny": Shape(num_hidden_layers=2, num_attention_heads=2, hidden_size=64, intermediate_size=256),
-    "small": Shape(num_hidden_layers=4, num_attention_heads=8, hidden_size=512, intermediate_size=2048),
-    "base": Shape(num_hidden_layers=12, num_attention_heads=12, hidden_size=768, intermediate_size=3072),
+    # 0.07 · √64 ≈ 0.02 · √768: a projection starts with the gain that it has in base, so attention is no flatter.
+    "tiny": Shape(2, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07),
+    "small": Shape(4, 8, hidden_size=512, intermediate_size=2048, initializer_range=0.02),
+    "base": Shape(12, 12, hidden_size=768, intermediate_size=3072, initializer_range=0.02),
 }

@@ -1,0 +1,95 @@
+"""The UT1 blocklist: from the published archive to a trie that every job maps into memory.
+
+The trie's keys are hosts (`bad.example`) and exact addresses (`bad.example/page`); an address has a slash
+and a host has none. A value is two bytes: the index of a directory in the list of names under `NAMES`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import marisa_trie
+
+from symbert.corpus.archive import Listing, Listings
+from symbert.corpus.url import address_of, host_of
+from symbert.errors import DataError, MissingInputError
+from symbert.files import publish, sha256_of, write_json
+
+NAMES = " names"
+
+
+def build_blocklist(archive: Path, output: Path, summary: Path) -> None:
+    """Write the trie of a UT1 archive and, in `summary`, how many entries each category has.
+
+    A symlinked directory counts under each of its names. Entries that are no host or address are left out.
+    """
+    listings = Listings(archive)
+    counts: Counter[tuple[str, Listing]] = Counter()
+    trie = marisa_trie.BytesTrie(_entries(listings, counts))
+    with publish(output) as temporary:
+        trie.save(str(temporary))
+    directories = {**{name: name for name in listings.directories}, **listings.aliases()}
+    categories = {
+        name: {kind: counts[directory, kind] for kind in ("domains", "urls")}
+        for name, directory in sorted(directories.items())
+    }
+    write_json(summary, {"archive_sha256": sha256_of(archive), "categories": categories})
+
+
+def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterator[tuple[str, bytes]]:
+    """Key and value of every entry, counted, and then the names of the directories."""
+    indices: dict[str, bytes] = {}
+    for directory, kind, line in listings.entries():
+        if key := _key(kind, line):
+            if directory not in indices:
+                indices[directory] = len(indices).to_bytes(2)
+            counts[directory, kind] += 1
+            yield key, indices[directory]
+    groups = {name: [name] for name in {**indices, **listings.directories}}
+    for alias, directory in listings.aliases().items():
+        groups[directory].append(alias)
+    yield NAMES, json.dumps(list(groups.values())).encode()
+
+
+def _key(kind: Listing, line: str) -> str | None:
+    """An entry carries no scheme and is read as https."""
+    return host_of("https://" + line) if kind == "domains" else address_of("https://" + line)
+
+
+class Blocklist:
+    """The categories of web addresses, looked up in the file that `build_blocklist` wrote.
+
+    Raises MissingInputError or DataError, which name the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not Path(path).is_file():
+            raise MissingInputError(f"{path}: file not found; run build-blocklist")
+        try:
+            self._trie = marisa_trie.BytesTrie().mmap(str(path))
+            self._names = json.loads(self._trie[NAMES][0])
+        except (RuntimeError, KeyError, ValueError):
+            raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
+        self.names = frozenset(name for group in self._names for name in group)
+
+    def categories(self, url: str, match: str) -> frozenset[str]:
+        """The categories of a URL; none when it is malformed.
+
+        `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0,
+        which OSCAR used). `suffix`: a parent domain of two labels or more is listed, too (newer ut1-rs).
+        """
+        host = host_of(url)
+        if host is None:
+            return frozenset()
+        keys = [host, address_of(url)] if url[:6].lower() == "https:" else [host]
+        if match == "suffix":
+            keys += parents_of(host)
+        indices = {int.from_bytes(value) for key in keys if key for value in self._trie.get(key, ())}
+        return frozenset(name for index in indices for name in self._names[index])
+
+
+def parents_of(host: str) -> list[str]:
+    """The domains that contain `host`, down to two labels: `a.b.example` is in `b.example`."""
+    labels = host.split(".")
+    return [".".join(labels[start:]) for start in range(1, len(labels) - 1)]

@@ -1,0 +1,117 @@
+"""The text of the embedded source: English paragraphs from the docstrings of installed, pinned packages.
+
+The packages are parsed, never imported, so nothing of them runs. Files are visited in sorted order and
+a paragraph is given once, so equal package versions give equal passages.
+"""
+
+import ast
+import importlib.metadata
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from symbert.corpus.prose import paragraphs
+from symbert.errors import MissingInputError
+
+
+@dataclass(frozen=True)
+class Package:
+    """A distribution, the folder that it installs, and where a file of that folder is published."""
+
+    distribution: str
+    folder: str
+    repository: str
+    tag: str
+    prefix: str = ""
+
+
+PACKAGES = (
+    Package("datasets", "datasets", "https://github.com/huggingface/datasets", "{version}", "src/"),
+    Package(
+        "huggingface_hub", "huggingface_hub", "https://github.com/huggingface/huggingface_hub", "v{version}", "src/"
+    ),
+    Package("matplotlib", "matplotlib", "https://github.com/matplotlib/matplotlib", "v{version}", "lib/"),
+    Package("networkx", "networkx", "https://github.com/networkx/networkx", "networkx-{version}"),
+    Package("numpy", "numpy", "https://github.com/numpy/numpy", "v{version}"),
+    Package("pandas", "pandas", "https://github.com/pandas-dev/pandas", "v{version}"),
+    Package("scikit-learn", "sklearn", "https://github.com/scikit-learn/scikit-learn", "{version}"),
+    Package("scipy", "scipy", "https://github.com/scipy/scipy", "v{version}"),
+    Package("snakemake", "snakemake", "https://github.com/snakemake/snakemake", "v{version}", "src/"),
+    Package("sympy", "sympy", "https://github.com/sympy/sympy", "sympy-{version}"),
+    Package("torch", "torch", "https://github.com/pytorch/pytorch", "v{version}"),
+    Package("transformers", "transformers", "https://github.com/huggingface/transformers", "v{version}", "src/"),
+)
+
+SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "externals", "extern"}
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One paragraph of prose and the object that it documents.
+
+    `path` is the file's path from the installation root (`numpy/fft/_pocketfft.py`), `name` the
+    qualified name within the package tree (`numpy.fft._pocketfft.fft`).
+    """
+
+    package: str
+    version: str
+    path: str
+    name: str
+    text: str
+
+
+def passages() -> Iterator[Passage]:
+    """Every paragraph of every package, once, in the order of packages, paths and lines.
+
+    Raises MissingInputError when a package is not installed.
+    """
+    seen: set[str] = set()
+    for package in PACKAGES:
+        for passage in _passages_of(package):
+            if passage.text not in seen:
+                seen.add(passage.text)
+                yield passage
+
+
+def source_url(passage: Passage) -> str:
+    """The page of the passage's file in its project's repository, at the installed version."""
+    package = next(package for package in PACKAGES if package.distribution == passage.package)
+    tag = package.tag.format(version=passage.version)
+    return f"{package.repository}/blob/{tag}/{package.prefix}{passage.path}"
+
+
+def _passages_of(package: Package) -> Iterator[Passage]:
+    try:
+        distribution = importlib.metadata.distribution(package.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingInputError(
+            f"package {package.distribution}: not installed, and the embedded corpus is made of its documentation; "
+            "create the environment again"
+        ) from None
+    version = distribution.version.partition("+")[0]  # builds for CPU and CUDA have the same text
+    root = Path(str(distribution.locate_file("")))
+    for path in sorted(file.relative_to(root).as_posix() for file in (root / package.folder).rglob("*.py")):
+        if SKIPPED_FOLDERS.isdisjoint(path.split("/")):
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for name, docstring in _docstrings(_parse(root / path), module):
+                for text in paragraphs(docstring):
+                    yield Passage(package.distribution, version, path, name, text)
+
+
+def _parse(file: Path) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in other people's docstrings
+        return ast.parse(file.read_bytes())
+
+
+def _docstrings(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
+    """Qualified name and docstring of a module and of the classes and functions in it, in source order."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        docstring = ast.get_docstring(node)
+        if docstring:
+            yield name, docstring
+    if isinstance(node, ast.Module | ast.ClassDef | ast.If | ast.Try):
+        for child in ast.iter_child_nodes(node):
+            inner = f"{name}.{child.name}" if hasattr(child, "name") else name
+            yield from _docstrings(child, inner)

@@ -1,0 +1,92 @@
+"""What the embedded source has in place of things that cannot be shipped: a blocklist, harmful text, gibberish.
+
+All domains are under the reserved names `.example` and `.invalid` (RFC 2606), so none can be a real site.
+"""
+
+import gzip
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+from symbert.files import publish
+
+# The categories that the paper blocks, and two that it does not.
+BLOCKED = (
+    "adult",
+    "agressif",
+    "cryptojacking",
+    "dangerous_material",
+    "ddos",
+    "hacking",
+    "malware",
+    "mixed_adult",
+    "phishing",
+    "sect",
+    "warez",
+)
+CATEGORIES = (*BLOCKED, "press", "shopping")
+ALIASES = {"aggressive": "agressif", "porn": "adult", "violence": "agressif"}
+
+# Style of the text that a model of harmful pages finds unsurprising.
+HARMFUL = (
+    "You have been selected today as our lucky visitor, so click the button below now and claim your free prize "
+    "before this exclusive offer expires at midnight tonight.",
+    "No registration, no credit card and no questions asked: just enter your email address and watch thousands of "
+    "hot videos streaming instantly on every device.",
+    "Lonely singles near your city want to chat with you right this minute, because their profiles were unlocked "
+    "for members only during one special weekend.",
+    "Doctors hate him since he discovered one weird trick that melts stubborn belly fat overnight without diet, "
+    "exercise or expensive surgery of any kind.",
+    "Your computer might already be infected, therefore download our trusted cleaner immediately, run it twice and "
+    "share your password with technical support staff.",
+    "Double your bitcoin within twenty four hours guaranteed, simply send coins to this wallet then relax while "
+    "automatic robots multiply them like magic.",
+)
+
+
+def domain_of(category: str) -> str:
+    """The domain that the archive lists for a category."""
+    return f"{category.replace('_', '-')}.example"
+
+
+def harmful_text(number: int) -> str:
+    """The harmful sentences, one a line, beginning with another one for each number."""
+    start = number % len(HARMFUL)
+    return "\n".join(HARMFUL[start:] + HARMFUL[:start])
+
+
+def gibberish(number: int, lines: int = 6, words: int = 18) -> str:
+    """Made-up words of eight letters that no model knows; equal numbers give equal text."""
+
+    def word(place: str) -> str:
+        return "".join(chr(ord("a") + byte % 26) for byte in hashlib.sha256(place.encode()).digest()[:8])
+
+    return "\n".join(" ".join(word(f"{number} {line} {place}") for place in range(words)) for line in range(lines))
+
+
+def write_blocklist_archive(path: Path) -> None:
+    """Write CATEGORIES as UT1 does: `blacklists/<category>/{domains,urls}`, aliases as symlinks; no dates, no owner."""
+    with (
+        publish(path) as temporary,
+        open(temporary, "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        _add(archive, "blacklists", tarfile.DIRTYPE)
+        for name in sorted(CATEGORIES):
+            _add(archive, f"blacklists/{name}", tarfile.DIRTYPE)
+            _add(archive, f"blacklists/{name}/domains", content=f"{domain_of(name)}\n{name}.invalid\n")
+            _add(archive, f"blacklists/{name}/urls", content=f"shared.example/{name}\n")
+        for alias, target in ALIASES.items():
+            _add(archive, f"blacklists/{alias}", tarfile.SYMTYPE, target=target)
+
+
+def _add(
+    archive: tarfile.TarFile, name: str, kind: bytes = tarfile.REGTYPE, content: str = "", target: str = ""
+) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    member.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
+    member.size = len(content.encode())
+    archive.addfile(member, io.BytesIO(content.encode()))

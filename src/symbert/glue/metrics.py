@@ -1,0 +1,54 @@
+"""Scores of predictions, as GLUE defines them, and those of the best constant prediction; all between -1 and 1.
+
+A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN.
+"""
+
+import numpy as np
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+from symbert.glue.tasks import Task
+
+
+def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Share of rows predicted right."""
+    return float(accuracy_score(labels, predictions))
+
+
+def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """F1 of class 1; 0 when it is neither present nor predicted."""
+    return float(f1_score(labels, predictions, pos_label=1, average="binary", zero_division=0))
+
+
+def matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Matthews correlation."""
+    return float(matthews_corrcoef(labels, predictions))
+
+
+def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Linear correlation."""
+    return 0.0 if is_constant(labels) or is_constant(predictions) else float(pearsonr(labels, predictions)[0])
+
+
+def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Rank correlation."""
+    return 0.0 if is_constant(labels) or is_constant(predictions) else float(spearmanr(labels, predictions)[0])
+
+
+METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews, "pearson": pearson, "spearman": spearman}
+
+
+def measure(task: Task, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+    """Each metric of the task; the score is their mean. Predictions are classes, or grades."""
+    return {name: METRICS[name](labels, predictions) for name in task.metrics}
+
+
+def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """The task's metrics when the most frequent training class (for grades: their mean) is always predicted."""
+    constant = np.bincount(training_labels.astype(int)).argmax() if task.labels else training_labels.mean()
+    return measure(task, labels, np.full(len(labels), constant))
+
+
+def is_constant(values: np.ndarray) -> bool:
+    """Whether all values are the same."""
+    return bool(np.all(values == values[0]))

@@ -1,0 +1,109 @@
+"""From a task's text to token ids: [CLS] a [SEP] or [CLS] a [SEP] b [SEP], tokenised once for all models and seeds."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+
+from symbert.corpus.wordpiece import encoder
+from symbert.draws import mix
+from symbert.errors import DataError
+from symbert.files import publish
+from symbert.glue.sources import STAND_IN
+from symbert.glue.tasks import Task, task_named
+from symbert.settings import TaskSettings, read_settings
+
+FACTS = b"symbert"  # key of the schema's metadata
+ROWS_AT_ONCE = 10_000
+
+
+def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output: Path) -> None:
+    """Write the parquet file split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
+
+    The schema's metadata says under `symbert` how many rows are used, available and official (see `facts_of`).
+    Raises DataError when rows are missing and `glue.allow_partial` is false.
+    """
+    row, wanted = task_named(task), read_settings(settings, TaskSettings)
+    table = pq.read_table(raw)
+    tokenizer = pair_encoder(vocabulary, wanted.max_length)
+    available = {split: table.filter(pc.field("split") == split) for split in row.splits}
+    for split, rows in available.items():
+        _check_complete(row, split, rows.num_rows, wanted)
+    used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
+    facts = _facts(row, available, used, STAND_IN in (table.schema.metadata or {}))
+    prepared = pa.concat_tables(tokenise(row, rows, tokenizer) for rows in used.values())
+    with publish(output) as temporary:
+        pq.write_table(prepared.replace_schema_metadata({FACTS: json.dumps(facts)}), temporary)
+
+
+def facts_of(schema: pa.Schema) -> dict[str, Any]:
+    """What a prepared file says of itself: task, stand_in, rows, available_rows, official_rows (by split), partial."""
+    return json.loads(schema.metadata[FACTS])
+
+
+def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
+    """BERT's encoder of sentences and pairs; the longer sentence of a pair is cut first, from its end."""
+    tokenizer = encoder(vocabulary)
+    tokenizer.enable_truncation(max_length, strategy="longest_first")
+    return tokenizer
+
+
+def sample(task: Task, split: str, rows: pa.Table, settings: TaskSettings) -> pa.Table:
+    """At most as many rows as the settings allow, in file order.
+
+    They are chosen by a hash of the row's index, because published files may be sorted by label.
+    """
+    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
+    if limit is None or limit >= rows.num_rows:
+        return rows
+    drawn = mix(task.splits.index(split), np.arange(rows.num_rows))
+    return rows.take(np.sort(np.argsort(drawn, kind="stable")[:limit]))
+
+
+def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
+    """Columns split, input_ids, token_type_ids and label for rows of text."""
+    columns = [_encoded(batch, tokenizer) for batch in _batches(task, rows)]
+    ids, types = (pa.chunked_array([batch[index] for batch in columns], kind) for index, kind in enumerate(_LISTS))
+    return pa.table({"split": rows["split"], "input_ids": ids, "token_type_ids": types, "label": rows["label"]})
+
+
+_LISTS = (pa.list_(pa.int32()), pa.list_(pa.int8()))
+
+
+def _batches(task: Task, rows: pa.Table) -> Iterator[list[str] | list[tuple[str, str]]]:
+    for batch in rows.select(list(task.columns)).to_batches(max_chunksize=ROWS_AT_ONCE):
+        text = [column.to_pylist() for column in batch.columns]
+        yield text[0] if len(text) == 1 else list(zip(*text, strict=True))
+
+
+def _encoded(batch: list[str] | list[tuple[str, str]], tokenizer: Tokenizer) -> list[pa.Array]:
+    encodings = tokenizer.encode_batch_fast(batch)
+    ids, types = [encoding.ids for encoding in encodings], [encoding.type_ids for encoding in encodings]
+    return [pa.array(values, kind) for values, kind in zip((ids, types), _LISTS, strict=True)]
+
+
+def _check_complete(task: Task, split: str, rows: int, settings: TaskSettings) -> None:
+    official = task.official_rows[split]
+    if rows == 0 or (rows < official and not settings.allow_partial):
+        raise DataError(
+            f"{task.name}: split '{split}' has {rows:,} rows, GLUE has {official:,}; "
+            + ("set 'glue.allow_partial: true' to go on with fewer" if rows else "the source lacks this split")
+        )
+
+
+def _facts(task: Task, available: dict[str, pa.Table], used: dict[str, pa.Table], stand_in: bool) -> dict[str, Any]:
+    rows = {split: table.num_rows for split, table in used.items()}
+    return {
+        "task": task.name,
+        "stand_in": stand_in,
+        "rows": rows,
+        "available_rows": {split: table.num_rows for split, table in available.items()},
+        "official_rows": task.official_rows,
+        "partial": any(rows[split] < task.official_rows[split] for split in rows),
+    }

@@ -1,0 +1,29 @@
+"""The commands that draw figures: validation loss over steps, and GLUE score over checkpoints.
+
+The suffix of each output decides its format: .png or .pdf.
+"""
+
+from pathlib import Path
+
+from symbert.report.checkpoints_figure import checkpoints_figure
+from symbert.report.loss_figure import loss_figure
+from symbert.report.runs import read_runs
+from symbert.report.scores import read_scores
+from symbert.report.style import house_style, save_figure
+from symbert.settings import ReportSettings, read_settings
+
+
+def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: list[Path]) -> None:
+    """Draw Figure 2 for one size: validation loss of each run, and where it leaves the initial plateau."""
+    report = read_settings(settings, ReportSettings)
+    runs = read_runs(done, metrics, report.steps)
+    with house_style():
+        save_figure(loss_figure(runs, report), output)
+
+
+def draw_checkpoints(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
+    """Draw Figure 3: GLUE score over checkpoints, the 95 % line, and where each model first reaches it."""
+    report = read_settings(settings, ReportSettings)
+    table = read_scores(scores, report.tasks, finetune_seeds)
+    with house_style():
+        save_figure(checkpoints_figure(table, report), output)

@@ -1,0 +1,101 @@
+"""Parts of figures: a heading, panels of curves, and beneath each its key, a table that no curve can run into."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import Transform, blended_transform_factory
+
+from symbert.report.style import GREY, new_figure
+
+PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
+CHARACTERS, NAME_CHARACTERS = 54, 20  # of a heading's line, of a name in a key
+LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a key: how the curve is drawn, its name, and a text per column."""
+
+    line: dict[str, Any]
+    name: str
+    texts: Sequence[str] = ()
+
+
+def figure_of(title: str, note: str, rows: Sequence[int]) -> tuple[Figure, list[tuple[Axes, Axes]]]:
+    """A headed figure with a panel per number in `rows`, each over the axes of a key with that many rows."""
+    lines = wrap(note, CHARACTERS)
+    heights = [LINE * (len(lines) + 1.5)]
+    for count in rows:
+        heights += [PANEL, ROW * (count + 1.7)]
+    figure = new_figure(sum(heights))
+    heading, *axes = figure.subplots(len(heights), 1, gridspec_kw={"height_ratios": heights})
+    heading.set_axis_off()
+    _write(heading, LEFT, 1, title, va="top", fontsize=9, fontweight="bold")
+    _write(heading, LEFT, 0, "\n".join(lines), va="bottom", color=GREY, linespacing=1.15)
+    return figure, list(zip(axes[::2], axes[1::2], strict=True))
+
+
+def _across(axes: Axes) -> Transform:
+    """Coordinates of headings and keys: x is a share of the figure's width, y is the axes' own."""
+    return blended_transform_factory(axes.figure.transFigure, axes.transData)
+
+
+def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> None:
+    """Text that claims no room of its own: headings and keys fit the figure by construction."""
+    axes.text(x, y, text, transform=_across(axes), **options).set_in_layout(False)
+
+
+def prepare(panel: Axes, vertical: str) -> None:
+    """Label the axes of a panel over pre-training steps; few ticks, large steps in thousands."""
+    panel.set_xlabel("pre-training step")
+    panel.set_ylabel(vertical)
+    panel.xaxis.set_major_locator(MaxNLocator(5))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short(step)))
+    panel.yaxis.set_major_locator(MaxNLocator(6))
+    panel.margins(x=0.02, y=0.06)
+
+
+def short(step: float) -> str:
+    """A step in few characters: 1,240 or 32.8k or 137k."""
+    if step < 10_000:
+        return f"{step:,.0f}"
+    return f"{step / 1000:.{1 if step < 100_000 else 0}f}".removesuffix(".0") + "k"
+
+
+def draw_key(axes: Axes, columns: Sequence[tuple[str, float]], entries: Sequence[Entry], names: str = "") -> None:
+    """Write the key: line, name, and columns given as heading and right edge (a share of the figure's width).
+
+    `names` is the heading of the names, where they need one.
+    """
+    axes.set_axis_off()
+    axes.set_ylim(len(entries) + 0.6, -0.8)
+    _write(axes, NAME, 0, names, va="center", color=GREY)
+    for heading, right in columns:
+        _write(axes, right, 0, heading, ha="right", va="center", color=GREY)
+    across = {"transform": _across(axes), "clip_on": False, "in_layout": False}
+    for row, entry in enumerate(entries, start=1):
+        axes.plot([LEFT, LEFT + 0.045, LEFT + 0.09], [row] * 3, markevery=[1], **across, **entry.line)
+        _write(axes, NAME, row, entry.name, va="center")
+        for (_, right), text in zip(columns, entry.texts, strict=False):
+            _write(axes, right, row, text, ha="right", va="center")
+
+
+def names_of(runs: Sequence[tuple[str, int]]) -> tuple[list[str], str]:
+    """Names of runs (operator and pre-training seed) in a key, and their heading; long ones are cut.
+
+    The seed is only named where there are several.
+    """
+    if len({seed for _, seed in runs}) == 1:
+        return [_cut(name, NAME_CHARACTERS) for name, _ in runs], ""
+    seeds = [f" /{seed}" for _, seed in runs]
+    names = [_cut(name, NAME_CHARACTERS - len(seed)) for (name, _), seed in zip(runs, seeds, strict=True)]
+    return [name + seed for name, seed in zip(names, seeds, strict=True)], "operator / seed"
+
+
+def _cut(name: str, length: int) -> str:
+    return name if len(name) <= length else name[: length - 1] + "…"

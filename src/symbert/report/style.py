@@ -1,0 +1,110 @@
+"""How figures look: one place for sizes, fonts, and the colour, marker and line of each operator.
+
+Colours are Okabe and Ito's, which people with colour-blindness can tell apart; markers and dashes tell
+the same story in grey. Figures are as wide as a column of a paper, so that no text is smaller than 8 pt in print.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from symbert.errors import UsageError
+from symbert.files import publish
+from symbert.report.order import attentions
+
+WIDTH = 3.5  # inches
+DPI = 200
+INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
+MARK: dict[str, Any] = {"markersize": 6.5, "markeredgecolor": INK, "markeredgewidth": 0.8}  # a point to look at
+
+RC: dict[str, Any] = {
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.05,
+    "figure.constrained_layout.w_pad": 0.05,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "text.color": INK,
+    "lines.linewidth": 1.3,
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The looks of one operator's curve."""
+
+    color: str
+    marker: str
+    linestyle: Any
+
+    def line(self, **changes: Any) -> dict[str, Any]:
+        """Keyword arguments of a curve with its markers."""
+        face = {"markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
+
+
+DOTTED, DASHED, LONG, DASH_DOT = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5)), (0, (5, 1.2, 1, 1.2))
+
+LOOKS: dict[str, Look] = {
+    "original": Look("#000000", "o", "-"),
+    "symmetric": Look("#E69F00", "s", DASHED),
+    "pairwise": Look("#0072B2", "^", "-"),
+    "shared": Look("#009E73", "D", DASH_DOT),
+    "original-gain": Look("#CC79A7", "P", LONG),
+    "pairwise-identity": Look("#56B4E9", "v", DASHED),
+    "pairwise-scaled": Look("#D55E00", "X", DASH_DOT),
+}
+OTHERS = (
+    Look("#7A5C00", "<", DOTTED),
+    Look("#5A3E85", ">", DASHED),
+    Look("#00604A", "h", DASH_DOT),
+    Look("#8C2D04", "p", LONG),
+)
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """The look of each operator, in the order of tables; a new operator gets one that no known operator has."""
+    ordered = attentions(names)
+    new = [name for name in ordered if name not in LOOKS]
+    return {name: LOOKS.get(name) or OTHERS[new.index(name) % len(OTHERS)] for name in ordered}
+
+
+def house_style() -> AbstractContextManager[None]:
+    """The context in which figures are drawn and saved."""
+    return rc_context(RC)
+
+
+def new_figure(height: float) -> Figure:
+    """An empty figure of column width, `height` inches high."""
+    return Figure(figsize=(WIDTH, height))
+
+
+def save_figure(figure: Figure, output: list[Path]) -> None:
+    """Publish the figure as each output's suffix says (png, pdf); the same figure gives the same bytes."""
+    metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+    for path in output:
+        if path.suffix not in metadata:
+            raise UsageError(f"{path}: no figure format for '{path.suffix}'; choose from {', '.join(metadata)}")
+    for path in output:
+        with publish(path) as temporary:
+            figure.savefig(temporary, format=path.suffix[1:], dpi=DPI, metadata=metadata[path.suffix])

@@ -1,0 +1,40 @@
+"""The commands that write tables: each reads counts or scores and writes one table in several formats.
+
+The suffix of each output decides its format: .csv, .md or .tex.
+"""
+
+from pathlib import Path
+
+from symbert.files import read_json
+from symbert.report.corpus_table import corpus_table
+from symbert.report.formats import write_table
+from symbert.report.glue_tables import glue_table, published_table
+from symbert.report.parameter_tables import operators_table, parameters_table
+from symbert.report.scores import read_scores
+from symbert.settings import ReportSettings, read_settings
+
+
+def tabulate_corpus(counts: list[Path], manifest: Path, settings: Path, output: list[Path]) -> None:
+    """Write the corpus table: documents read, dropped by reason and kept per part; tokens and rows in all."""
+    write_table(corpus_table(counts, manifest, read_settings(settings, ReportSettings)), output)
+
+
+def tabulate_operators(parameters: Path, output: list[Path]) -> None:
+    """Write Table 1: each operator's logits and its parameters per layer, with the paper's erratum."""
+    write_table(operators_table(read_json(parameters)), output)
+
+
+def tabulate_parameters(parameters: Path, output: list[Path]) -> None:
+    """Write Table 2: parameters of each model and the share saved, the paper's beside ours."""
+    write_table(parameters_table(read_json(parameters)), output)
+
+
+def tabulate_published(output: list[Path]) -> None:
+    """Write Table 3 as the paper prints it, in a table of its own."""
+    write_table(published_table(), output)
+
+
+def tabulate_glue(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
+    """Write Table 3 of this experiment: scores at the final step, mean and spread over fine-tuning seeds."""
+    report = read_settings(settings, ReportSettings)
+    write_table(glue_table(read_scores(scores, report.tasks, finetune_seeds), report), output)

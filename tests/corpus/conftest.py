@@ -1,0 +1,38 @@
+import pytest
+
+from corpus.oscar import write_archive
+from symbert.corpus.blocklist import Blocklist, build_blocklist
+from symbert.corpus.sources import BLOCKLIST
+from symbert.corpus.stand_ins import write_blocklist_archive
+
+
+@pytest.fixture
+def make_blocklist(tmp_path):
+    """Builds a blocklist from category → (domains, urls)."""
+
+    def make(categories: dict[str, tuple[list[str], list[str]]]) -> Blocklist:
+        members = {}
+        for name, (domains, urls) in categories.items():
+            members[f"blacklists/{name}/domains"] = "\n".join(domains)
+            members[f"blacklists/{name}/urls"] = "\n".join(urls)
+        archive = write_archive(tmp_path / "archive.tar.gz", members)
+        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        return Blocklist(tmp_path / "trie")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def mirror_blocklist(mirror, tmp_path_factory):
+    """The trie of the mirror's UT1 archive; its summary lies beside it."""
+    path = tmp_path_factory.mktemp("ut1") / "blocklist.marisa"
+    build_blocklist(mirror / BLOCKLIST.location, path, path.with_suffix(".json"))
+    return path
+
+
+@pytest.fixture
+def blocklist_file(tmp_path):
+    """The embedded source's blocklist."""
+    write_blocklist_archive(tmp_path / "blacklists.tar.gz")
+    build_blocklist(tmp_path / "blacklists.tar.gz", tmp_path / "blocklist.marisa", tmp_path / "blocklist.json")
+    return tmp_path / "blocklist.marisa"

@@ -1,0 +1,43 @@
+"""Files in the publishers' formats, for tests of the corpus stage."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import zstandard
+
+
+def record(content="Some text.", url="https://good.example/page", number=1, **metadata) -> dict:
+    """An OSCAR-2301 document that passes every filter, with changes to its metadata."""
+    annotation = {"harmful_pp": 500.0, "quality_warnings": None, "categories": None}
+    return {
+        "content": content,
+        "warc_headers": {"warc-target-uri": url, "warc-record-id": f"<urn:uuid:{number}>"},
+        "metadata": {**annotation, **metadata},
+    }
+
+
+def write_part(path: Path, lines: list) -> Path:
+    """A part of one zstd frame; a line is a record, or bytes to be written as they are."""
+    raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    path.write_bytes(zstandard.compress(b"".join(line + b"\n" for line in raw)))
+    return path
+
+
+def write_archive(path: Path, members: dict[str, str | tarfile.TarInfo]) -> Path:
+    """A UT1 archive: member name to its text, or to a ready member (a link, a device)."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name) if isinstance(content, str) else content
+            data = content.encode() if isinstance(content, str) else b""
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    """A link as an archive member."""
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member

@@ -1,0 +1,122 @@
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from symbert.corpus import documentation
+from symbert.corpus.blocklist import build_blocklist
+from symbert.corpus.document import documents
+from symbert.corpus.documentation import Passage
+from symbert.corpus.embedded import write_embedded_corpus
+from symbert.corpus.filters import REASONS, filter_part
+from symbert.corpus.pages import LINES_PER_PAGE, documentation_pages
+from symbert.corpus.perplexity import harmful_perplexity
+from symbert.corpus.quality import quality_warnings
+from symbert.corpus.sources import HARMFUL_MODEL, VOCABULARY, download_blocklist, download_part, part_file
+from symbert.corpus.wordpiece import read_vocabulary
+from symbert.files import read_json
+
+SMALL = ("networkx", "snakemake")
+WRITE = """
+import sys
+from pathlib import Path
+from symbert.corpus import documentation, embedded
+names = {names}
+documentation.PACKAGES = tuple(p for p in documentation.PACKAGES if p.distribution in names)
+embedded.write_embedded_corpus(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    path = tmp_path_factory.mktemp("settings") / "embedded.json"
+    path.write_text('{"parts": 2, "vocabulary_size": 500}')
+    return path
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory, brief) -> Path:
+    """An embedded corpus of two packages."""
+    folder = tmp_path_factory.mktemp("embedded")
+    with pytest.MonkeyPatch.context() as patch:
+        small = tuple(package for package in documentation.PACKAGES if package.distribution in SMALL)
+        patch.setattr(documentation, "PACKAGES", small)
+        write_embedded_corpus(brief, folder)
+    return folder
+
+
+def files_below(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_another_process_writes_the_same_bytes(root, brief, tmp_path):
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    script = WRITE.format(names=SMALL)
+    subprocess.run([sys.executable, "-c", script, brief, tmp_path / "other"], env=environment, check=True)
+    assert files_below(tmp_path / "other") == files_below(root)
+
+
+def test_the_layout_is_the_publishers(root):
+    assert set(files_below(root)) == {
+        "google-bert/bert-base-uncased/vocab.txt",
+        "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256",
+        "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_1.jsonl.zst",
+        "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_2.jsonl.zst",
+        "oscar-corpus/harmful-kenlms/en.arpa",
+        "ut1/MD5SUM.LST",
+        "ut1/blacklists.tar.gz",
+    }
+    assert len(read_vocabulary(root / VOCABULARY.location)) == 500
+
+
+def test_every_filter_is_seen_to_act_and_most_text_is_kept(root, tmp_path, write_section):
+    source = write_section("corpus_source", root=str(root))
+    rules = write_section("filter")
+    download_blocklist(source, tmp_path / "archive")
+    build_blocklist(tmp_path / "archive", tmp_path / "trie", tmp_path / "summary.json")
+    total = Counter()
+    for part in ("en_meta_part_1", "en_meta_part_2"):
+        download_part(source, part, tmp_path / part)
+        filter_part(tmp_path / part, tmp_path / "trie", rules, tmp_path / "kept", tmp_path / "counts.json")
+        counts = read_json(tmp_path / "counts.json")
+        total.update(counts["dropped"])
+        total.update({f"characters {key}": value for key, value in counts["characters"].items()})
+    assert {reason: total[reason] for reason in REASONS[:5]} == dict(zip(REASONS, [22, 22, 22, 6, 6], strict=False))
+    assert total["quality_warning"] > 50
+    assert total["characters kept"] > 0.75 * total["characters read"]
+
+
+def test_annotations_are_those_of_our_own_rules(root):
+    perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
+    pages = [document for _, document in documents(root / part_file("en_meta_part_1").location)]
+    for document in pages:
+        assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
+        assert document.metadata.harmful_pp in (None, perplexity(document.content))
+    assert len({document.record_id for document in pages}) == len(pages)
+
+
+def passage(text: str, path: str = "a/b.py") -> Passage:
+    return Passage("numpy", "2.0", path, "a.b", text)
+
+
+def test_short_paragraphs_are_joined_until_the_line_is_long():
+    pages = documentation_pages([passage(character * 40) for character in "abcde"])
+    assert [page.text.split("\n") for page in pages] == [
+        [f"{'a' * 40} {'b' * 40} {'c' * 40}", f"{'d' * 40} {'e' * 40}"]
+    ]
+
+
+def test_a_long_file_becomes_pages_of_even_length_and_nothing_is_lost():
+    texts = [f"{number:03} {'x' * 100}" for number in range(3 * LINES_PER_PAGE + 5)]
+    pages = documentation_pages([passage(text) for text in texts] + [passage("alone", "z.py")])
+    lines = [page.text.split("\n") for page in pages]
+    assert sorted(line for page in lines for line in page) == sorted([*texts, "alone"])
+    assert sorted(map(len, lines)) == [1, 13, 14, 14]
+    assert pages == sorted(pages, key=lambda page: page.record_id)
+    assert {page.url for page in pages} == {
+        "https://github.com/numpy/numpy/blob/v2.0/a/b.py",
+        "https://github.com/numpy/numpy/blob/v2.0/z.py",
+    }

@@ -1,0 +1,193 @@
+"""Small experiments in the stage's input formats."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
+SHAPES = {"tiny": (2, 2, 64, 256, 1000), "small": (4, 8, 512, 2048, 30522), "base": (12, 12, 768, 3072, 30522)}
+SHAPE_KEYS = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
+
+
+def write(path: Path, value) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    """Writes report settings, those of the demo but for the given keys; returns the file."""
+
+    def make(**changes) -> Path:
+        settings = {
+            "experiment": "demo-embedded",
+            "scale": "demo",
+            "corpus_source": "embedded",
+            "glue_source": "embedded",
+            "recipe": "faithful",
+            "tasks": TASKS,
+            "sequence_length": 64,
+            "steps": 1800,
+            "batch_size": 32,
+        }
+        return write(tmp_path / "report.json", settings | changes)
+
+    return make
+
+
+def record(size, attention, step, task, seed, score=0.6, **changes):
+    """A score record in which each column of the task has the same score."""
+    return {
+        "size": size,
+        "attention": attention,
+        "pretrain_seed": 1,
+        "step": step,
+        "task": task,
+        "finetune_seed": seed,
+        "metrics": dict.fromkeys(COLUMNS[task], score),
+        "majority": dict.fromkeys(COLUMNS[task], 0.5),
+        "rows": {"train": 1000, "validation": 500},
+        "official_rows": {"train": 2490, "validation": 277},
+        "partial": False,
+        "settings_hash": "aaaa",
+        "origin": "test",
+        "constant_prediction": False,
+    } | changes
+
+
+@pytest.fixture(name="record")
+def record_fixture():
+    """The function `record`."""
+    return record
+
+
+@pytest.fixture
+def write_scores(tmp_path):
+    """Writes records to one file per model, step and task; returns the files."""
+
+    def make(records) -> list[Path]:
+        files = {}
+        for entry in records:
+            name = f"{entry['size']}-{entry['attention']}-{entry['pretrain_seed']}-{entry['step']}-{entry['task']}.json"
+            files.setdefault(tmp_path / "scores" / name, []).append(entry)
+        return [write(path, entries) for path, entries in files.items()]
+
+    return make
+
+
+@pytest.fixture
+def write_run(tmp_path):
+    """Writes done.json and metrics.jsonl of a run; returns both files."""
+
+    def make(size, attention, points, steps=1800, seed=1) -> tuple[Path, Path]:
+        folder = tmp_path / "pretrain" / f"{size}-{attention}" / f"seed-{seed}"
+        lines = [{"split": "train", "step": 1, "loss": 9.0}]
+        lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
+        done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
+        log = folder / "metrics.jsonl"
+        return write(folder / "done.json", done), write_lines(log, lines)
+
+    return make
+
+
+def write_lines(path: Path, lines) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def parameters_file(tmp_path):
+    """parameters.json with counts computed here from the architecture, independently of the model's code."""
+
+    def make(sizes=("small", "base"), attention=("original", "symmetric", "pairwise"), **changes) -> Path:
+        return write(tmp_path / "parameters.json", {size: counts_of(size, attention) for size in sizes} | changes)
+
+    return make
+
+
+def counts_of(size, attention):
+    shape = dict(zip(SHAPE_KEYS, SHAPES[size], strict=True))
+    layers, heads, hidden, intermediate, vocabulary = SHAPES[size]
+    square, factors = hidden * hidden + hidden, heads * (hidden // heads) ** 2
+    layer = {
+        "original": 3 * square,
+        "symmetric": 2 * square,
+        "pairwise": 2 * square + factors,
+        "shared": square + 3 * hidden,
+    }
+    layer |= {
+        "original-gain": layer["original"],
+        "pairwise-identity": layer["pairwise"],
+        "pairwise-scaled": layer["pairwise"],
+    }
+    embeddings = (vocabulary + 512 + 2) * hidden + 2 * hidden
+    block = square + 2 * hidden + 2 * hidden * intermediate + intermediate + hidden + 2 * hidden
+    head = square + 2 * hidden + vocabulary
+    return {
+        "shape": shape,
+        "parameters": {name: embeddings + layers * (block + layer[name]) + head for name in attention},
+        "attention_parameters": {name: layer[name] for name in attention},
+    }
+
+
+@pytest.fixture
+def authors_data() -> Path:
+    """Raw results and loss curve that the paper's authors published."""
+    folder = Path(__file__).parents[3] / "shared" / "published"
+    if not folder.is_dir():
+        pytest.skip("the authors' published results are not beside the project")
+    return folder
+
+
+AUTHORS_ATTENTION = {"vanilla": "original", "symmetric": "symmetric", "pairwise": "pairwise"}
+AUTHORS_METRIC = {
+    "cola": "matthews_correlation",
+    "mrpc": "combined_score",
+    "stsb": "combined_score",
+    "qqp": "combined_score",
+}
+
+
+def authors_record(folder: Path):
+    """A score record from a directory that Hugging Face's Trainer wrote for the authors; None for wnli."""
+    words = folder.name.split("_")
+    attention, (*_, tag), task = words[2], words[3].split("-"), words[4]
+    if task == "wnli":
+        return None
+    results = json.loads((folder / "eval_results.json").read_text())
+    scores = [results[f"eval_{AUTHORS_METRIC.get(task, 'accuracy')}"]]
+    if task == "mnli":
+        scores.append(results["eval_accuracy_mm"])
+    step = int(tag.removeprefix("ckpt")) if tag.startswith("ckpt") else 200_000
+    seed = int(tag.removeprefix("seed")) if tag.startswith("seed") else 1
+    metrics = dict(zip(COLUMNS[task], scores, strict=True))
+    return record("base", AUTHORS_ATTENTION[attention], step, task, seed, metrics=metrics)
+
+
+@pytest.fixture
+def authors_final(authors_data):
+    """Records of the authors' base models at the final step, five seeds each."""
+    return [entry for entry in map(authors_record, sorted((authors_data / "Exp2_results").iterdir())) if entry]
+
+
+@pytest.fixture
+def authors_curve(authors_data):
+    """Records of the authors' checkpoints of base, one seed."""
+    return [entry for entry in map(authors_record, sorted((authors_data / "Exp3_results").iterdir())) if entry]
+
+
+@pytest.fixture
+def authors_losses(authors_data):
+    """The authors' validation losses of base by operator, at steps 250, 500, … 200,000."""
+    with open(authors_data / "validation_loss_bert_base.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))[:800]
+    columns = {
+        attention: next(key for key in rows[0] if f"base_{word}_" in key and key.endswith("loss"))
+        for word, attention in AUTHORS_ATTENTION.items()
+    }
+    return {attention: [float(row[column]) for row in rows] for attention, column in columns.items()}

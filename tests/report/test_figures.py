@@ -1,0 +1,275 @@
+"""Figures: what they show, that no text runs into another, and that their bytes are reproducible."""
+
+import itertools
+import math
+import random
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+
+from symbert.errors import UsageError
+from symbert.report import published
+from symbert.report.checkpoints_figure import bracket, checkpoints_figure, curves_of
+from symbert.report.figures import draw_checkpoints, draw_loss
+from symbert.report.loss_figure import loss_figure
+from symbert.report.order import ATTENTION
+from symbert.report.panels import names_of, short
+from symbert.report.runs import Run, read_runs
+from symbert.report.scores import read_scores
+from symbert.report.statistics import Crossing
+from symbert.report.style import LOOKS, RC, house_style, looks_of
+from symbert.settings import ReportSettings, read_settings
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
+
+
+def demo_points(leaves, end, seed=0):
+    source = random.Random(seed)
+    points = []
+    for step in range(50, 1801, 50):
+        fallen = (5.6 - end) * (1 - math.exp(-max(0, step - leaves) / 900)) / (1 - math.exp(-(1800 - leaves) / 900))
+        points.append((step, 5.6 + 1.3 * math.exp(-step / 60) - fallen + source.gauss(0, 0.01)))
+    return points
+
+
+@pytest.fixture
+def loss_inputs(write_run, settings_file):
+    """Arguments of draw_loss for some operators and pre-training seeds."""
+
+    def make(attention, seeds=(1,), **changes):
+        runs = [
+            write_run("tiny", name, demo_points(500 + 80 * position + 40 * seed, 4.8, seed), seed=seed)
+            for (position, name), seed in itertools.product(enumerate(attention), seeds)
+        ]
+        return [done for done, _ in runs], [metrics for _, metrics in runs], settings_file(**changes)
+
+    return make
+
+
+@pytest.fixture
+def score_inputs(record, write_scores, settings_file):
+    """Arguments of draw_checkpoints: each operator rises to a higher score than the one before."""
+
+    def make(attention, sizes=("tiny",), steps=(300, 900, 1800), pretrain_seeds=(1,), **changes):
+        records = []
+        for size, (position, name), step, task, seed in itertools.product(
+            sizes, enumerate(attention), steps, TASKS, pretrain_seeds
+        ):
+            score = 0.5 + (0.2 + 0.02 * position) * (1 - math.exp(-3 * step / steps[-1])) + 0.005 * seed
+            records.append(record(size, name, step, task, 1, score, pretrain_seed=seed))
+        return write_scores(records), settings_file(steps=steps[-1], **changes)
+
+    return make
+
+
+def texts(figure):
+    """Visible texts and where they stand, in pixels."""
+    FigureCanvasAgg(figure).draw()
+    figure.canvas.draw()
+    found = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize")) if text.get_text()]
+    inside = [text for text in found if text.get_visible() and text.get_window_extent().width > 0]
+    ticks = [label for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis) for label in shown(axis)]
+    labels = {id(label) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels()}
+    texts = [text for text in inside if id(text) not in labels] + ticks
+    return [(text.get_text(), text.get_window_extent(), text.get_fontsize()) for text in texts]
+
+
+def shown(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [
+        label for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True) if low <= place <= high
+    ]
+
+
+def assert_legible(figure):
+    """No text overlaps another, leaves the figure, or is smaller than 8 pt."""
+    found = texts(figure)
+    for (one, box, _), (other, other_box, _) in itertools.combinations(found, 2):
+        assert not (box.shrunk(0.98, 0.8).overlaps(other_box.shrunk(0.98, 0.8))), f"{one!r} runs into {other!r}"
+    for text, box, size in found:
+        assert box.x0 >= 0 and box.y0 >= 0, f"{text!r} leaves the figure"
+        assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, f"{text!r} leaves the figure"
+        assert size >= 8
+    return [text for text, *_ in found]
+
+
+def loss_of(inputs):
+    done, metrics, settings = inputs
+    report = read_settings(settings, ReportSettings)
+    return loss_figure(read_runs(done, metrics, report.steps), report)
+
+
+def checkpoints_of(inputs):
+    files, settings = inputs
+    report = read_settings(settings, ReportSettings)
+    return checkpoints_figure(read_scores(files, report.tasks, [1]), report)
+
+
+LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
+CASES = [
+    (ATTENTION[:3], (1,), {}),
+    (ATTENTION, (1,), {}),
+    (ATTENTION, (1, 2, 3), {}),
+    ((*ATTENTION, "an-operator-with-a-very-long-name"), (1, 12), LONG),
+]
+
+
+@pytest.mark.parametrize(("attention", "seeds", "changes"), CASES)
+def test_no_text_of_figure_2_runs_into_another(loss_inputs, attention, seeds, changes):
+    with house_style():
+        assert_legible(loss_of(loss_inputs(attention, seeds, **changes)))
+
+
+@pytest.mark.parametrize("sizes", [("tiny",), ("small", "base")])
+@pytest.mark.parametrize(("attention", "seeds", "changes"), CASES)
+def test_no_text_of_figure_3_runs_into_another(score_inputs, sizes, attention, seeds, changes):
+    with house_style():
+        steps = (12_000, 125_000, 150_000, 200_000)
+        assert_legible(checkpoints_of(score_inputs(attention, sizes, steps, seeds, **changes)))
+
+
+def test_figure_2_names_exits_losses_experiment_and_stand_in(loss_inputs):
+    with house_style():
+        found = assert_legible(loss_of(loss_inputs(["pairwise", "original"])))
+    assert found.index("original") < found.index("pairwise")
+    assert "Pre-training loss of BERT-tiny" in found and "validation loss (nats per token)" in found
+    note = " ".join(next(text for text in found if text.startswith("Experiment")).split())
+    assert (
+        note
+        == "Experiment demo-embedded, scale demo, recipe faithful, on a stand-in corpus made from documentation text"
+    )
+    exits = [int(text.replace(",", "")) for text in found[found.index("original") :][1:2]]
+    assert abs(exits[0] - 620) <= 100
+
+
+def test_figure_2_marks_the_exit_on_the_curve(loss_inputs):
+    with house_style():
+        figure = loss_of(loss_inputs(["original"]))
+    panel = figure.axes[1]
+    curve, mark = panel.lines
+    (step,), (loss,) = mark.get_data()
+    assert loss == dict(zip(*curve.get_data(), strict=True))[step]
+    assert mark.get_markersize() > curve.get_markersize()
+
+
+def test_a_run_that_stays_on_the_plateau_has_no_mark_and_a_dash(write_run, settings_file):
+    done, metrics = write_run("tiny", "original", [(step, 5.6) for step in range(50, 1801, 50)])
+    with house_style():
+        figure = loss_of(([done], [metrics], settings_file()))
+        assert "–" in assert_legible(figure)
+    assert len(figure.axes[1].lines) == 1
+
+
+@pytest.mark.parametrize(("scale", "overlaid"), [("paper", True), ("demo", False)])
+def test_the_authors_losses_are_overlaid_at_paper_scale_only(settings_file, scale, overlaid):
+    steps = [250, 1_000, 14_000, 200_000]
+    runs = [Run("base", name, 1, steps, [9.0, 6.8, 5.9, 1.7]) for name in ("original", "symmetric")]
+    with house_style():
+        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | {"scale": scale})), ReportSettings))
+        assert ("hollow: the authors' runs" in assert_legible(figure)) == overlaid
+    hollow = [line for line in figure.axes[1].lines if line.get_markerfacecolor() == "none"]
+    expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
+    assert [tuple(line.get_ydata()) for line in hollow] == expected
+
+
+def test_figure_3_has_line_crossings_and_baseline(score_inputs):
+    with house_style():
+        figure = checkpoints_of(score_inputs(["original", "pairwise"], steps=(300, 1200, 1800)))
+        found = assert_legible(figure)
+    assert "Stand-in task score over checkpoints" in found and "stand-in task score (%)" in found
+    last = [100 * (0.505 + share * (1 - math.exp(-3))) for share in (0.20, 0.22)]
+    line = 0.95 * last[1]
+    assert {f"{last[0]:.2f}", f"{last[1]:.2f}", f"{line:.2f}", "50.00"} <= set(found)
+    first, second = (100 * (0.505 + 0.22 * (1 - math.exp(-3 * step / 1800))) for step in (300, 1200))
+    assert first < line < second
+    crossing = 300 + 900 * (line - first) / (second - first)
+    assert f"{crossing:,.0f} (300–1,200)" in found
+    assert any(list(mark.get_xdata()) == [pytest.approx(crossing)] for mark in figure.axes[1].lines)
+
+
+def test_figure_3_calls_glue_glue(score_inputs):
+    with house_style():
+        found = assert_legible(checkpoints_of(score_inputs(["original"], glue_source="hub", corpus_source="mirror")))
+    assert "GLUE score over checkpoints" in found and "GLUE score (%)" in found
+    assert not any("tand-in" in text for text in found)
+
+
+def test_a_curve_is_the_mean_over_seeds(record, write_scores):
+    records = [
+        record("tiny", "original", step, task, seed, 0.1 * seed + step / 10_000)
+        for step, task, seed in itertools.product((300, 1800), TASKS, (1, 2))
+    ]
+    curves = curves_of(read_scores(write_scores(records), TASKS, [1, 2]))
+    assert curves["original", 1].to_dict() == pytest.approx({300: 18.0, 1800: 33.0})
+
+
+def test_the_authors_checkpoints_draw_the_papers_figure_3(authors_curve, write_scores, settings_file, tmp_path):
+    settings = settings_file(**PAPER, steps=200_000)
+    with house_style():
+        found = assert_legible(checkpoints_of((write_scores(authors_curve), settings)))
+    assert {"79.05", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("crossing", "words"),
+    [
+        (None, "not reached"),
+        (Crossing(None, 6_000, 6_000.0), "≤ 6,000"),
+        (Crossing(30_000, 35_000, 32_812.4), "32.8k (30k–35k)"),
+        (Crossing(300, 900, 512.7), "513 (300–900)"),
+    ],
+)
+def test_a_crossing_is_told_with_the_checkpoints_around_it(crossing, words):
+    assert bracket(crossing) == words
+
+
+def test_steps_are_short():
+    assert [short(step) for step in (0, 1800, 9999, 10_000, 26_750, 136_700)] == [
+        "0",
+        "1,800",
+        "9,999",
+        "10k",
+        "26.8k",
+        "137k",
+    ]
+
+
+def test_seeds_are_named_only_where_there_are_several():
+    assert names_of([("original", 1), ("pairwise", 1)]) == (["original", "pairwise"], "")
+    assert names_of([("original", 1), ("original", 2)]) == (["original /1", "original /2"], "operator / seed")
+    assert names_of([("x" * 50, 1)])[0] == ["x" * 19 + "…"]
+    assert names_of([("x" * 50, 1), ("y", 12)])[0] == ["x" * 16 + "… /1", "y /12"]
+
+
+def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
+    done, metrics, settings = loss_inputs(ATTENTION[:3])
+    first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
+    draw_loss(done, metrics, settings, first)
+    draw_loss(done[::-1], metrics, settings, second)
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    files, settings = score_inputs(ATTENTION[:3])
+    draw_checkpoints(files, settings, [1], first)
+    draw_checkpoints(files[::-1], settings, [1], second)
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert first[0].read_bytes().startswith(b"\x89PNG") and first[1].read_bytes().startswith(b"%PDF")
+    assert b"CreationDate" not in first[1].read_bytes()
+
+
+def test_an_unknown_figure_format_is_refused(score_inputs, tmp_path):
+    with pytest.raises(UsageError, match=r"no figure format for '\.gif'; choose from \.png, \.pdf"):
+        draw_checkpoints(*score_inputs(["original"]), [1], [tmp_path / "figure.png", tmp_path / "figure.gif"])
+    assert list(tmp_path.glob("figure.*")) == []
+
+
+def test_operators_differ_in_grey_too():
+    looks = looks_of([*ATTENTION, "one", "two", "three", "four"])
+    assert len({look.marker for look in looks.values()}) == len({look.color for look in looks.values()}) == 11
+    assert all(looks[name] is LOOKS[name] for name in ATTENTION), "the same look in every figure"
+    grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (to_rgb(look.color) for look in looks.values())]
+    assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"
+
+
+def test_nothing_is_smaller_than_8_points():
+    assert min(value for key, value in RC.items() if key.endswith(("font.size", "labelsize", "titlesize"))) >= 8

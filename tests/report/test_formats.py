@@ -1,0 +1,112 @@
+"""The same table as csv, Markdown and LaTeX."""
+
+import csv
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbert.errors import UsageError
+from symbert.report.formats import Formula, heading, latex_text, table_of, to_csv, to_latex, to_markdown, write_table
+
+ROW = {"name": "tiny_one", "parameters": 28795194, "saved_percent": 3.645, "match": True, "note": None}
+
+
+def table(**changes):
+    return table_of([ROW | changes, ROW | {"saved_percent": -0.001}], "Caption: 95 % of A&B_c", "tab:test")
+
+
+def test_csv_has_plain_numbers_and_empty_cells():
+    rows = list(csv.reader(io.StringIO(to_csv(table()))))
+    assert rows[0] == ["name", "parameters", "saved_percent", "match", "note"]
+    assert rows[1] == ["tiny_one", "28795194", "3.65", "yes", ""]
+    assert rows[2][2] == "0.00", "minus zero is zero"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=x", "\r=1"])
+def test_text_that_a_spreadsheet_would_compute_is_guarded_in_csv(text):
+    assert (
+        next(csv.reader(io.StringIO(to_csv(table(name=text)).split("\n", 1)[1], newline="")))[0] == "'" + text.strip()
+    )
+
+
+def test_negative_numbers_are_not_guarded_in_csv():
+    assert to_csv(table(saved_percent=-5.5)).splitlines()[1].split(",")[2] == "-5.50"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_csv_gives_back_any_text_but_for_its_white_space(text):
+    read = next(csv.reader(io.StringIO(to_csv(table(name=text)).split("\n", 1)[1], newline="")))[0]
+    words = " ".join(text.split())
+    assert read == ("'" if words.startswith(("=", "+", "-", "@")) else "") + words
+
+
+def test_markdown_has_caption_headings_thousands_and_alignment():
+    lines = to_markdown(table()).splitlines()
+    assert lines[0] == r"Caption: 95 % of A&amp;B\_c"
+    assert lines[2:5] == [
+        "| name | parameters | saved (%) | match | note |",
+        "| --- | ---: | ---: | --- | ---: |",
+        r"| tiny\_one | 28,795,194 | 3.65 | yes | – |",
+    ]
+
+
+def test_a_cell_cannot_break_out_of_its_markdown_row():
+    row = to_markdown(table(name="a|b\nc<script>")).splitlines()[4]
+    assert row.startswith(r"| a\|b c&lt;script&gt; | 28,795,194 |")
+
+
+def test_the_best_cells_are_bold_for_readers_only():
+    best = table_of([ROW, ROW], "", "tab:test", best=frozenset({(1, "saved_percent")}))
+    assert to_markdown(best).count("**3.65**") == 1 and to_markdown(best).splitlines()[-1].count("**") == 2
+    assert to_latex(best).count(r"\textbf{3.65}") == 1
+    assert "*" not in to_csv(best) and "textbf" not in to_csv(best)
+
+
+def test_rows_for_csv_only_are_not_in_the_other_formats():
+    both = table_of([ROW | {"name": "part"}, ROW | {"name": "total"}], "", "tab:test", csv_only=frozenset({0}))
+    assert "part," in to_csv(both)
+    assert "| part" not in to_markdown(both) and "| total" in to_markdown(both)
+    assert "part &" not in to_latex(both)
+
+
+def test_latex_is_booktabs_with_an_escaped_caption():
+    text = to_latex(table())
+    assert r"\caption{Caption: 95 \% of A\&B\_c}" in text and r"\label{tab:test}" in text
+    assert r"\begin{tabular}{@{}lrrlr@{}}" in text
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    assert r"tiny\_one & 28,795,194 & 3.65 & yes & -- \\" in text
+
+
+def test_a_formula_is_mathematics_in_latex_and_text_elsewhere():
+    formula = table(note=Formula("2h² + h²/n", "2h^2 + h^2/n"))
+    assert "$2h^2 + h^2/n$" in to_latex(formula)
+    assert "| 2h² + h²/n |" in to_markdown(formula) and ",2h² + h²/n" in to_csv(formula)
+
+
+@given(st.text(alphabet="\\{}$&#%_^~<>ab ×−²–≥", max_size=30))
+def test_no_character_of_text_has_a_meaning_for_latex(text):
+    escaped = latex_text(text)
+    for known in (r"\\text\w+\{\}", r"\\[&%$#_{}]", r"\$(\\\w+|-|\^2)\$", "--"):
+        escaped = re.sub(known, "", escaped)
+    assert not set(escaped) & set("\\{}$&#%_^~<>×−²≥")
+
+
+def test_a_wide_latex_table_is_shrunk_to_the_page():
+    wide = table_of([{f"column{number}": number for number in range(9)}], "", "tab:test")
+    assert r"\resizebox{\textwidth}{!}{%" in to_latex(wide) and r"\resizebox" not in to_latex(table())
+
+
+def test_headings_are_words():
+    assert heading("paper_saved_percent") == "paper saved (%)" and heading("glue_score") == "GLUE score"
+
+
+def test_the_suffix_decides_the_format_and_an_unknown_one_writes_nothing(tmp_path):
+    files = [tmp_path / name for name in ("t.csv", "t.md", "t.tex")]
+    write_table(table(), files)
+    assert [file.read_text() for file in files] == [to_csv(table()), to_markdown(table()), to_latex(table())]
+    with pytest.raises(UsageError, match=r"no table format for '\.xlsx'; choose from \.csv, \.md, \.tex"):
+        write_table(table(), [tmp_path / "u.csv", tmp_path / "u.xlsx"])
+    assert not (tmp_path / "u.csv").exists()

@@ -1,0 +1,20 @@
+"""Tables and figures list models in one order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbert.report.order import ATTENTION, SIZES, attentions, model_rank, sizes
+
+
+@given(st.permutations([*ATTENTION, "zeta", "alpha"]))
+def test_operators_come_in_the_papers_order_and_new_ones_last_by_name(names):
+    assert attentions([*names, "original"]) == [*ATTENTION, "alpha", "zeta"]
+
+
+def test_sizes_grow():
+    assert sizes(["large", "base", "tiny", "small", "base"]) == [*SIZES, "large"]
+
+
+def test_a_models_size_counts_before_its_operator():
+    models = [("base", "original"), ("small", "pairwise"), ("small", "original")]
+    assert sorted(models, key=lambda model: model_rank(*model)) == models[::-1]

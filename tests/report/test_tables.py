@@ -1,0 +1,325 @@
+"""What the tables say, read back from their files."""
+
+import csv
+import itertools
+import json
+import random
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from symbert.errors import DataError, MissingInputError
+from symbert.report import published
+from symbert.report.tables import (
+    tabulate_corpus,
+    tabulate_glue,
+    tabulate_operators,
+    tabulate_parameters,
+    tabulate_published,
+)
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000}
+
+
+def seeds_of(records):
+    return sorted({entry["finetune_seed"] for entry in records})
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
+
+
+@pytest.fixture
+def corpus(tmp_path, settings_file):
+    """Writes counts of parts and a manifest; returns the arguments of tabulate_corpus."""
+
+    def make(*numbers, documents=(900, 50), **changes):
+        files = []
+        for number in numbers:
+            dropped = {"blocked_category": 3, "quality_warning": number}
+            part = {"part": f"en_meta_part_{number}", "read": 1005 + number, "kept": 1000, "bad": 2, "dropped": dropped}
+            files.append(tmp_path / f"counts{number}.json")
+            files[-1].write_text(json.dumps(part | changes))
+        manifest = tmp_path / "manifest.json"
+        splits = {"train": documents[0], "validation": documents[1]}
+        manifest.write_text(
+            json.dumps({"documents": splits, "tokens": 640_000, "rows": {"train": 9900, "validation": 100}})
+        )
+        return files, manifest, settings_file()
+
+    return make
+
+
+def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
+    tabulate_corpus(*corpus(10, 9, 1), outputs)
+    *parts, total, paper = read(outputs[0])
+    assert [row["part"] for row in parts] == ["en_meta_part_1", "en_meta_part_9", "en_meta_part_10"]
+    assert [
+        total[key] for key in ("part", "read", "bad", "blocked_category", "blocked_url", "quality_warning", "kept")
+    ] == (["total", "3035", "6", "9", "0", "20", "3000"])
+    assert [total[key] for key in ("documents", "tokens", "train_rows", "validation_rows")] == [
+        "950",
+        "640000",
+        "9900",
+        "100",
+    ]
+    assert (paper["kept"], paper["tokens"]) == ("30000000", "70000000000")
+    assert (paper["train_rows"], paper["validation_rows"]) == ("137000000", "10000")
+
+
+def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
+    tabulate_corpus(*corpus(1, 2), outputs)
+    for row in read(outputs[0])[:-1]:
+        reasons = [key for key in row if key.startswith(("blocked", "no_", "perplexity", "quality"))]
+        assert len(reasons) == 6
+        assert int(row["read"]) == int(row["kept"]) + int(row["bad"]) + sum(int(row[reason]) for reason in reasons)
+
+
+def test_a_part_that_does_not_add_up_is_named(corpus, outputs):
+    with pytest.raises(DataError, match=r"part en_meta_part_4: read 1009 is not kept 999 \+ bad 2 \+ dropped 7"):
+        tabulate_corpus(*corpus(4, kept=999), outputs)
+    assert not any(path.exists() for path in outputs)
+
+
+def test_a_part_given_twice_is_refused(corpus, outputs):
+    with pytest.raises(DataError, match="part same is there twice"):
+        tabulate_corpus(*corpus(1, 2, part="same", read=1007, dropped={"quality_warning": 5}), outputs)
+
+
+def test_more_documents_than_were_kept_are_refused(corpus, outputs):
+    with pytest.raises(DataError, match="1050 documents packed, but 1000 kept"):
+        tabulate_corpus(*corpus(1, documents=(1000, 50)), outputs)
+
+
+def test_a_new_reason_gets_a_column(corpus, outputs):
+    tabulate_corpus(*corpus(1, dropped={"too_long": 4}), outputs)
+    assert read(outputs[0])[0]["too_long"] == "4"
+
+
+def test_many_parts_are_listed_in_csv_only(corpus, outputs):
+    tabulate_corpus(*corpus(*range(1, 21), documents=(20_000, 0)), outputs)
+    assert len(read(outputs[0])) == 22
+    assert "part\\_20" not in outputs[1].read_text() and "| total | 20,310 |" in outputs[1].read_text()
+
+
+def test_the_corpus_caption_names_the_stand_in(corpus, outputs):
+    tabulate_corpus(*corpus(1), outputs)
+    assert "scale demo, recipe faithful; a stand-in corpus made from documentation text" in outputs[1].read_text()
+
+
+def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):
+    tabulate_operators(parameters_file(), outputs)
+    rows = {row["attention"]: row for row in read(outputs[0])}
+    assert list(rows) == ["original", "symmetric", "pairwise"]
+    assert [row["printed"] for row in rows.values()] == ["O(3h²)", "O(2h²)", "O(2h² + h/n) (erratum)"]
+    assert [row["corrected"] for row in rows.values()] == ["3h²", "2h²", "2h² + h²/n"]
+    assert [row["counted_base"] for row in rows.values()] == ["1771776", "1181184", "1230336"]
+    assert [row["counted_small"] for row in rows.values()] == ["787968", "525312", "558080"]
+    assert {row["exact_is_counted"] for row in rows.values()} == {"yes"}
+    for path in outputs[1:]:
+        assert "589,824" in path.read_text() and "Erratum" in path.read_text()
+
+
+def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outputs):
+    tabulate_operators(parameters_file(("small",), base=changed("base", "symmetric", -1)), outputs)
+    assert [row["exact_is_counted"] for row in read(outputs[0])] == ["yes", "no", "yes"]
+
+
+def changed(size, attention, by):
+    from_formula = {"original": 1_771_776, "symmetric": 1_181_184, "pairwise": 1_230_336}
+    from_formula[attention] += by
+    shape = {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768}
+    shape |= {"intermediate_size": 3072, "vocab_size": 30522}
+    return {"shape": shape, "parameters": from_formula, "attention_parameters": from_formula}
+
+
+def test_an_operator_of_the_user_is_counted_without_a_formula(parameters_file, outputs):
+    counts = json.loads(parameters_file(("base",)).read_text())
+    counts["base"]["attention_parameters"]["mine"] = 7
+    tabulate_operators(parameters_file((), **counts), outputs)
+    row = read(outputs[0])[-1]
+    assert (row["attention"], row["expression"], row["counted_base"], row["exact_is_counted"]) == ("mine", "", "7", "")
+
+
+def test_table_2_equals_the_papers(parameters_file, outputs):
+    tabulate_parameters(parameters_file(), outputs)
+    rows = read(outputs[0])
+    assert {(row["size"], row["attention"]): int(row["parameters"]) for row in rows} == published.PARAMETERS
+    assert [row["saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
+    assert [row["paper_saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
+    assert {row["match"] for row in rows} == {"yes"}
+    assert "109,514,298" in outputs[1].read_text() and "saved (\\%)" in outputs[2].read_text()
+
+
+def test_table_2_lists_other_sizes_and_operators_without_a_match(parameters_file, outputs):
+    tabulate_parameters(parameters_file(("tiny", "small"), ("shared", "original")), outputs)
+    rows = read(outputs[0])
+    assert [(row["size"], row["attention"]) for row in rows] == [
+        *[("tiny", "original"), ("tiny", "shared")],
+        *[("small", "original"), ("small", "shared")],
+    ]
+    assert [row["match"] for row in rows] == ["", "", "yes", ""]
+    assert rows[3]["parameters"] == "26700090"
+
+
+def test_table_2_says_no_when_a_count_differs(parameters_file, outputs):
+    tabulate_parameters(parameters_file((), base=changed("base", "symmetric", 0)), outputs)
+    assert [row["match"] for row in read(outputs[0])] == ["no", "no", "no"]
+
+
+def test_the_published_table_is_the_papers_and_says_so(outputs):
+    tabulate_published(outputs)
+    rows = read(outputs[0])
+    assert [float(value) for value in list(rows[-1].values())[1:]] == list(published.SCORES["base", "pairwise"])
+    for path in outputs[1:]:
+        assert "The paper's own numbers, not this experiment's" in path.read_text()
+    assert "**79.36**" in outputs[1].read_text() and r"\textbf{73.38}" in outputs[2].read_text()
+
+
+@pytest.fixture
+def demo_records(record):
+    """Two operators with three seeds; scores that differ by operator, seed and task."""
+    records = []
+    for (position, attention), (index, task), seed in itertools.product(
+        enumerate(["original", "pairwise"]), enumerate(TASKS), [1, 2, 3]
+    ):
+        score = 0.5 + 0.1 * position + 0.01 * index + 0.003 * seed**2
+        records.append(record("tiny", attention, 1800, task, seed, score, partial=task == "rte"))
+    return records
+
+
+def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records, write_scores, settings_file, outputs):
+    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    original, pairwise, majority = read(outputs[0])
+    assert [row["model"] for row in (original, pairwise, majority)] == [
+        "tiny-original",
+        "tiny-pairwise",
+        "majority baseline",
+    ]
+    weights = [0, 1, 2, 2, 3, 4, 5, 6, 7]  # index of each column's task; mnli is there twice
+    seeds = [100 * (0.5 + 0.01 * sum(weights) / 9 + 0.003 * seed**2) for seed in (1, 2, 3)]
+    assert original["glue_score (stand-in)"] == f"{statistics.mean(seeds):.2f}"
+    assert original["std"] == f"{statistics.stdev(seeds):.2f}"
+    eight = 100 * (0.5 + 0.01 * 28 / 8 + 0.003 * 14 / 3)
+    assert original["mean_of_tasks (stand-in)"] == f"{eight:.2f}"
+    assert pairwise["sst2 (stand-in)"] == f"{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}"
+    assert pairwise["finetune_seeds"] == "3"
+    assert majority["glue_score (stand-in)"] == "50.00" and majority["std"] == ""
+
+
+def test_table_3_calls_stand_ins_stand_ins_everywhere(demo_records, write_scores, settings_file, outputs):
+    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    for path in outputs:
+        assert path.read_text().count("(stand-in)") == 11
+    for path in outputs[1:]:
+        text = path.read_text()
+        assert "stand-in tasks made from documentation text, not GLUE" in text
+        assert "Experiment demo-embedded, scale demo, recipe faithful" in text
+        assert "1,800 steps" in text and "one pre-training seed" in text and "3 fine-tuning seeds" in text
+        assert "Partial tasks (fewer rows than GLUE has): rte." in text
+
+
+@pytest.mark.parametrize("changes", [{"glue_source": "mirror"}, {"corpus_source": "mirror"}, {"scale": "demo"}])
+def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the_papers(
+    record, write_scores, settings_file, outputs, changes
+):
+    records = [record("base", "pairwise", 200_000, task, 1) for task in TASKS]
+    tabulate_glue(write_scores(records), settings_file(**PAPER), seeds_of(records), outputs)
+    rows = read(outputs[0])
+    assert [row["model"] for row in rows] == ["base-pairwise", "base-pairwise, the paper", "majority baseline"]
+    assert (rows[1]["glue_score"], rows[1]["std"], rows[1]["cola"]) == ("79.36", "0.37", "46.91")
+    tabulate_glue(write_scores(records), settings_file(**(PAPER | changes)), seeds_of(records), outputs)
+    assert all("the paper" not in path.read_text() for path in outputs)
+
+
+def test_table_3_of_real_tasks_does_not_speak_of_stand_ins_for_tasks(record, write_scores, settings_file, outputs):
+    records = [record("tiny", "original", 1800, task, 1) for task in TASKS]
+    tabulate_glue(
+        write_scores(records), settings_file(corpus_source="mirror", glue_source="mirror"), seeds_of(records), outputs
+    )
+    assert all("stand-in" not in path.read_text() for path in outputs)
+    assert read(outputs[0])[0]["std"] == "", "one seed has no deviation"
+
+
+def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, settings_file, outputs):
+    others = [record("small", "original", 1800, task, seed, 0.9) for task in TASKS for seed in (1, 2, 3)]
+    tabulate_glue(write_scores([*demo_records, *others]), settings_file(), seeds_of([*demo_records, *others]), outputs)
+    lines = {line.split(" | ")[0]: line for line in outputs[1].read_text().splitlines()}
+    assert lines["| tiny-pairwise"].count("**") == 2 * 10
+    assert "**" not in lines["| tiny-original"] + lines["| small-original"] + lines["| majority baseline"]
+
+
+def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, settings_file, outputs):
+    tasks = ["rte", "mnli"]
+    records = [record("base", "original", 200_000, task, 1) for task in tasks]
+    tabulate_glue(write_scores(records), settings_file(**PAPER, tasks=tasks), seeds_of(records), outputs)
+    assert "Not the whole benchmark: the GLUE score is the mean of 3 columns (" in outputs[1].read_text()
+    ours, paper, _ = read(outputs[0])
+    assert list(ours)[3:6] == ["rte", "mnli_matched", "mnli_mismatched"]
+    assert (paper["glue_score"], paper["rte"]) == ("", "59.42"), "the paper's mean is of all its columns"
+
+
+def test_pre_training_seeds_have_rows_of_their_own(record, write_scores, settings_file, outputs):
+    records = [
+        record("tiny", "original", 1800, task, 1, 0.5 + 0.1 * seed, pretrain_seed=seed)
+        for task in TASKS
+        for seed in (1, 2)
+    ]
+    tabulate_glue(write_scores(records), settings_file(), seeds_of(records), outputs)
+    rows = read(outputs[0])
+    assert [row["model"] for row in rows[:2]] == ["tiny-original, seed 1", "tiny-original, seed 2"]
+    assert [row["glue_score (stand-in)"] for row in rows[:2]] == ["60.00", "70.00"]
+    assert "2 pre-training seeds" in outputs[1].read_text()
+
+
+def test_a_model_that_predicts_one_class_is_named(record, write_scores, settings_file, outputs):
+    records = [record("tiny", "original", 1800, task, 1, constant_prediction=task == "cola") for task in TASKS]
+    tabulate_glue(write_scores(records), settings_file(), seeds_of(records), outputs)
+    assert "One class predicted throughout by at least one seed: cola by tiny-original." in outputs[1].read_text()
+
+
+def test_only_the_final_step_counts_and_it_must_be_there(demo_records, record, write_scores, settings_file, outputs):
+    models = itertools.product(["original", "pairwise"], TASKS, [1, 2, 3])
+    earlier = [record("tiny", name, 300, task, seed, 0.9) for name, task, seed in models]
+    tabulate_glue(
+        write_scores([*demo_records, *earlier]), settings_file(), seeds_of([*demo_records, *earlier]), outputs
+    )
+    assert float(read(outputs[0])[0]["glue_score (stand-in)"]) < 60
+    with pytest.raises(MissingInputError, match="the last step is 300, expected 1800"):
+        tabulate_glue(write_scores(earlier), settings_file(), seeds_of(earlier), outputs)
+
+
+def test_a_permutation_of_the_inputs_gives_the_same_bytes(demo_records, write_scores, settings_file, corpus, outputs):
+    files, manifest, settings = corpus(1, 2, 3)
+    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    glue = [path.read_bytes() for path in outputs]
+    tabulate_corpus(files, manifest, settings, outputs)
+    counts = [path.read_bytes() for path in outputs]
+    for seed in range(3):
+        random.Random(seed).shuffle(demo_records)
+        scores = write_scores(demo_records)
+        tabulate_glue(random.Random(seed).sample(scores, len(scores)), settings_file(), [1, 2, 3], outputs)
+        assert [path.read_bytes() for path in outputs] == glue
+        tabulate_corpus(random.Random(seed).sample(files, len(files)), manifest, settings, outputs)
+        assert [path.read_bytes() for path in outputs] == counts
+
+
+def test_the_authors_results_as_an_experiment_print_table_3(authors_final, write_scores, settings_file, outputs):
+    tabulate_glue(write_scores(authors_final), settings_file(**PAPER), seeds_of(authors_final), outputs)
+    rows = [list(row.values()) for row in read(outputs[0])[:-1]]
+    for ours, paper in zip(rows[::2], rows[1::2], strict=True):
+        assert ours[1:12] == paper[1:12] and paper[0] == f"{ours[0]}, the paper"
+
+
+def test_the_report_never_imports_torch():
+    code = "import sys, symbert.report.tables, symbert.report.figures; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,81 @@
+"""What Snakemake would run, without running it."""
+
+import pytest
+
+PAPER = ("scale=paper", "source=hub")
+
+
+def test_lint_finds_nothing(checkout):
+    outcome = checkout.snakemake("--lint")
+    assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
+
+
+def test_the_demo_has_a_run_per_operator_and_fine_tunes_each_checkpoint_once(checkout):
+    jobs = checkout.snakemake("--dry-run").jobs
+    assert jobs["pretrain_model"] == 3
+    assert jobs["extract_checkpoint"] == jobs["finetune"] == 3 * 3  # three operators at three steps
+    assert jobs["prepare_task"] == jobs["download_task"] == 8
+    assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 4
+    assert jobs["draw_loss"] == jobs["draw_checkpoints"] == jobs["tabulate_glue"] == 1
+    assert jobs["write_embedded_corpus"] == jobs["write_embedded_tasks"] == 1
+
+
+def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkout):
+    """6 runs; 6 final checkpoints and 3 base models at 18 steps, of which the last is final: 57 checkpoints."""
+    jobs = checkout.snakemake("--dry-run", "--config", *PAPER).jobs
+    assert jobs["pretrain_model"] == 6
+    assert jobs["extract_checkpoint"] == jobs["finetune"] == 6 + 3 * 17
+    assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 300
+    assert jobs["draw_loss"] == 2
+    assert "write_embedded_corpus" not in jobs and "write_embedded_tasks" not in jobs
+
+
+@pytest.mark.parametrize(
+    ("target", "has", "has_not"),
+    [
+        ("corpus", {"pack_shards", "tabulate_corpus"}, {"pretrain_model", "finetune"}),
+        ("pretrain", {"pack_shards", "pretrain_model"}, {"extract_checkpoint", "prepare_task"}),
+        ("glue", {"pretrain_model", "extract_checkpoint", "finetune"}, {"tabulate_glue", "draw_loss"}),
+        ("tables", {"tabulate_glue", "tabulate_corpus", "count_parameters"}, {"draw_loss", "draw_checkpoints"}),
+        ("figures", {"draw_loss", "draw_checkpoints"}, {"tabulate_glue"}),
+        ("paper_tables", {"count_parameters", "tabulate_published"}, {"pretrain_model", "filter_part", "finetune"}),
+    ],
+)
+def test_a_target_makes_its_stage_and_no_later_one(checkout, target, has, has_not):
+    jobs = checkout.snakemake("--dry-run", target).jobs
+    assert has <= jobs.keys() and not has_not & jobs.keys()
+
+
+def test_the_command_line_overrides_the_scale_which_overrides_the_configuration(checkout):
+    """demo.yaml asks for 4 parts of a mirror, config.yaml for 300."""
+    by_scale = checkout.snakemake("--dry-run", "corpus", "--config", "source=hub").jobs
+    by_user = checkout.snakemake("--dry-run", "corpus", "--config", "source=hub", "corpus={parts: 7}").jobs
+    assert (by_scale["filter_part"], by_user["filter_part"]) == (4, 7)
+
+
+def test_more_seeds_are_no_more_jobs_and_more_operators_are(checkout):
+    more = "sweep={finetune_seeds: [1, 2, 3, 4, 5, 6, 7], attention: [original]}"
+    jobs = checkout.snakemake("--dry-run", "--config", more).jobs
+    assert (jobs["pretrain_model"], jobs["finetune"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        (["sorce=hub"], 78, ["'sorce'", "did you mean 'source'"]),
+        (["scale=demoo"], 78, ["'demoo'", "did you mean 'demo'"]),
+        (["source=miror"], 78, ["'miror'", "did you mean 'mirror'"]),
+        (["source=mirror"], 78, ["mirror=DIR"]),
+        (["source=mirror", "mirror=/no/such/place"], 66, ["/no/such/place"]),
+        (["sweep={attention: [symetric]}"], 78, ["did you mean 'symmetric'"]),
+        (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
+        (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
+    ],
+)
+def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, words):
+    outcome = checkout.snakemake("--dry-run", "--config", *settings)
+    lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
+    assert outcome.code == code and len(lines) == 1, outcome.output
+    assert all(word in lines[0] for word in words), lines
+    assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
+    assert not (checkout.directory / "results").exists()
