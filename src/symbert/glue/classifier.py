@@ -30,6 +30,7 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> torch.
         attention_probs_dropout_prob=dropout,
         classifier_dropout=dropout,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # so that they are reported, and refused below
         local_files_only=True,
     )
     lacking = sorted(name for name in report["missing_keys"] if not name.startswith(NEW_LAYERS))

@@ -3,6 +3,8 @@
 A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
@@ -22,17 +24,17 @@ def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 def matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Matthews correlation."""
-    return float(matthews_corrcoef(labels, predictions))
+    return _unless_constant(matthews_corrcoef, labels, predictions)
 
 
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Linear correlation."""
-    return 0.0 if is_constant(labels) or is_constant(predictions) else float(pearsonr(labels, predictions)[0])
+    return _unless_constant(lambda *pair: pearsonr(*pair)[0], labels, predictions)
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Rank correlation."""
-    return 0.0 if is_constant(labels) or is_constant(predictions) else float(spearmanr(labels, predictions)[0])
+    return _unless_constant(lambda *pair: spearmanr(*pair)[0], labels, predictions)
 
 
 METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews, "pearson": pearson, "spearman": spearman}
@@ -52,3 +54,7 @@ def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dic
 def is_constant(values: np.ndarray) -> bool:
     """Whether all values are the same."""
     return bool(np.all(values == values[0]))
+
+
+def _unless_constant(correlation: Callable[..., float], labels: np.ndarray, predictions: np.ndarray) -> float:
+    return 0.0 if is_constant(labels) or is_constant(predictions) else float(correlation(labels, predictions))

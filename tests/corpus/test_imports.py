@@ -1,0 +1,22 @@
+import subprocess
+import sys
+
+import pytest
+
+ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "zstandard", "msgspec", "marisa_trie")
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("symbert.corpus.wordpiece", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub")),
+        ("symbert.corpus.filters", ("torch",)),
+        ("symbert.corpus.embedded", ("torch",)),
+    ],
+)
+def test_a_module_imports_none_of_what_may_be_absent_where_it_runs(module, absent):
+    script = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(absent) & set(loaded)

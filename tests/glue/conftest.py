@@ -1,0 +1,83 @@
+import json
+
+import pytest
+import torch
+
+from glue import documentation
+from symbert.glue import embedded
+from symbert.glue.prepare import prepare_task
+from symbert.glue.sources import download_task
+from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="session")
+def vocabulary(tmp_path_factory):
+    """Word pieces that cover the made-up documentation, and single letters for the rest."""
+    words = {word.strip(".").lower() for passage in documentation.passages() for word in passage.text.split()}
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,:?'"
+    pieces = [*SPECIAL, *sorted(words - set(letters)), *letters, *(f"##{letter}" for letter in letters)]
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("".join(f"{piece}\n" for piece in pieces))
+    return path
+
+
+@pytest.fixture(scope="session")
+def embedded_root(tmp_path_factory):
+    """The stand-in tasks, made from the made-up documentation."""
+    root = tmp_path_factory.mktemp("embedded")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "passages", documentation.passages)
+        embedded.write_embedded_tasks(root)
+    return root
+
+
+@pytest.fixture
+def prepared(tmp_path, write_section, embedded_root, vocabulary):
+    """Downloads and prepares a stand-in task, with changes of the task settings; gives the file."""
+
+    def prepare(task, **changes):
+        output = tmp_path / f"{task}.parquet"
+        source = write_section("glue_source", source="mirror", root=str(embedded_root))
+        download_task(source, task, tmp_path / "raw.parquet")
+        small = {"max_examples": 64, "max_evaluation_examples": 40, **changes}
+        prepare_task(tmp_path / "raw.parquet", task, vocabulary, write_section("task", **small), output)
+        return output
+
+    return prepare
+
+
+@pytest.fixture
+def checkpoint(tmp_path, vocabulary):
+    """A Hugging Face directory of a randomly initialised encoder of one layer."""
+
+    def write(attention="pairwise", seed=1):
+        config = SymBertConfig(
+            attention=attention,
+            vocab_size=len(vocabulary.read_text().splitlines()),
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+        )
+        model = SymBertForMaskedLM(config)
+        initialize(model, seed)
+        directory = tmp_path / f"checkpoint-{attention}-{seed}"
+        model.save_pretrained(directory)
+        return directory
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Timing and bits do not depend on the machine's cores."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def records_of():
+    """Reads a score file."""
+    return lambda path: json.loads(path.read_text())

@@ -1,0 +1,137 @@
+import json
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from symbert.cli import main
+from symbert.errors import ConfigError, UsageError
+from symbert.glue import finetune as module
+from symbert.glue.finetune import finetune
+from symbert.glue.tasks import GLUE
+
+
+@pytest.fixture
+def run(tmp_path, write_section, prepared, checkpoint):
+    """Fine-tunes the untrained checkpoint; gives each task's records."""
+
+    def go(tasks=("rte",), seeds=(1,), attention="pairwise", **changes):
+        output = [tmp_path / f"{task}.json" for task in tasks]
+        finetune(
+            checkpoint=checkpoint("pairwise"),
+            data=[prepared(task) for task in tasks],
+            settings=write_section("glue", epochs=1, **changes),
+            size="tiny",
+            attention=attention,
+            pretrain_seed=1,
+            step=300,
+            finetune_seeds=list(seeds),
+            state=tmp_path / "state",
+            output=output,
+            threads=1,
+        )
+        return [json.loads(path.read_text()) for path in output]
+
+    return go
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The (task, seed) that were really computed."""
+    seen = []
+    original = module.Job._run
+    monkeypatch.setattr(
+        module.Job, "_run", lambda job, task, rows, seed: seen.append(seed) or original(job, task, rows, seed)
+    )
+    return seen
+
+
+def test_every_task_is_scored_in_its_columns(run):
+    for task, records in zip(GLUE.values(), run([name for name in GLUE if name != "wnli"]), strict=False):
+        (record,) = records
+        assert record["task"] == task.name and record["finetune_seed"] == 1
+        assert set(record["metrics"]) == set(record["majority"]) == set(task.scores.values())
+        for column, score in record["metrics"].items():
+            parts = record["details"][column]
+            assert set(parts) == set(task.metrics)
+            assert score == pytest.approx(sum(parts.values()) / len(parts)) and -1 <= score <= 1
+
+
+def test_a_record_says_what_it_is_of(run):
+    ((record,),) = run()
+    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300, "origin": "finetune"}
+    assert identity.items() <= record.items()
+    assert record["rows"] == {"train": 64, "validation": 40}
+    assert record["official_rows"] == {"train": 2490, "validation": 277}
+    assert record["partial"] and record["stand_in"] and record["precision"] == "fp32"
+    assert record["majority"] == {"rte": 0.5} and math.isfinite(record["seconds"])
+
+
+def test_one_more_seed_computes_only_that_seed(run, counted):
+    ((first,),) = run(seeds=[1])
+    ((again, second),) = run(seeds=[1, 2])
+    assert counted == [1, 2] and again == first
+    assert second["finetune_seed"] == 2 and second["settings_hash"] == first["settings_hash"]
+
+
+def test_other_settings_are_never_mixed_in(run, counted):
+    ((first,),) = run()
+    ((other,),) = run(learning_rate=5e-4)
+    ((back,),) = run()
+    assert counted == [1, 1] and other["settings_hash"] != first["settings_hash"] and back == first
+
+
+def test_other_weights_are_never_mixed_in(run, counted, checkpoint):
+    ((first,),) = run()
+    other = checkpoint("pairwise", seed=2) / "model.safetensors"
+    (checkpoint("pairwise") / "model.safetensors").write_bytes(other.read_bytes())
+    assert first["checkpoint_sha256"] == module.sha256_of(checkpoint("pairwise") / "model.safetensors")
+
+
+def test_a_repeated_run_gives_the_same_scores(run, tmp_path):
+    ((first,),) = run()
+    for kept in (tmp_path / "state/rte").iterdir():
+        kept.unlink()
+    ((again,),) = run()
+    assert {**again, "seconds": 0} == {**first, "seconds": 0}
+
+
+def test_predictions_are_kept_beside_the_record(run, tmp_path, prepared):
+    ((record,),) = run()
+    (kept,) = (tmp_path / "state/rte").glob("seed-1-*.json")
+    predictions = json.loads(kept.read_text())["predictions"]["validation"]
+    labels = pq.read_table(prepared("rte"))["label"].to_pylist()[64:]
+    right = sum(p == label for p, label in zip(predictions, labels, strict=True))
+    assert record["metrics"]["rte"] == pytest.approx(right / 40)
+    assert record["constant_prediction"] == (len(set(predictions)) == 1)
+
+
+def test_a_checkpoint_of_another_operator_is_refused(run):
+    with pytest.raises(ConfigError, match="'attention' is pairwise, expected original"):
+        run(attention="original")
+
+
+def test_a_task_without_output_is_refused(tmp_path, write_section, checkpoint):
+    with pytest.raises(UsageError, match="2 files in --data, 1 in --output"):
+        finetune(
+            checkpoint(), [tmp_path / "a", tmp_path / "b"], write_section("glue"), "tiny", "pairwise", 1, 1, [1],
+            tmp_path / "state", [tmp_path / "c"], 1,
+        )  # fmt: skip
+
+
+def test_the_command_line_runs_it(tmp_path, write_section, prepared, checkpoint, capfd):
+    options = f"--checkpoint {checkpoint()} --data {prepared('cola')} --settings {write_section('glue', epochs=1)}"
+    options += " --size tiny --attention pairwise --pretrain-seed 1 --step 300 --finetune-seeds 1 2"
+    options += f" --state {tmp_path / 'state'} --output {tmp_path / 'cola.json'} --threads 1"
+    assert main(["finetune", *options.split()]) == 0
+    assert len(json.loads((tmp_path / "cola.json").read_text())) == 2
+    assert "finetune tiny-pairwise seed 1 step 300: cola seed 2: 4/4 steps" in capfd.readouterr().err
+
+
+def test_the_command_line_names_a_checkpoint_that_is_absent(tmp_path, write_section, prepared, capfd):
+    options = f"--checkpoint {tmp_path / 'none'} --data {prepared('cola')} --settings {write_section('glue')}"
+    options += " --size tiny --attention pairwise --pretrain-seed 1 --step 300 --finetune-seeds 1"
+    options += f" --state {tmp_path / 'state'} --output {tmp_path / 'cola.json'} --threads 1"
+    assert main(["finetune", *options.split()]) == 66
+    assert "model.safetensors" in capfd.readouterr().err
+    assert not (tmp_path / "cola.json").exists()

@@ -1,0 +1,82 @@
+"""Against the formulas written out in plain Python."""
+
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbert.glue.metrics import METRICS, majority, measure
+from symbert.glue.tasks import GLUE
+
+classes = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=40)
+grades = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=2, max_size=40)
+
+
+def confusion(pairs):
+    return [sum(pair == wanted for pair in pairs) for wanted in ((1, 1), (0, 1), (1, 0), (0, 0))]
+
+
+def correlation(x, y):
+    mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    covariance = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    spread = math.sqrt(math.fsum((a - mean_x) ** 2 for a in x) * math.fsum((b - mean_y) ** 2 for b in y))
+    return covariance / spread if spread else 0.0
+
+
+def ranks(values):
+    return [sum(v < value for v in values) + (sum(v == value for v in values) + 1) / 2 for value in values]
+
+
+@given(classes)
+def test_class_metrics_equal_their_formulas(pairs):
+    labels, predictions = (np.array(side) for side in zip(*pairs, strict=True))
+    hit, false_alarm, miss, rest = confusion(pairs)
+    assert METRICS["accuracy"](labels, predictions) == pytest.approx((hit + rest) / len(pairs))
+    f1 = 2 * hit / (2 * hit + false_alarm + miss) if hit else 0.0
+    assert METRICS["f1"](labels, predictions) == pytest.approx(f1)
+    root = math.sqrt((hit + false_alarm) * (hit + miss) * (rest + false_alarm) * (rest + miss))
+    matthews = (hit * rest - false_alarm * miss) / root if root else 0.0
+    assert METRICS["matthews"](labels, predictions) == pytest.approx(matthews, abs=1e-12)
+
+
+@given(grades)
+def test_correlations_equal_their_formulas_and_are_zero_for_constants(pairs):
+    labels, predictions = zip(*pairs, strict=True)
+    arrays = np.array(labels, float), np.array(predictions, float)
+    assert METRICS["pearson"](*arrays) == pytest.approx(correlation(labels, predictions), abs=1e-9)
+    assert METRICS["spearman"](*arrays) == pytest.approx(correlation(ranks(labels), ranks(predictions)), abs=1e-9)
+
+
+def test_the_score_of_mrpc_is_of_accuracy_and_f1_and_of_cola_the_matthews_correlation():
+    labels, predictions = np.array([1, 1, 1, 0]), np.array([1, 1, 0, 1])
+    assert measure(GLUE["mrpc"], labels, predictions) == pytest.approx({"accuracy": 0.5, "f1": 2 / 3})
+    assert measure(GLUE["cola"], labels, predictions) == pytest.approx({"matthews": -1 / 3})
+
+
+def test_the_majority_class_is_that_of_the_training_rows():
+    training, labels = np.array([0, 0, 1]), np.array([1, 1, 1, 0])
+    assert majority(GLUE["rte"], training, labels) == {"accuracy": 0.25}
+    assert majority(GLUE["cola"], training, labels) == {"matthews": 0.0}
+
+
+def test_always_predicting_the_mean_grade_correlates_with_nothing():
+    assert majority(GLUE["stsb"], np.array([0.1, 0.2]), np.array([1.0, 2.0])) == {"pearson": 0.0, "spearman": 0.0}
+
+
+def test_majority_baselines_of_real_rows_equal_a_count_by_hand(mirror):
+    def labels(name, split):
+        return pq.read_table(mirror / f"nyu-mll/glue/{name}/{split}-00000-of-00001.parquet")["label"].to_pylist()
+
+    for name in ("mrpc", "mnli", "qqp", "rte", "qnli", "sst2"):
+        task, training = GLUE[name], labels(name, "train")
+        constant = max(sorted(set(training)), key=training.count)
+        for split in task.scores:
+            scored = labels(name, split)
+            share = scored.count(constant) / len(scored)
+            f1 = 2 * share / (1 + share) if constant == 1 else 0.0
+            expected = {"accuracy": share, "f1": f1}
+            found = majority(task, np.array(training), np.array(scored))
+            assert found == pytest.approx({metric: expected[metric] for metric in task.metrics})

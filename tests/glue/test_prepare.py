@@ -1,0 +1,72 @@
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import BertTokenizerFast
+
+from symbert.errors import DataError
+from symbert.glue.prepare import facts_of, pair_encoder, prepare_task
+from symbert.glue.sources import download_task
+
+words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(words, words, st.integers(8, 40))
+def test_pairs_are_encoded_and_cut_as_hugging_face_does(vocabulary, first, second, max_length):
+    reference = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=True)
+    ours = pair_encoder(vocabulary, max_length)
+    for texts in ((first,), (first, second)):
+        expected = reference(*([text] for text in texts), truncation=True, max_length=max_length)
+        found = ours.encode(*texts)
+        assert [found.ids] == expected["input_ids"]
+        assert [found.type_ids] == expected["token_type_ids"]
+
+
+def test_a_prepared_task_has_ids_types_and_labels_of_each_split(prepared, vocabulary):
+    table = pq.read_table(prepared("mrpc"))
+    pieces = vocabulary.read_text().splitlines()
+    assert table.column_names == ["split", "input_ids", "token_type_ids", "label"]
+    assert table["split"].to_pylist() == ["train"] * 64 + ["validation"] * 40
+    for ids, types in zip(table["input_ids"].to_pylist(), table["token_type_ids"].to_pylist(), strict=True):
+        separators = [place for place, number in enumerate(ids) if pieces[number] == "[SEP]"]
+        assert pieces[ids[0]] == "[CLS]" and separators[1] == len(ids) - 1
+        assert types == [0] * (separators[0] + 1) + [1] * (separators[1] - separators[0])
+
+
+def test_the_facts_say_what_was_used_and_that_it_is_partial(prepared):
+    facts = facts_of(pq.read_schema(prepared("mrpc")))
+    assert facts == {
+        "task": "mrpc",
+        "stand_in": True,
+        "rows": {"train": 64, "validation": 40},
+        "available_rows": {"train": 1000, "validation": 500},
+        "official_rows": {"train": 3668, "validation": 408},
+        "partial": True,
+    }
+
+
+def test_a_sample_is_spread_over_the_file_and_the_same_each_time(prepared):
+    first, again = prepared("cola").read_bytes(), prepared("cola").read_bytes()
+    assert first == again
+    everything = pq.read_table(prepared("cola", max_examples=None, max_evaluation_examples=None))
+    sampled = pq.read_table(prepared("cola", max_examples=300))["input_ids"].to_pylist()[:300]
+    places = [everything["input_ids"].to_pylist().index(ids) for ids in sampled]
+    assert len(everything) == 1500
+    assert max(places) > 900 and min(places) < 100
+
+
+def test_fewer_rows_than_official_are_refused_unless_allowed(prepared):
+    with pytest.raises(DataError, match=r"mrpc: split 'train' has 1,000 rows, GLUE has 3,668; set 'glue.allow_partial"):
+        prepared("mrpc", allow_partial=False)
+
+
+def test_real_rows_of_a_complete_task_are_not_partial(mirror, tmp_path, write_section):
+    download_task(write_section("glue_source", source="mirror", root=str(mirror)), "rte", tmp_path / "raw.parquet")
+    complete = {"allow_partial": False, "max_examples": None, "max_evaluation_examples": None, "max_length": 128}
+    vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
+    prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **complete), tmp_path / "rte")
+    facts = facts_of(pq.read_schema(tmp_path / "rte"))
+    assert facts["rows"] == facts["official_rows"] == {"train": 2490, "validation": 277}
+    assert facts["partial"] is False and facts["stand_in"] is False
+    assert max(len(ids) for ids in pq.read_table(tmp_path / "rte")["input_ids"].to_pylist()) == 128

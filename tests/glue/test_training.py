@@ -1,0 +1,113 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import get_linear_schedule_with_warmup
+
+from symbert.errors import DivergedError
+from symbert.glue.batches import read_rows
+from symbert.glue.classifier import load_classifier, reset_head
+from symbert.glue.tasks import GLUE
+from symbert.glue.training import build_optimizer, learning_rate, loss_of, predict, steps_of, train
+from symbert.settings import GlueSettings
+
+SETTINGS = GlueSettings(
+    epochs=2,
+    batch_size=16,
+    learning_rate=1e-3,
+    warmup_ratio=0.1,
+    weight_decay=0.0,
+    adam_epsilon=1e-8,
+    gradient_clip=1.0,
+    dropout=0.1,
+    precision="fp32",
+)
+
+
+@pytest.fixture
+def trained(prepared, checkpoint):
+    """Fine-tunes CoLA's stand-in; gives the model, its rows and the steps told."""
+
+    def run(seed=1, noise=0, settings=SETTINGS):
+        rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+        torch.manual_seed(noise)
+        model = load_classifier(checkpoint(), 2, settings.dropout)
+        reset_head(model, seed)
+        told = []
+        train(model, rows["train"], settings, "fp32", seed, told.append)
+        return model, rows, told
+
+    return run
+
+
+def parameters(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def test_one_seed_gives_one_result_to_the_bit(trained):
+    assert torch.equal(parameters(trained(seed=1, noise=5)[0]), parameters(trained(seed=1, noise=6)[0]))
+    assert not torch.equal(parameters(trained(seed=1)[0]), parameters(trained(seed=2)[0]))
+
+
+def test_every_step_is_told(trained):
+    assert trained()[2] == list(range(1, 9)) and steps_of(64, SETTINGS) == 8 and steps_of(65, SETTINGS) == 10
+
+
+@given(st.integers(1, 300), st.floats(0, 0.9))
+def test_the_schedule_is_the_linear_one_of_hugging_face(steps, ratio):
+    settings = replace(SETTINGS, warmup_ratio=ratio)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=SETTINGS.learning_rate)
+    reference = get_linear_schedule_with_warmup(optimizer, math.ceil(ratio * steps), steps)
+    for step in {0, steps // 20, steps // 2, steps - 1}:
+        assert learning_rate(step, steps, settings) == pytest.approx(1e-3 * reference.lr_lambdas[0](step))
+
+
+def test_all_layers_learn(trained, checkpoint):
+    before = load_classifier(checkpoint(), 2, 0.1).state_dict()
+    after = trained()[0].state_dict()
+    unchanged = [name for name in before if torch.equal(before[name], after[name])]
+    assert unchanged == []
+
+
+def test_gradients_are_clipped_and_matrices_alone_decayed(checkpoint):
+    model = load_classifier(checkpoint(), 2, 0.1)
+    matrices, vectors = build_optimizer(model, replace(SETTINGS, weight_decay=0.5)).param_groups
+    assert (matrices["weight_decay"], vectors["weight_decay"]) == (0.5, 0.0)
+    assert {parameter.ndim for parameter in vectors["params"]} == {1}
+    assert sum(len(group["params"]) for group in (matrices, vectors)) == len(list(model.parameters()))
+
+
+def test_a_task_of_one_telling_word_is_learned(trained):
+    settings = replace(SETTINGS, epochs=12, learning_rate=3e-3, dropout=0.0)
+    model, rows, _ = trained(settings=settings)
+    labels = rows["train"].labels.numpy()
+    assert np.mean(predict(model, rows["train"], "fp32") == labels) > 0.9
+
+
+def test_losses_are_squared_error_of_grades_and_cross_entropy_of_classes():
+    assert loss_of(torch.tensor([[1.0], [3.0]]), torch.tensor([2.0, 5.0])).item() == pytest.approx((1 + 4) / 2)
+    expected = -math.log(math.exp(1) / (math.exp(1) + math.exp(3)))
+    assert loss_of(torch.tensor([[1.0, 3.0]]), torch.tensor([0])).item() == pytest.approx(expected)
+
+
+def test_predictions_stand_in_the_order_of_the_rows(trained):
+    model, rows, _ = trained()
+    predicted = predict(model, rows["validation"], "fp32")
+    with torch.no_grad():
+        for place in (0, 7, 39):
+            batch = rows["validation"].batch(np.array([place]))
+            logits = model(batch.input_ids, batch.attention_mask, batch.token_type_ids).logits
+            assert predicted[place] == logits.argmax().item()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(prepared, checkpoint):
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+    model = load_classifier(checkpoint(), 2, 0.1)
+    with torch.no_grad():
+        model.classifier.weight.fill_(math.inf)
+    with pytest.raises(DivergedError, match=r"loss nan in epoch 1; lower 'glue.learning_rate'"):
+        train(model, rows["train"], SETTINGS, "fp32", 1, lambda step: None)
