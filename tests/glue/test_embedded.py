@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pyarrow.parquet as pq
@@ -67,13 +68,30 @@ def test_the_same_documentation_gives_the_same_bytes(embedded_root, tmp_path, mo
         assert path.read_bytes() == (tmp_path / path.relative_to(embedded_root)).read_bytes()
 
 
-def test_rules_keep_what_their_class_says(embedded_root):
+def test_each_class_is_what_its_rule_says(embedded_root):
     for row in table(embedded_root, "mnli", "train").to_pylist():
         beginning = row["premise"].startswith(row["hypothesis"].rstrip("."))
         negated = bool(set(row["hypothesis"].rstrip(".").split()) & set(embedded.NEGATIONS))
         assert (beginning, negated) == [(True, False), (False, False), (False, True)][row["label"]]
-    for row in table(embedded_root, "cola", "train").slice(0, 10).to_pylist():
-        assert row["sentence"].endswith(".")
-    lengths = [len(row["sentence2"]) for row in table(embedded_root, "stsb", "train").to_pylist() if row["label"]]
-    grades = [row["label"] for row in table(embedded_root, "stsb", "train").to_pylist() if row["label"]]
-    assert all(b > a for a, b, g in zip(lengths, lengths[1:], grades[1:], strict=False) if g > 1)
+    for row in table(embedded_root, "mrpc", "train").to_pylist():
+        first, second = (row[column].rstrip(".").split() for column in ("sentence1", "sentence2"))
+        assert (set(second) <= set(first)) == bool(row["label"])
+
+
+def test_one_sentence_gives_a_row_of_each_class(embedded_root):
+    for name, column in (("mrpc", "sentence1"), ("mnli", "premise"), ("stsb", "sentence1"), ("qnli", "question")):
+        rows, classes = table(embedded_root, name, "train"), len(GLUE[name].labels) or 6
+        for start in range(0, 60, classes):
+            group = rows.slice(start, classes)
+            assert len(set(group[column].to_pylist())) == 1
+            assert group["label"].to_pylist() == list(range(classes))
+
+
+def test_a_higher_grade_keeps_more_of_the_sentence(embedded_root):
+    rows = table(embedded_root, "stsb", "train").to_pylist()
+    for lower, higher in itertools.pairwise(rows):
+        if 0 < lower["label"] < higher["label"]:
+            assert higher["sentence2"].startswith(lower["sentence2"].rstrip(".,;:"))
+    kept = {grade: [len(row["sentence2"]) for row in rows if row["label"] == grade] for grade in range(1, 6)}
+    means = [sum(lengths) / len(lengths) for lengths in kept.values()]
+    assert means == sorted(means) and means[-1] > 3 * means[0]

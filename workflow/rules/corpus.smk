@@ -3,6 +3,7 @@ PUBLISHED_PART = "oscar-corpus/OSCAR-2301/en_meta/{part}.jsonl.zst"
 CHECKSUMS = "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256"
 HARMFUL_MODEL = "oscar-corpus/harmful-kenlms/en.arpa"
 ARCHIVE = "ut1/blacklists.tar.gz"
+ARCHIVE_CHECKSUMS = "ut1/MD5SUM.LST"
 VOCABULARY = "google-bert/bert-base-uncased/vocab.txt"
 
 
@@ -23,7 +24,7 @@ rule write_embedded_corpus:
         settings=settings("embedded"),
     output:
         parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
-        others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, VOCABULARY)],
+        others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
     log:
         f"{LOGS}/write_embedded_corpus.log",
     benchmark:
@@ -56,7 +57,7 @@ rule download_part:
 
 rule download_blocklist:
     input:
-        published("corpus", ARCHIVE),
+        published("corpus", ARCHIVE, ARCHIVE_CHECKSUMS),
         settings=settings("corpus_source"),
     output:
         f"{RAW}/blacklists.tar.gz",

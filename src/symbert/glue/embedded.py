@@ -51,7 +51,6 @@ SMALL_WORDS = {
     "on",
 }
 SMALL_WORDS |= {"or", "that", "the", "this", "to", "with"}
-STRAY_WORDS = ("and", "for", "is", "of", "the", "to")
 NEGATIONS = ("not", "never", "cannot")
 DEEDS = {"Add", "Compute", "Computes", "Convert", "Create", "Find", "Generate", "Get", "Return", "Returns", "Set"}
 CONDITIONS = {"If", "Number", "The", "This", "Whether"}
@@ -102,10 +101,10 @@ Rule = Callable[[Pool, Sentence], list[Row]]  # a row of each class, in the orde
 
 
 def acceptability(pool: Pool, sentence: Sentence) -> list[Row]:
-    """CoLA: unacceptable sentences have three stray small words."""
+    """CoLA: unacceptable sentences have two stray small words."""
     words = list(sentence.words)
-    for _ in range(3):
-        words.insert(pool.draw.randrange(len(words) + 1), pool.draw.choice(STRAY_WORDS))
+    for _ in range(2):
+        words.insert(pool.draw.randint(1, len(words)), pool.draw.choice(sorted(SMALL_WORDS)))
     return [(_text(words),), (sentence.text,)]
 
 
@@ -121,9 +120,9 @@ def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
 
 
 def duplicate(pool: Pool, sentence: Sentence) -> list[Row]:
-    """QQP: the duplicate asks for the same in key words, the other question is about another sentence."""
+    """QQP: the duplicate asks for nearly the key words only, the other question is about another sentence."""
     asked, others = f"Who says: {sentence.clause}?", pool.elsewhere(sentence).clause
-    keywords = " ".join(_thinned(pool, sentence, 1.0))
+    keywords = " ".join(_thinned(pool, sentence, 0.85))
     return [(asked, f"Where is it said: {others}?"), (asked, f"Where is it said: {keywords}?")]
 
 
@@ -149,10 +148,11 @@ def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
 
 
 def answer(pool: Pool, sentence: Sentence) -> list[Row]:
-    """QNLI: what something does is answered by its own sentence, and not by one that begins with a condition."""
+    """QNLI: a question is answered by the object's own sentence, and not by a condition or another's (seven to three)."""
     asked = pool.draw.choice(pool.deeds)
+    other = pool.draw.choice(pool.conditions if pool.draw.random() < 0.7 else pool.deeds)
     question = f"What does {asked.name} do?"
-    return [(question, asked.text), (question, pool.draw.choice(pool.conditions).text)]
+    return [(question, asked.text), (question, other.text)]
 
 
 RULES: dict[str, Rule] = {
