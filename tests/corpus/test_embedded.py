@@ -11,10 +11,11 @@ from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
 from symbert.corpus.documentation import Passage
 from symbert.corpus.embedded import write_embedded_corpus
-from symbert.corpus.filters import REASONS, filter_part
+from symbert.corpus.filters import filter_part
 from symbert.corpus.pages import LINES_PER_PAGE, documentation_pages
 from symbert.corpus.perplexity import harmful_perplexity
 from symbert.corpus.quality import quality_warnings
+from symbert.corpus.reasons import REASONS
 from symbert.corpus.sources import HARMFUL_MODEL, VOCABULARY, download_blocklist, download_part, part_file
 from symbert.corpus.wordpiece import read_vocabulary
 from symbert.files import read_json

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from corpus.oscar import record, write_part
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import decode
-from symbert.corpus.filters import REASONS, filter_part, id_of, make_filters
+from symbert.corpus.filters import filter_part, id_of, make_filters
+from symbert.corpus.reasons import REASONS
 from symbert.corpus.sources import part_file
 from symbert.errors import ConfigError, DataError
 from symbert.files import read_json

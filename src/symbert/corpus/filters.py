@@ -11,19 +11,10 @@ import pyarrow.parquet
 
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import Document, documents
+from symbert.corpus.reasons import REASONS
 from symbert.errors import ConfigError
 from symbert.files import publish, write_json
 from symbert.settings import FilterSettings, read_settings
-
-# In the order in which they are tried; the first that holds is counted.
-REASONS = (
-    "blocked_category",
-    "blocked_url",
-    "no_perplexity",
-    "perplexity_too_low",
-    "perplexity_too_high",
-    "quality_warning",
-)
 
 Filter = Callable[[Document], str | None]
 """Gives the reason against a document, or None."""

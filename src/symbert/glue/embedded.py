@@ -30,7 +30,7 @@ EVALUATION_ROWS = 500
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
 FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
 FOREIGN = ("sympy", "networkx")  # the other genre: only in MNLI's mismatched split, and in no other split of it
-TOPICS = (("transformers", "huggingface_hub"), ("scipy", "sympy", "networkx", "numpy"))  # negative, positive
+TOPICS = (("transformers", "huggingface_hub"), ("scipy", "sympy", "networkx", "numpy"))  # models, mathematics
 SMALL_WORDS = {
     "a",
     "an",
@@ -52,8 +52,6 @@ SMALL_WORDS = {
 }
 SMALL_WORDS |= {"or", "that", "the", "this", "to", "with"}
 NEGATIONS = ("not", "never", "cannot")
-DEEDS = {"Add", "Compute", "Computes", "Convert", "Create", "Find", "Generate", "Get", "Return", "Returns", "Set"}
-CONDITIONS = {"If", "Number", "The", "This", "Whether"}
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
@@ -86,14 +84,16 @@ class Pool:
         self.by_package: dict[str, list[Sentence]] = defaultdict(list)
         for sentence in self.all:
             self.by_package[sentence.package].append(sentence)
-        self.deeds = [sentence for sentence in self.all if sentence.words[0] in DEEDS]
-        self.conditions = [sentence for sentence in self.all if sentence.words[0] in CONDITIONS]
 
     def elsewhere(self, sentence: Sentence) -> Sentence:
         """A sentence of another package."""
         while (other := self.draw.choice(self.all)).package == sentence.package:
             pass
         return other
+
+    def on_topic(self, number: int) -> Sentence:
+        """A sentence of language models (0) or of mathematics (1)."""
+        return self.draw.choice(self.by_package[self.draw.choice(TOPICS[number])])
 
 
 Row = tuple[str, ...]
@@ -110,7 +110,7 @@ def acceptability(pool: Pool, sentence: Sentence) -> list[Row]:
 
 def topic(pool: Pool, sentence: Sentence) -> list[Row]:
     """SST-2: negative is documentation of language models, positive that of mathematics."""
-    return [(pool.draw.choice(pool.by_package[pool.draw.choice(packages)]).text,) for packages in TOPICS]
+    return [(pool.on_topic(label).text,) for label in (0, 1)]
 
 
 def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
@@ -148,9 +148,8 @@ def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
 
 
 def answer(pool: Pool, sentence: Sentence) -> list[Row]:
-    """QNLI: a question is answered by the object's own sentence, and not by a condition or another's (seven to three)."""
-    asked = pool.draw.choice(pool.deeds)
-    other = pool.draw.choice(pool.conditions if pool.draw.random() < 0.7 else pool.deeds)
+    """QNLI: a question about a language model is answered by its own sentence, and not by one of mathematics."""
+    asked, other = (pool.on_topic(label) for label in (0, 1))
     question = f"What does {asked.name} do?"
     return [(question, asked.text), (question, other.text)]
 

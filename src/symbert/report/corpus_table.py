@@ -5,20 +5,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from symbert.corpus.reasons import REASONS
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report import captions, published
 from symbert.report.formats import Table, table_of
 from symbert.settings import ReportSettings
 
-REASONS = (
-    "blocked_category",
-    "blocked_url",
-    "no_perplexity",
-    "perplexity_too_low",
-    "perplexity_too_high",
-    "quality_warning",
-)
 PARTS_SHOWN = 12  # more parts than these are listed in the csv file only
 
 Row = dict[str, Any]

@@ -1,0 +1,80 @@
+"""The same chain on real documents, the real UT1 archive, the real vocabulary and real GLUE rows, at a tiny scale."""
+
+import json
+
+import pytest
+
+from workflow.checkout import Checkout, check_out
+
+DOCUMENTS_OF_PART_1 = 5_740  # as the mirror's README counts them
+BERT_BASE_UNCASED = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"  # sha256 of its vocab.txt
+
+
+@pytest.fixture(scope="module")
+def finished(root, mirror, tmp_path_factory) -> Checkout:
+    """A checkout in which the tiny chain ran on the mirror."""
+    copy = check_out(root, tmp_path_factory.mktemp("mirror") / "run")
+    outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}")
+    assert outcome.code == 0, outcome.output[-5000:]
+    return copy
+
+
+@pytest.fixture
+def results(finished):
+    return finished.directory / "results" / "demo-mirror"
+
+
+def test_the_real_part_is_read_whole_and_every_document_accounted_for(results):
+    counts = json.loads((results / "corpus/filtered/en_meta_part_1.counts.json").read_text())
+    assert counts["read"] == DOCUMENTS_OF_PART_1
+    assert counts["kept"] + sum(counts["dropped"].values()) == DOCUMENTS_OF_PART_1
+    assert all(counts["dropped"][reason] for reason in ("blocked_category", "no_perplexity", "quality_warning"))
+
+
+def test_the_rows_are_of_the_real_vocabulary(results):
+    manifest = json.loads((results / "corpus/shards/manifest.json").read_text())
+    assert (manifest["vocabulary_size"], manifest["vocabulary_sha256"]) == (30522, BERT_BASE_UNCASED)
+    assert manifest["special_tokens"] == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
+
+
+def test_partial_tasks_are_named_and_none_is_called_a_stand_in(results):
+    table = (results / "report/tables/table3_glue.md").read_text()
+    assert "partial" in table and "stand-in" not in table.replace("stand-in corpus", "")
+    record = json.loads((results / "glue/tiny-original/seed-1/step-20/qqp.json").read_text())[0]
+    assert record["official_rows"] == {"train": 363_846, "validation": 40_430} and record["partial"]
+
+
+def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, mirror, tmp_path):
+    copy = check_out(root, tmp_path / "run")
+    fake = tmp_path / "mirror"
+    folder = fake / "oscar-corpus/OSCAR-2301/en_meta"
+    folder.mkdir(parents=True)
+    original = mirror / "oscar-corpus/OSCAR-2301/en_meta"
+    (folder / "checksum.sha256").write_bytes((original / "checksum.sha256").read_bytes())
+    content = bytearray((original / "en_meta_part_1.jsonl.zst").read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / "en_meta_part_1.jsonl.zst").write_bytes(content)
+    part = "results/demo-mirror/corpus/raw/en_meta_part_1.jsonl.zst"
+    outcome = copy.tiny(part, "--notemp", "--config", "source=mirror", f"mirror={fake}")
+    assert outcome.code == 1 and "symbert download-part: " in outcome.output
+    assert "en_meta_part_1.jsonl.zst" in outcome.output and "sha256" in outcome.output
+    left = [path for path in (copy.directory / "results/demo-mirror/corpus").rglob("*") if path.is_file()]
+    assert left == []
+
+
+def test_a_missing_part_of_a_mirror_is_named(root, tmp_path):
+    copy = check_out(root, tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    outcome = copy.tiny("corpus", "--config", "source=mirror", f"mirror={tmp_path / 'empty'}")
+    assert outcome.code == 1 and "checksum.sha256: file not found" in outcome.output
+
+
+def test_a_missing_token_stops_the_hub_download_with_the_page_and_the_remedy(root, tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    copy = check_out(root, tmp_path / "run")
+    part = "results/demo-hub/corpus/raw/en_meta_part_1.jsonl.zst"
+    outcome = copy.tiny(part, "--config", "source=hub")
+    assert outcome.code == 1
+    assert "datasets/oscar-corpus/OSCAR-2301" in outcome.output and "HF_TOKEN" in outcome.output
