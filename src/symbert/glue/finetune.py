@@ -77,15 +77,16 @@ class Job:
         missing = [seed for seed, path in kept.items() if not path.is_file()]
         rows = read_rows(data, task, self.device) if missing else {}
         for seed in missing:
+            begun = time.monotonic()
             scores, predictions = self._run(task, rows, seed)
+            seconds = time.monotonic() - begun
             record = {**self.identity, "task": task.name, "finetune_seed": seed, **scores, **_provenance(facts)}
             record |= {"settings_hash": hash_of(self.settings), "origin": "finetune", **origin}
-            write_json(kept[seed], {"record": record, "predictions": predictions})
+            write_json(kept[seed], {"record": record, "predictions": predictions, "seconds": seconds})
         return [read_json(path)["record"] for path in kept.values()]
 
     def _run(self, task: Task, rows: dict[str, Rows], seed: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
         """Fine-tune with one seed; the scores and, by split, the predictions."""
-        begun = time.monotonic()
         label = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity)
         name = f"{label}: {task.name} seed {seed}"
         precision = resolve_precision(self.settings.precision, self.device)
@@ -96,7 +97,7 @@ class Job:
         except DivergedError as error:
             raise DivergedError(f"{name}: {error}") from None
         predictions = {split: predict(model, rows[split], precision) for split in task.scores}
-        scores = {**_scores(task, rows, predictions), "precision": precision, "seconds": time.monotonic() - begun}
+        scores = {**_scores(task, rows, predictions), "precision": precision}
         return scores, {split: values.tolist() for split, values in predictions.items()}
 
     def _classifier(self, task: Task, seed: int) -> torch.nn.Module:
