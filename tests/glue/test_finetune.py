@@ -64,7 +64,6 @@ def test_a_record_says_what_it_is_of(run):
     assert record["rows"] == {"train": 64, "validation": 40}
     assert record["official_rows"] == {"train": 2490, "validation": 277}
     assert record["partial"] and record["stand_in"] and record["precision"] == "fp32"
-    assert math.isfinite(record["seconds"])
 
 
 def test_the_majority_baseline_is_of_the_rows_used(run, prepared):
@@ -105,7 +104,7 @@ def test_a_repeated_run_gives_the_same_scores(run, tmp_path):
     for kept in (tmp_path / "state/rte").iterdir():
         kept.unlink()
     ((again,),) = run()
-    assert {**again, "seconds": 0} == {**first, "seconds": 0}
+    assert again == first
 
 
 def test_predictions_are_kept_beside_the_record(run, tmp_path, prepared):
