@@ -25,8 +25,7 @@ CURVE = SWEEP["curve"]
 FINAL = config["pretrain"]["steps"]
 SECTIONS = configuration.sections(config, EMBEDDED)
 
-# Every rule's standard error goes to the terminal, where progress shows, and to its log.
-ENVIRONMENT = "../../envs/symbert.yaml"
+ENVIRONMENT = "../../envs/symbert.yaml"  # of every rule
 
 
 wildcard_constraints:

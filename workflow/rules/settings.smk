@@ -1,4 +1,5 @@
 # settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
+# Here as in all rules, standard error goes to the terminal, where progress shows, and to the log.
 
 
 localrules:
