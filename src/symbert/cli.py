@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symbert import __version__
-from symbert.errors import SymbertError
+from symbert.errors import CannotCreateError, InputOutputError, MissingInputError, SymbertError
 
 COMMANDS: dict[str, str] = {
     "write-settings": "symbert.config:write_settings",
@@ -121,9 +121,13 @@ def _explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return 73, f"{error.filename}: {error.strerror}; make the directory writable or choose another"
+        return (
+            CannotCreateError.exit_code,
+            f"{error.filename}: {error.strerror}; make the directory writable or choose another",
+        )
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return 74, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
+        return InputOutputError.exit_code, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
     if isinstance(error, FileNotFoundError):
-        return 66, f"{error.filename}: file not found"
-    return 70, f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+        return MissingInputError.exit_code, f"{error.filename}: file not found"
+    message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+    return SymbertError.exit_code, message

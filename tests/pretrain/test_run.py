@@ -10,6 +10,8 @@ from safetensors import safe_open
 
 from pretrain.corpora import command, start
 from symbert.files import read_json, sha256_of
+from symbert.pretrain.checkpoint import CheckpointStore
+from symbert.pretrain.run import pretrain_model
 
 
 def finish(arguments: list[str]) -> tuple[int, str]:
@@ -86,7 +88,7 @@ def test_a_preempted_run_saves_exits_with_75_and_continues_to_the_same_bits(
 def test_a_damaged_newest_checkpoint_falls_back_to_the_same_bits(tmp_path, manifest, brief, uninterrupted):
     run = tmp_path / "damaged"
     process = start(command(manifest, brief(), run))
-    wait_for(run / "state/weights/step-00000020.json", process)
+    wait_for(run / "state/resume/step-00000020", process)
     process.kill()
     process.communicate()
     newest = run / "state/resume/step-00000020/optimizer.safetensors"
@@ -120,3 +122,22 @@ def test_the_operators_see_the_same_batches_and_start_from_the_same_embeddings(t
         with safe_open(tmp_path / attention / "state/weights/step-00000010.safetensors", "pt") as file:
             first[attention] = file.get_tensor("bert.embeddings.word_embeddings.weight")
     assert (first["original"] - first["symmetric"]).abs().max() < 1e-9
+
+
+def test_a_run_killed_right_after_a_checkpoint_has_kept_the_weights_of_that_step(
+    tmp_path, manifest, brief, monkeypatch, uninterrupted
+):
+    """Weights used to be kept after the checkpoint, so that a kill between the two lost them for good."""
+    run = tmp_path / "run"
+    save = CheckpointStore.save
+
+    def killed(store, model, optimizer, position):
+        save(store, model, optimizer, position)
+        raise KeyboardInterrupt
+
+    files = (run / "state", run / "done.json", run / "metrics.jsonl")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CheckpointStore, "save", killed)
+        pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *files, threads=1)
+    pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *files, threads=1)
+    assert outcome(run) == uninterrupted

@@ -124,12 +124,11 @@ class Trainer:
 
     def _save(self, completed: int, log: MetricsLog, stop: StopRequest) -> None:
         due = completed % self.settings.save_every == 0 or completed == self.settings.steps
-        if due or stop.signal:
-            self.checkpoints.save(
-                self.model, self.optimizer, Position(completed, log.flush(), self.scaler.state_dict())
-            )
-        if due:
+        if due:  # before the checkpoint: a run that resumes from it never comes back to this step
             self.checkpoints.keep_weights(self.model, completed)
+        if due or stop.signal:
+            position = Position(completed, log.flush(), self.scaler.state_dict())
+            self.checkpoints.save(self.model, self.optimizer, position)
         if stop.signal and completed < self.settings.steps:
             raise PreemptedError(f"{self.run}: {stop.signal}: saved at step {completed}; run the same command to go on")
 
