@@ -28,7 +28,14 @@ def test_every_rule_of_the_workflow_calls_the_command_of_its_name(root):
 
 
 def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
-    options = {"state": tmp_path, "step": 1, "vocabulary": "v", "done": "d", "output": tmp_path / "o"}
+    options = {
+        "state": tmp_path,
+        "step": 1,
+        "vocabulary": "v",
+        "done": "d",
+        "corpus-source": "embedded",
+        "output": tmp_path / "o",
+    }
     code = cli.main(["extract-checkpoint", *(word for key in options for word in (f"--{key}", str(options[key])))])
     assert code == 66
     said = capsys.readouterr().err.strip().splitlines()

@@ -28,6 +28,7 @@ def paper(root):
         ({"sweep": {"attention": ["original", "symetric"]}}, ["sweep.attention.1", "did you mean 'symmetric'"]),
         ({"sweep": {"tasks": ["mrcp"]}}, ["sweep.tasks.0", "did you mean 'mrpc'"]),
         ({"pretrain": {"learning_rate": "1e-4"}}, ["pretrain.learning_rate", "write 1.0e-04"]),
+        ({"pretrain": {"learning_rate": "125e-6"}}, ["write 1.25e-04"]),
         ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
         ({"pretrain": {"steps": 0}}, ["pretrain.steps", "minimum"]),
         ({"experiment": "../elsewhere"}, ["experiment"]),
@@ -97,6 +98,8 @@ def test_checking_leaves_a_valid_configuration_as_it_is(config, schema):
 def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
     assert configuration.experiment_of(config) == "demo-embedded"
     assert configuration.experiment_of({**config, "experiment": "mine"}) == "mine"
+    mixed = merge(config, {"glue": {"source": "mirror"}})
+    assert configuration.experiment_of(mixed) == "demo-embedded-mirror"
 
 
 def test_each_stage_may_have_a_source_of_its_own(config):

@@ -10,6 +10,7 @@ import traceback
 import types
 import typing
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from symbert import __version__
@@ -45,8 +46,8 @@ COMMANDS: dict[str, str] = {
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code documented in `symbert.errors` (0 is success)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _limit_threads(arguments)
     options = _parse(arguments)
-    _limit_threads(getattr(options, "threads", None))
     function = load(options.command)
     values = {name: getattr(options, name) for name in inspect.signature(function).parameters}
     try:
@@ -110,11 +111,12 @@ def _value_options(hint: Any) -> dict[str, Any]:
     return {"type": hint}
 
 
-def _limit_threads(threads: int | None) -> None:
-    """Native libraries read their thread count when they are imported, so it is set before."""
-    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
-        if threads:
-            os.environ[variable] = str(threads)
+def _limit_threads(arguments: list[str]) -> None:
+    """Native libraries read their thread count when they are imported, so it is set before a command is loaded."""
+    for option, value in pairwise(arguments):
+        if option == "--threads":
+            names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+            os.environ.update(dict.fromkeys(names, value))
 
 
 def _explain(error: Exception) -> tuple[int, str]:

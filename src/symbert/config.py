@@ -54,8 +54,15 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "enum":
         return f"config: '{key}' is {error.instance!r}{_suggestion(error.instance, error.validator_value)}"
     if error.validator == "type" and "number" in str(error.validator_value) and _is_number(error.instance):
-        return f"config: '{key}' is the text {error.instance!r}, not a number; write {float(error.instance):.1e}"
+        return f"config: '{key}' is the text {error.instance!r}, not a number; write {_as_yaml(float(error.instance))}"
     return f"config: '{key}': {error.message}"
+
+
+def _as_yaml(number: float) -> str:
+    """A number as YAML reads it: with a point before the exponent."""
+    mantissa, exponent = f"{number:.15e}".split("e")
+    whole, digits = mantissa.split(".")
+    return f"{whole}.{digits.rstrip('0') or '0'}e{exponent}"
 
 
 def _suggestion(word: Any, known: list[Any]) -> str:
@@ -115,7 +122,8 @@ def source_of(config: Config, stage: str) -> str:
 
 def experiment_of(config: Config) -> str:
     """Name of the experiment's folder under results/."""
-    return config["experiment"] or f"{config['scale']}-{config['source']}"
+    sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
+    return config["experiment"] or "-".join([config["scale"], *sources])
 
 
 def parts_of(config: Config) -> list[str]:

@@ -24,7 +24,7 @@ def extracted(run, brief, tmp_path):
         manifest = write_corpus(run / "shards")
         paths = (run / "state", run / "done.json", run / "metrics.jsonl")
         pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *paths, threads=1)
-    extract_checkpoint(run / "state", 20, run / "vocab.txt", run / "done.json", run / "step-20")
+    extract_checkpoint(run / "state", 20, run / "vocab.txt", run / "done.json", "embedded", run / "step-20")
     return run / "step-20"
 
 
@@ -52,11 +52,18 @@ def test_the_weights_are_those_of_the_step(extracted, run):
 
 def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted, run):
     with pytest.raises(MissingInputError, match="step 15 was not kept; the nearest kept steps: 10, 20"):
-        extract_checkpoint(run / "state", 15, run / "vocab.txt", run / "done.json", run / "step-15")
+        extract_checkpoint(run / "state", 15, run / "vocab.txt", run / "done.json", "embedded", run / "step-15")
     assert not (run / "step-15").exists()
 
 
 def test_the_model_card_says_what_it_is_and_how_to_load_it(extracted):
     card, done = (extracted / "README.md").read_text(), read_json(extracted.parent / "done.json")
-    for fact in ("pairwise", "step 20 of 30", done["settings_hash"], done["corpus_hash"], "import symbert.model.bert"):
+    for fact in (
+        "pairwise",
+        "stand-in corpus",
+        "step 20 of 30",
+        done["settings_hash"],
+        done["corpus_hash"],
+        "import symbert.model.bert",
+    ):
         assert fact in card

@@ -24,3 +24,9 @@ def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_pat
 def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         MetricsLog(tmp_path / "metrics.jsonl", 0).write(loss=float("nan"))
+
+
+def test_surplus_bytes_of_a_killed_run_do_not_count_after_a_resume(tmp_path):
+    """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
+    (tmp_path / "metrics.jsonl").write_text("x" * 5000)
+    assert MetricsLog(tmp_path / "metrics.jsonl", 4000).flush() == 4000

@@ -23,6 +23,7 @@ from symbert.settings import ReportSettings, read_settings
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
+PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 
 
 def demo_points(leaves, end, seed=0):
@@ -206,7 +207,7 @@ def test_a_curve_is_the_mean_over_seeds(record, write_scores):
 
 
 def test_the_authors_checkpoints_draw_the_papers_figure_3(authors_curve, write_scores, settings_file, tmp_path):
-    settings = settings_file(**PAPER, steps=200_000)
+    settings = settings_file(**PAPER)
     with house_style():
         found = assert_legible(checkpoints_of((write_scores(authors_curve), settings)))
     assert {"79.05", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)

@@ -21,7 +21,8 @@ from symbert.report.tables import (
 )
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
-PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000}
+PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
+PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 
 
 def seeds_of(records):

@@ -37,7 +37,7 @@ rule write_embedded_corpus:
         root=lambda wildcards: EMBEDDED,
     shell:
         "python -m symbert write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule download_part:
@@ -52,7 +52,7 @@ rule download_part:
         ENVIRONMENT
     shell:
         "python -m symbert download-part --settings {input.settings:q} --part {wildcards.part:q} --output {output:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule download_blocklist:
@@ -66,7 +66,7 @@ rule download_blocklist:
     conda:
         ENVIRONMENT
     shell:
-        "python -m symbert download-blocklist --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        "python -m symbert download-blocklist --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule download_vocabulary:
@@ -80,7 +80,7 @@ rule download_vocabulary:
     conda:
         ENVIRONMENT
     shell:
-        "python -m symbert download-vocabulary --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        "python -m symbert download-vocabulary --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule build_blocklist:
@@ -99,7 +99,7 @@ rule build_blocklist:
         mem_mb=4000,
     shell:
         "python -m symbert build-blocklist --archive {input.archive:q} --output {output.blocklist:q}"
-        " --summary {output.summary:q} 2> >(tee {log:q} >&2)"
+        " --summary {output.summary:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule filter_part:
@@ -120,7 +120,7 @@ rule filter_part:
         mem_mb=1000,
     shell:
         "python -m symbert filter-part --part {input.part:q} --blocklist {input.blocklist:q}"
-        " --settings {input.settings:q} --output {output.documents:q} --counts {output.counts:q} 2> >(tee {log:q} >&2)"
+        " --settings {input.settings:q} --output {output.documents:q} --counts {output.counts:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tokenize_part:
@@ -141,7 +141,7 @@ rule tokenize_part:
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert tokenize-part --documents {input.documents:q}"
         " --vocabulary {input.vocabulary:q} --output {output.tokens:q} --offsets {output.offsets:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule pack_shards:
@@ -162,4 +162,4 @@ rule pack_shards:
         mem_mb=2000,
     shell:
         "python -m symbert pack-shards --tokens {input.tokens:q} --offsets {input.offsets:q}"
-        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -82,15 +82,15 @@ def final_scores():
 
 
 def curve_scores():
-    """The score files of Figure 3: the curve's sizes at its steps."""
-    return expand(runs(SCORE, CURVE["sizes"]), step=CURVE["steps"], task=TASKS)
+    """The score files of Figure 3: the curve's sizes at its steps and at the last one, which sets the 95 % line."""
+    return expand(runs(SCORE, CURVE["sizes"]), step=sorted({*CURVE["steps"], FINAL}), task=TASKS)
 
 
 def finetune_seeds(wildcards):
     """The seeds that the comparison and the curve want of one checkpoint."""
     step = int(wildcards.step)
     final = SWEEP["finetune_seeds"] if step == FINAL else []
-    curve = CURVE["finetune_seeds"] if step in CURVE["steps"] and wildcards.size in CURVE["sizes"] else []
+    curve = CURVE["finetune_seeds"] if step in [*CURVE["steps"], FINAL] and wildcards.size in CURVE["sizes"] else []
     return sorted({*final, *curve} or SWEEP["finetune_seeds"])
 
 

@@ -23,7 +23,7 @@ rule write_embedded_tasks:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-tasks --root {params.root:q} 2> >(tee {log:q} >&2)"
+        "python -m symbert write-embedded-tasks --root {params.root:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule download_task:
@@ -38,7 +38,7 @@ rule download_task:
         ENVIRONMENT
     shell:
         "python -m symbert download-task --settings {input.settings:q} --task {wildcards.task:q} --output {output:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule prepare_task:
@@ -56,7 +56,7 @@ rule prepare_task:
         mem_mb=2000,
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert prepare-task --raw {input.raw:q} --task {wildcards.task:q}"
-        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule finetune:
@@ -84,4 +84,4 @@ rule finetune:
         "exec python -m symbert finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
         " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
-        " --state {params.state:q} --output {output:q} --threads {threads} 2> >(tee {log:q} >&2)"
+        " --state {params.state:q} --output {output:q} --threads {threads} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -29,7 +29,7 @@ rule pretrain_model:
         "exec python -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --threads {threads}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule extract_checkpoint:
@@ -45,6 +45,8 @@ rule extract_checkpoint:
     params:
         state=STATE,
         checkpoint=lambda wildcards, output: Path(output[0]).parent,
+        corpus_source=configuration.source_of(config, "corpus"),
     shell:
         "python -m symbert extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
-        " --vocabulary {input.vocabulary:q} --done {input.done:q} --output {params.checkpoint:q} 2> >(tee {log:q} >&2)"
+        " --vocabulary {input.vocabulary:q} --done {input.done:q}"
+        " --corpus-source {params.corpus_source:q} --output {params.checkpoint:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

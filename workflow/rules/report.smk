@@ -12,7 +12,7 @@ rule tables:
 rule figures:
     input:
         expand(f"{FIGURES}/figure2_{{size}}.png", size=SWEEP["sizes"]),
-        f"{FIGURES}/figure3_checkpoints.png" if CURVE["sizes"] else [],
+        f"{FIGURES}/figure3_checkpoints.png" if curve_scores() else [],
 
 
 rule paper_tables:
@@ -32,7 +32,7 @@ rule count_parameters:
         attention=SWEEP["attention"],
     shell:
         "python -m symbert count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
-        " --output {output:q} 2> >(tee {log:q} >&2)"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_corpus:
@@ -50,7 +50,7 @@ rule tabulate_corpus:
         code=CODE,
     shell:
         "python -m symbert tabulate-corpus --counts {input.counts:q} --manifest {input.manifest:q}"
-        " --settings {input.settings:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_operators:
@@ -66,7 +66,7 @@ rule tabulate_operators:
         code=CODE,
     shell:
         "python -m symbert tabulate-operators --parameters {input.parameters:q} --output {output:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_parameters:
@@ -82,7 +82,7 @@ rule tabulate_parameters:
         code=CODE,
     shell:
         "python -m symbert tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
-        " 2> >(tee {log:q} >&2)"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_published:
@@ -95,7 +95,7 @@ rule tabulate_published:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-published --output {output:q} 2> >(tee {log:q} >&2)"
+        "python -m symbert tabulate-published --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_glue:
@@ -113,7 +113,7 @@ rule tabulate_glue:
         seeds=SWEEP["finetune_seeds"],
     shell:
         "python -m symbert tabulate-glue --scores {input.scores:q} --settings {input.settings:q}"
-        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule draw_loss:
@@ -131,7 +131,7 @@ rule draw_loss:
         code=CODE,
     shell:
         "python -m symbert draw-loss --done {input.done:q} --metrics {input.metrics:q} --settings {input.settings:q}"
-        " --output {output:q} 2> >(tee {log:q} >&2)"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule draw_checkpoints:
@@ -149,4 +149,4 @@ rule draw_checkpoints:
         seeds=CURVE["finetune_seeds"],
     shell:
         "python -m symbert draw-checkpoints --scores {input.scores:q} --settings {input.settings:q}"
-        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

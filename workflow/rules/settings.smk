@@ -16,7 +16,7 @@ rule write_settings:
     params:
         values=lambda wildcards: json.dumps(SECTIONS[wildcards.section], sort_keys=True),
     shell:
-        "python -m symbert write-settings --values {params.values:q} --output {output:q} 2> >(tee {log:q} >&2)"
+        "python -m symbert write-settings --values {params.values:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 onstart:

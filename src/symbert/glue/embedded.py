@@ -79,9 +79,9 @@ def direction(pool: Pool, sentence: Sentence) -> list[Row]:
 
 
 def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
-    """MRPC: a sentence is equivalent to its beginning, but not when it is mixed with another."""
+    """MRPC: a sentence is equivalent to its beginning, but not when it is read backwards."""
     beginning = _text(_beginning(pool, sentence))
-    return [(_text(_mixed(pool, sentence)), beginning), (sentence.text, beginning)]
+    return [(_text(sentence.words[::-1]), beginning), (sentence.text, beginning)]
 
 
 def duplicate(pool: Pool, sentence: Sentence) -> list[Row]:

@@ -72,7 +72,7 @@ class Job:
         facts = facts_of(pq.read_schema(data))
         task = task_named(facts["task"])
         origin = {"checkpoint_sha256": sha256_of(self.checkpoint / "model.safetensors"), "data_sha256": sha256_of(data)}
-        key = hash_of(self.settings, self.identity, origin)[:8]
+        key = hash_of(self.settings, resolve_precision(self.settings.precision, self.device), self.identity, origin)[:8]
         kept = {seed: self.state / task.name / f"seed-{seed}-{key}.json" for seed in seeds}
         missing = [seed for seed, path in kept.items() if not path.is_file()]
         rows = read_rows(data, task, self.device) if missing else {}

@@ -46,9 +46,15 @@ def measure(task: Task, labels: np.ndarray, predictions: np.ndarray) -> dict[str
 
 
 def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """The task's metrics when the most frequent training class (for grades: their mean) is always predicted."""
-    constant = np.bincount(training_labels.astype(int)).argmax() if task.labels else training_labels.mean()
-    return measure(task, labels, np.full(len(labels), constant))
+    """The task's metrics when the most frequent training class (for grades: their mean) is always predicted.
+
+    Of equally frequent classes it is the one that scores best, so that no constant prediction beats the baseline.
+    """
+    if not task.labels:
+        return measure(task, labels, np.full(len(labels), training_labels.mean()))
+    counts = np.bincount(training_labels.astype(int))
+    constants = [measure(task, labels, np.full(len(labels), label)) for label in np.flatnonzero(counts == counts.max())]
+    return max(constants, key=lambda scores: sum(scores.values()))
 
 
 def is_constant(values: np.ndarray) -> bool:

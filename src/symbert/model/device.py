@@ -20,7 +20,7 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     ConfigError for fp16 on a CPU, which has no loss scaling there.
     """
     if precision == "auto":
-        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     if precision == "fp16" and device.type != "cuda":
         raise ConfigError("config: 'precision' is fp16, which needs a GPU; write auto, fp32 or bf16")
     return precision

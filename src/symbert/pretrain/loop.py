@@ -103,7 +103,8 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if (step + 1) % LOG_EVERY == 0:
-            log.write(split="train", step=step + 1, loss=loss.item(), learning_rate=rate, gradient_norm=norm.item())
+            finite = norm.item() if math.isfinite(norm.item()) else None  # fp16 probes for its loss scale by overflow
+            log.write(split="train", step=step + 1, loss=loss.item(), learning_rate=rate, gradient_norm=finite)
         return loss.item()
 
     def loss_of(self, batch: Batch) -> torch.Tensor:

@@ -19,6 +19,7 @@ class MetricsLog:
                 f"{path}: {self.file.tell()} bytes, the checkpoint was at {length}; the file is damaged"
             )
         self.file.truncate(length)
+        self.file.seek(length)
 
     def write(self, **values: Any) -> None:
         """Append one line."""

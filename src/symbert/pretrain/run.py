@@ -14,6 +14,7 @@ import torch
 import transformers
 
 from symbert.files import copy_file, read_json, single_writer, write_json
+from symbert.model.device import pick_device, resolve_precision
 from symbert.pretrain.guard import guard_settings
 from symbert.pretrain.loop import Run, Trainer
 from symbert.pretrain.stop import StopRequest
@@ -39,7 +40,7 @@ def pretrain_model(
     stop = StopRequest()
     torch.set_num_threads(threads)
     run, chosen, corpus = Run(size, attention, seed), read_settings(settings, PretrainSettings), read_json(manifest)
-    identity = identity_of(run, chosen, corpus["hash"])
+    identity = identity_of(run, chosen, resolve_precision(chosen.precision, pick_device()), corpus["hash"])
     with single_writer(state.parent):
         guard_settings(state, identity, chosen.on_settings_change)
         trainer = Trainer(run, chosen, manifest, state)
@@ -50,10 +51,10 @@ def pretrain_model(
         write_json(done, {**vars(run), **summary, "corpus_hash": corpus["hash"], "settings_hash": hash_of(identity)})
 
 
-def identity_of(run: Run, settings: PretrainSettings, corpus_hash: str) -> dict[str, Any]:
-    """All that determines a run's result: another identity is another run."""
+def identity_of(run: Run, settings: PretrainSettings, precision: str, corpus_hash: str) -> dict[str, Any]:
+    """All that determines a run's result, `auto` resolved: another identity is another run."""
     scientific = {key: value for key, value in vars(settings).items() if key != "on_settings_change"}
-    return {**vars(run), **scientific, "corpus_hash": corpus_hash}
+    return {**vars(run), **scientific, "precision": precision, "corpus_hash": corpus_hash}
 
 
 def _write_provenance(path: Path, trainer: Trainer, threads: int) -> None:

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from symbert.report import published
 from symbert.settings import ReportSettings
 
 CORPUS = {
@@ -18,7 +19,9 @@ TASKS = {
 
 def is_the_papers(settings: ReportSettings) -> bool:
     """Whether models and data are the paper's, so that its numbers may stand beside ours."""
-    return settings.scale == "paper" and settings.corpus_source == settings.glue_source == "hub"
+    training = (settings.steps, settings.batch_size, settings.sequence_length)
+    from_the_hub = settings.corpus_source == settings.glue_source == "hub"
+    return settings.scale == "paper" and from_the_hub and training == published.TRAINING
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:

@@ -17,7 +17,8 @@ HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9
 def loss_figure(runs: list[Run], settings: ReportSettings) -> Figure:
     """One panel with the runs of one size; at paper scale the authors' losses are overlaid as hollow markers."""
     looks = looks_of(run.attention for run in runs)
-    printed = [run for run in runs if settings.scale == "paper" and (run.size, run.attention) in published.LOSSES]
+    comparable = captions.is_the_papers(settings)
+    printed = [run for run in runs if comparable and (run.size, run.attention) in published.LOSSES]
     note = f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}"
     rows = len(runs) + bool(printed)
     figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{runs[0].size}", note, [rows])

@@ -47,8 +47,8 @@ PLATEAU_EXITS: dict[tuple[str, str], int] = {
     ("base", "pairwise"): 12_000,
 }
 
-# Section 4.3 and figure 3: the step at which 95 % of the final GLUE score is reached.
-CROSSINGS: dict[tuple[str, str], int] = {("base", "original"): 65_000, ("base", "pairwise"): 30_000}
+# Section 3.3: optimizer steps, sequences per step, tokens per sequence.
+TRAINING = (200_000, 256, 512)
 
 # Figure 2, read from the authors' logs: validation loss at a few steps.
 LOSS_STEPS = (1_000, 5_000, 10_000, 14_000, 20_000, 30_000, 50_000, 100_000, 200_000)
