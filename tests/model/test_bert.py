@@ -81,14 +81,14 @@ def test_another_seed_starts_elsewhere():
 
 
 def test_initial_parameters_have_berts_distribution():
-    """N(0, 0.02) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and a zero padding embedding."""
+    """N(0, initializer_range) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and a zero padding embedding."""
     for name, values in model().state_dict().items():
         if "LayerNorm" in name:
             assert (values == (1.0 if name.endswith("weight") else 0.0)).all()
         elif name.endswith("bias"):
             assert (values == 0).all(), name
         elif "token_type" not in name:
-            expected = 1.0 if name.endswith("pairwise_factors") else 0.02
+            expected = 1.0 if name.endswith("pairwise_factors") else model().config.initializer_range
             assert abs(values.std().item() / expected - 1) < 0.05, name
     assert (model().bert.embeddings.word_embeddings.weight[0] == 0).all()
 

@@ -65,7 +65,8 @@ def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(ro
 def test_a_missing_part_of_a_mirror_is_named(root, tmp_path):
     copy = check_out(root, tmp_path / "run")
     (tmp_path / "empty").mkdir()
-    outcome = copy.tiny("corpus", "--config", "source=mirror", f"mirror={tmp_path / 'empty'}")
+    part = "results/demo-mirror/corpus/raw/en_meta_part_1.jsonl.zst"
+    outcome = copy.tiny(part, "--config", "source=mirror", f"mirror={tmp_path / 'empty'}")
     assert outcome.code == 1 and "checksum.sha256: file not found" in outcome.output
 
 
