@@ -81,7 +81,7 @@ def test_another_seed_starts_elsewhere():
 
 
 def test_initial_parameters_have_berts_distribution():
-    """N(0, initializer_range) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and a zero padding embedding."""
+    """N(0, initializer_range) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and zeros for padding."""
     for name, values in model().state_dict().items():
         if "LayerNorm" in name:
             assert (values == (1.0 if name.endswith("weight") else 0.0)).all()
