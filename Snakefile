@@ -16,6 +16,7 @@ configfile: f"workflow/scales/{scale_of(config)}.yaml"
 
 include: "workflow/rules/experiment.smk"
 include: "workflow/rules/settings.smk"
+include: "workflow/rules/sources.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/glue.smk"

@@ -8,6 +8,8 @@ from symbert import cli
 from symbert.errors import SymbertError
 from symbert.files import read_json
 
+ANSWERS = {"plan-corpus", "locate-sample"}  # commands that print an answer and write no file, so no rule runs them
+
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_is_a_documented_function_with_readable_options(command):
@@ -21,7 +23,7 @@ def test_every_command_is_a_documented_function_with_readable_options(command):
 
 def test_every_rule_of_the_workflow_calls_the_command_of_its_name(root):
     text = "".join(path.read_text() for path in sorted((root / "workflow/rules").glob("*.smk")))
-    for command in cli.COMMANDS:
+    for command in cli.COMMANDS.keys() - ANSWERS:
         rule = text.split(f"rule {command.replace('-', '_')}:")
         assert len(rule) == 2, f"no rule for {command}"
         assert f"-m symbert {command} " in rule[1].split("\nrule ")[0]

@@ -118,3 +118,61 @@ def test_sweep_axes_are_in_no_settings_so_that_adding_one_reruns_nothing_else(co
 def test_the_banner_says_what_the_scale_overrides(config, root):
     banner = configuration.banner(config, root / "workflow/scales/demo.yaml")
     assert "demo-embedded" in banner and "pretrain.steps" in banner and "results/demo-embedded" in banner
+
+
+def own_files(config, pattern, **corpus):
+    return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
+
+
+def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(config, schema, tmp_path):
+    paths = ["CC-2023/000_1.jsonl.zst", "CC-2024/000_1.parquet", "CC-2024/x.v2.jsonl.gz", "CC-2024/notes.txt"]
+    for path in paths:
+        (tmp_path / "crawl" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "crawl" / path).touch()
+    own = own_files(config, tmp_path / "crawl" / "**")
+    configuration.check(own, schema)
+    expected = {"CC-2023-000_1": paths[0], "CC-2024-000_1": paths[1], "CC-2024-x-v2": paths[2]}
+    assert configuration.files_of(own) == {name: f"{tmp_path}/crawl/{path}" for name, path in expected.items()}
+    assert configuration.parts_of(own) == list(expected)
+    assert configuration.annotations_of(own) == "computed"
+    assert configuration.repositories_of(own) == ["oscar-corpus/harmful-kenlms", "google-bert/bert-base-uncased"]
+    source = configuration.sections(own, "embedded")["corpus_source"]
+    assert (source["source"], source["root"]) == ("hub", None)
+    source = configuration.sections({**own, "mirror": str(tmp_path)}, "embedded")["corpus_source"]
+    assert (source["source"], source["root"]) == ("mirror", str(tmp_path))
+
+
+def test_files_that_are_missing_unnamed_or_named_alike_are_refused(config, schema, tmp_path):
+    with pytest.raises(ConfigError, match=r"'corpus\.files' names none"):
+        configuration.check(merge(config, {"corpus": {"source": "files"}}), schema)
+    with pytest.raises(MissingInputError, match=r"no \.jsonl.* file matches .*/\*\.txt"):
+        configuration.check(own_files(config, tmp_path / "*.txt"), schema)
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "a.parquet").touch()
+    with pytest.raises(ConfigError, match=r"a\.parquet and .*a\.jsonl would both be part a; rename one"):
+        configuration.check(own_files(config, tmp_path / "a.*"), schema)
+
+
+def test_only_the_users_files_are_annotated_unless_the_configuration_says_otherwise(config):
+    assert configuration.annotations_of(config) == "published"
+    assert configuration.annotations_of(merge(config, {"corpus": {"annotations": "computed"}})) == "computed"
+    hub = {**config, "source": "hub"}
+    assert configuration.repositories_of(hub) == ["oscar-corpus/OSCAR-2301", "google-bert/bert-base-uncased"]
+
+
+def test_parts_are_dealt_to_batches_in_order(paper):
+    batches = configuration.batches_of({**paper, "source": "hub"})
+    assert [len(batch) for batch in batches] == [10] * 30
+    assert batches[29][-1] == "en_meta_part_300"
+    smaller = merge(paper, {"source": "hub", "corpus": {"parts": 7, "parts_per_batch": 3}})
+    assert [len(batch) for batch in configuration.batches_of(smaller)] == [3, 3, 1]
+
+
+def test_a_needed_budget_is_what_training_reads_and_what_is_held_out(paper):
+    """200,000 steps of 256 rows: 51.2 of the paper's 137 million samples."""
+    values = configuration.sections(paper, "embedded")
+    assert (values["intake"]["max_tokens"], values["pack"]["max_training_rows"]) == (None, None)
+    values = configuration.sections(merge(paper, {"corpus": {"budget": "needed"}}), "embedded")
+    assert values["pack"]["max_training_rows"] == 51_200_000
+    assert values["intake"]["max_tokens"] >= (51_200_000 + 10_000) * 512
+    assert values["intake"]["max_documents"] == values["pack"]["max_documents"] == 30_000_000

@@ -10,7 +10,14 @@ from symbert.config import sections
 from symbert.errors import ConfigError
 from symbert.settings import SECTIONS, PackSettings, TaskSettings, hash_of, read_settings, settings_from
 
-PACK = {"sequence_length": 64, "validation_sequences": 2, "max_documents": 3, "sequences_per_shard": 4}
+PACK = {
+    "sequence_length": 64,
+    "validation_sequences": 2,
+    "max_documents": 3,
+    "max_training_rows": None,
+    "max_tokens": None,
+    "sequences_per_shard": 4,
+}
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -1,7 +1,10 @@
 """From the merged configuration to the settings that each stage reads; every mistake is one line with its remedy."""
 
 import difflib
+import glob
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,17 @@ from symbert.files import write_json
 from symbert.settings import SECTIONS, settings_from
 
 Config = dict[str, Any]
+_TEXT_FILE = re.compile(r"\.(jsonl(\.gz|\.zst)?|parquet)$")
+
+
+def merge(base: Config, changes: Config) -> Config:
+    """`base` with nested `changes`, as Snakemake merges configurations."""
+    nested = {
+        key: merge(base[key], value)
+        for key, value in changes.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return {**base, **changes, **nested}
 
 
 def check(config: Config, schema_file: Path) -> None:
@@ -80,9 +94,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_source(config: Config, stage: str) -> None:
-    if source_of(config, stage) != "mirror":
+    source, mirror = source_of(config, stage), config["mirror"]
+    if source == "files":
+        files_of(config)
+    if source != "mirror" and (source != "files" or mirror is None):
         return
-    mirror = config["mirror"]
     if mirror is None:
         raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
     if not Path(mirror).is_dir():
@@ -128,9 +144,54 @@ def experiment_of(config: Config) -> str:
 
 def parts_of(config: Config) -> list[str]:
     """Names of the corpus parts, in the order in which documents are taken from them."""
-    corpus = config["corpus"]
-    count = corpus["embedded"]["parts"] if source_of(config, "corpus") == "embedded" else corpus["parts"]
+    corpus, source = config["corpus"], source_of(config, "corpus")
+    if source == "files":
+        return list(files_of(config))
+    count = corpus["embedded"]["parts"] if source == "embedded" else corpus["parts"]
     return [f"en_meta_part_{number}" for number in range(1, count + 1)]
+
+
+def files_of(config: Config) -> dict[str, str]:
+    """The user's own files by the name of the part that each is: its path below their common folder."""
+    pattern = config["corpus"]["files"]
+    if pattern is None:
+        raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
+    found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    paths = sorted(path for path in map(Path, found) if _TEXT_FILE.search(path.name))
+    if not paths:
+        raise MissingInputError(
+            f"config: 'corpus.files': no .jsonl, .jsonl.gz, .jsonl.zst or .parquet file matches {pattern}; correct it"
+        )
+    common = Path(os.path.commonpath([path.parent for path in paths]))
+    named: dict[str, str] = {}
+    for path in paths:
+        name = re.sub(r"[^A-Za-z0-9_]+", "-", _TEXT_FILE.sub("", str(path.relative_to(common))))
+        if name in named:
+            raise ConfigError(f"config: 'corpus.files': {path} and {named[name]} would both be part {name}; rename one")
+        named[name] = str(path)
+    return named
+
+
+def batches_of(config: Config) -> list[list[str]]:
+    """The parts in order, in groups of `corpus.parts_per_batch`."""
+    parts, size = parts_of(config), config["corpus"]["parts_per_batch"]
+    return [parts[first : first + size] for first in range(0, len(parts), size)]
+
+
+def repositories_of(config: Config) -> list[str]:
+    """The hub's repositories that the corpus stage needs; the gated ones only where their files are read."""
+    needed = {
+        "oscar-corpus/OSCAR-2301": source_of(config, "corpus") != "files",
+        "oscar-corpus/harmful-kenlms": annotations_of(config) == "computed",
+        "google-bert/bert-base-uncased": True,
+    }
+    return [name for name, wanted in needed.items() if wanted]
+
+
+def annotations_of(config: Config) -> str:
+    """Whether quality warnings and harmful perplexity are published or computed."""
+    computed = source_of(config, "corpus") == "files"
+    return config["corpus"]["annotations"] or ("computed" if computed else "published")
 
 
 def sections(config: Config, embedded_root: str) -> dict[str, Config]:
@@ -139,13 +200,17 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
     """
     corpus, pretrain, glue, sweep = (config[stage] for stage in ("corpus", "pretrain", "glue", "sweep"))
+    pack = corpus["pack"]
+    rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
+    max_tokens = rows_read and _tokens_with_margin(rows_read + pack["validation_sequences"], pack)
     task_keys = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")
     values = {
         "corpus_source": _source(config, "corpus", embedded_root),
         "glue_source": _source(config, "glue", embedded_root),
         "embedded": corpus["embedded"],
-        "filter": corpus["filter"],
-        "pack": corpus["pack"],
+        "filter": {**corpus["filter"], "annotations": annotations_of(config)},
+        "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
+        "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
         "pretrain": {**pretrain, "precision": config["precision"], "on_settings_change": config["on_settings_change"]},
         "task": {key: glue[key] for key in task_keys},
         "glue": {
@@ -159,9 +224,10 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
             "glue_source": source_of(config, "glue"),
             "recipe": config["recipe"],
             "tasks": sweep["tasks"],
-            "sequence_length": corpus["pack"]["sequence_length"],
+            "sequence_length": pack["sequence_length"],
             "steps": pretrain["steps"],
             "batch_size": pretrain["batch_size"],
+            **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         },
     }
     for name, kind in SECTIONS.items():
@@ -169,13 +235,22 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     return values
 
 
+def _tokens_with_margin(rows: int, pack: Config) -> int:
+    """Tokens of rows and one in a hundred more, because held-out documents are whole and exceed their rows."""
+    return rows * pack["sequence_length"] * 101 // 100
+
+
 def _source(config: Config, stage: str, embedded_root: str) -> Config:
+    """The user's files come alone: UT1 and the rest come from the mirror, if one is named, or from the hub."""
     source = source_of(config, stage)
+    if source == "files":
+        source = "mirror" if config["mirror"] else "hub"
     roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None}
     return {
         "source": source,
         "root": roots[source],
         "revision": config[stage]["revision"],
+        "harmful_model": config["corpus"]["harmful_model"],
         "blocklist_url": config["corpus"]["blocklist_url"],
     }
 

@@ -5,13 +5,13 @@ import time
 
 
 class Progress:
-    """Counts towards `total` and says so on stderr at most every `interval` seconds.
+    """Counts towards `total`, if it is known, and says so on stderr at most every `interval` seconds.
 
     One plain line at a time (never a redrawn bar), because several jobs share one terminal and one
     line is what a log file needs.
     """
 
-    def __init__(self, label: str, total: int, unit: str, start: int = 0, interval: float = 5.0) -> None:
+    def __init__(self, label: str, total: int | None, unit: str, start: int = 0, interval: float = 5.0) -> None:
         self.label, self.total, self.unit, self.interval = label, total, unit, interval
         self.start = start
         self.begun = self.spoken = time.monotonic()
@@ -19,17 +19,15 @@ class Progress:
     def update(self, done: int, note: str = "") -> None:
         """Say where the work stands if the last line is old enough, or if it is done."""
         now = time.monotonic()
-        if now - self.spoken < self.interval and done < self.total:
+        if now - self.spoken < self.interval and done != self.total:
             return
         self.spoken = now
         rate = (done - self.start) / max(now - self.begun, 1e-9)
-        remaining = (self.total - done) / rate if rate else float("inf")
-        print(
-            f"{self.label}: {done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {duration(remaining)} left"
-            + (f", {note}" if note else ""),
-            file=sys.stderr,
-            flush=True,
-        )
+        line = f"{self.label}: {done:,} {self.unit}, {rate:,.1f}/s"
+        if self.total is not None:
+            remaining = (self.total - done) / rate if rate else float("inf")
+            line = f"{self.label}: {done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {duration(remaining)} left"
+        print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

@@ -26,6 +26,7 @@ class SourceSettings:
     source: str  # embedded | mirror | hub
     root: str | None  # directory in the publishers' layout; null for the hub
     revision: str  # of the hub's data set
+    harmful_model: str  # file in oscar-corpus/harmful-kenlms
     blocklist_url: str  # of the UT1 archive's directory, for the hub
 
 
@@ -41,10 +42,21 @@ class EmbeddedSettings:
 class FilterSettings:
     """Which documents are kept (paper, appendix A)."""
 
+    annotations: str  # published | computed
     blocked_categories: list[str]
+    categories_from: str  # metadata | blocklist | both
     match: str  # exact | suffix
     min_harmful_perplexity: float  # exclusive
     max_harmful_perplexity: float  # exclusive
+    max_bad_fraction: float  # of the lines of a part
+
+
+@dataclass(frozen=True)
+class IntakeSettings:
+    """When no further part of the corpus is read."""
+
+    max_documents: int  # kept ones
+    max_tokens: int | None  # null: no limit
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,8 @@ class PackSettings:
     sequence_length: int
     validation_sequences: int
     max_documents: int
+    max_training_rows: int | None  # null: all
+    max_tokens: int | None  # at which the intake ended; null: no limit
     sequences_per_shard: int
 
 
@@ -116,6 +130,9 @@ class ReportSettings:
     sequence_length: int
     steps: int
     batch_size: int
+    match: str  # of the corpus's filter, as are the next two
+    min_harmful_perplexity: float
+    max_harmful_perplexity: float
 
 
 SECTIONS: dict[str, type] = {
@@ -123,6 +140,7 @@ SECTIONS: dict[str, type] = {
     "glue_source": SourceSettings,
     "embedded": EmbeddedSettings,
     "filter": FilterSettings,
+    "intake": IntakeSettings,
     "pack": PackSettings,
     "pretrain": PretrainSettings,
     "task": TaskSettings,

@@ -4,6 +4,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from corpus.oscar import refuse
 from symbert.corpus.document import Document, documents
 from symbert.corpus.sources import part_file
 
@@ -12,4 +13,4 @@ from symbert.corpus.sources import part_file
 def mirrored_documents(mirror: Path, count: int = 1500) -> list[Document]:
     """Part 7, which has several frames cut within lines."""
     part = mirror / part_file("en_meta_part_7").location
-    return [document for _, document in islice(documents(part), count)]
+    return [document for _, document in islice(documents(part, "published", refuse), count)]

@@ -18,6 +18,11 @@ def record(content="Some text.", url="https://good.example/page", number=1, **me
     }
 
 
+def refuse(error: Exception) -> None:
+    """What to do with a bad line where there should be none."""
+    raise error
+
+
 def write_part(path: Path, lines: list) -> Path:
     """A part of one zstd frame; a line is a record, or bytes to be written as they are."""
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]

@@ -1,11 +1,15 @@
+import gzip
 import json
 
+import pandas
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
-from corpus.oscar import record, write_part
-from symbert.corpus.document import LONGEST_LINE, decode, documents
-from symbert.errors import DataError, MissingInputError
+from corpus.oscar import record, refuse, write_part
+from symbert.corpus.document import decode, decode_web_text, documents
+from symbert.errors import ConfigError, DataError, MissingInputError
 
 
 def with_metadata(text: str) -> bytes:
@@ -67,48 +71,83 @@ def test_the_schema_of_oscar_22_is_refused_by_name():
     assert decode(with_metadata('{"annotation": null, "quality_warnings": null}'), "x:1").content == "a"
 
 
-def test_a_record_ends_at_a_line_feed_only(tmp_path):
-    texts = ["a\u2028b", "c\u0085d", "e\r\nf", "\x1cg"]
-    lines = [json.dumps(record(text), ensure_ascii=False).encode() for text in texts]
-    read = list(documents(write_part(tmp_path / "part.jsonl.zst", lines)))
-    assert [(number, document.content) for number, document in read] == list(enumerate(texts, start=1))
+WEB_TEXTS = [
+    ({"text": "a", "url": "https://a.example/", "timestamp": "2019"}, ("a", "https://a.example/", None)),  # C4
+    ({"text": "a", "id": "<urn:uuid:1>", "url": "https://a.example/"}, ("a", "https://a.example/", "<urn:uuid:1>")),
+    ({"text": "a", "id": 7, "metadata": {"harmful_pp": "text"}}, ("a", None, "7")),
+    ({"text": "", "url": None}, ("", None, None)),
+    (record("a", number=3), ("a", "https://good.example/page", "<urn:uuid:3>")),  # OSCAR 23.01
+    ({"content": "a", "metadata": {"annotation": ["tiny"]}}, ("a", None, None)),  # OSCAR 22.01
+]
 
 
-def test_all_frames_are_read_wherever_they_are_cut(tmp_path):
-    raw = b"".join(json.dumps(record(f"text {number}")).encode() + b"\n" for number in range(5))
-    path = tmp_path / "part.jsonl.zst"
-    for cut in range(0, len(raw), 37):
-        path.write_bytes(zstandard.compress(raw[:cut]) + zstandard.compress(raw[cut:-1]))
-        assert [document.content for _, document in documents(path)] == [f"text {number}" for number in range(5)]
+@pytest.mark.parametrize(("line", "expected"), WEB_TEXTS)
+def test_text_of_other_publishers_is_read_without_annotations(line, expected):
+    document = decode_web_text(json.dumps(line).encode(), "x:1")
+    assert (document.content, document.url, document.record_id) == expected
+    assert document.metadata.harmful_pp is None
+    assert not document.metadata.quality_warnings
 
 
-def test_every_truncation_is_an_error_that_names_the_file(tmp_path):
-    whole = write_part(
-        tmp_path / "whole.zst", [record("text " * 50, number=number) for number in range(40)]
-    ).read_bytes()
-    path = tmp_path / "part.jsonl.zst"
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
-        with pytest.raises(DataError, match=r"part\.jsonl\.zst"):
-            list(documents(path))
+@pytest.mark.parametrize("line", [b"{}", b'{"text": null}', b'{"text": 1}', b'{"url": "a"}', b"[]", b"null", b"\xff"])
+def test_a_line_without_text_is_refused_with_its_place(line):
+    with pytest.raises(DataError, match=r"^own\.jsonl:7: "):
+        decode_web_text(line, "own.jsonl:7")
 
 
-def test_a_frame_that_asks_for_too_much_memory_is_refused(tmp_path):
-    parameters = zstandard.ZstdCompressionParameters(window_log=28, write_content_size=False)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    path = tmp_path / "part.jsonl.zst"
-    path.write_bytes(compressor.compress(b"{}\n") + compressor.flush())
-    with pytest.raises(DataError, match="damaged zstd stream"):
-        list(documents(path))
+LINES = [json.dumps({"text": text, "url": "https://a.example/"}).encode() for text in ("first", "second\u2028", "")]
 
 
-def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path):
-    path = tmp_path / "part.jsonl.zst"
-    path.write_bytes(zstandard.compress(json.dumps(record()).encode() + b"\n" + b" " * (LONGEST_LINE + 1)))
-    with pytest.raises(DataError, match=r"part\.jsonl\.zst:2: line of more than"):
-        list(documents(path))
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress), ("a.jsonl.zst", zstandard.compress)],
+)
+def test_every_format_gives_the_same_documents(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(b"\n".join(LINES)))
+    columns = {"text": ["first", "second\u2028", ""], "url": ["https://a.example/"] * 3, "other": [1, 2, 3]}
+    pandas.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
+    read = list(documents(tmp_path / name, "computed", refuse))
+    assert [number for number, _ in read] == [1, 2, 3]
+    assert read == list(documents(tmp_path / "a.parquet", "computed", refuse))
 
 
-def test_a_missing_part_is_named(tmp_path):
-    with pytest.raises(MissingInputError, match=r"absent\.zst"):
-        list(documents(tmp_path / "absent.zst"))
+def test_bad_rows_of_a_parquet_file_are_named_and_the_others_read(tmp_path):
+    pandas.DataFrame({"content": ["a", None, "c"]}).to_parquet(tmp_path / "a.parquet")
+    bad = []
+    read = [number for number, _ in documents(tmp_path / "a.parquet", "computed", bad.append)]
+    assert read == [1, 3]
+    assert len(bad) == 1
+    assert "a.parquet:2: neither 'text' nor 'content'" in str(bad[0])
+
+
+def test_parquet_without_text_or_for_published_annotations_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    pandas.DataFrame({"body": ["a"]}).to_parquet(path)
+    with pytest.raises(DataError, match=r"a\.parquet:1: neither 'text' nor 'content'"):
+        list(documents(path, "computed", refuse))
+    with pytest.raises(ConfigError, match=r"a\.parquet: .*corpus\.annotations to computed"):
+        list(documents(path, "published", refuse))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"a\.parquet: damaged"):
+        list(documents(path, "computed", refuse))
+    with pytest.raises(MissingInputError, match=r"none\.parquet"):
+        list(documents(tmp_path / "none.parquet", "computed", refuse))
+
+
+@given(st.lists(st.sampled_from([(b'{"text": "a"}', True), (b'{"text": 1}', False), (b"", False), (b"\xff", False)])))
+def test_each_bad_line_is_reported_once_and_every_other_line_read(tmp_path_factory, cases):
+    path = tmp_path_factory.mktemp("part") / "a.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line, _ in cases))
+    bad = []
+    read = [number for number, _ in documents(path, "computed", bad.append)]
+    assert read == [number for number, (_, good) in enumerate(cases, start=1) if good]
+    expected = [f"{path}:{number}: " for number, (_, good) in enumerate(cases, start=1) if not good]
+    assert [str(error)[: len(start)] for error, start in zip(bad, expected, strict=True)] == expected
+
+
+def test_a_part_of_oscar_is_read_with_its_annotations(tmp_path):
+    part = write_part(tmp_path / "part.jsonl.zst", [record(harmful_pp=7.5, quality_warnings=["tiny"])])
+    [(_, document)] = documents(part, "published", refuse)
+    assert (document.metadata.harmful_pp, document.metadata.quality_warnings) == (7.5, ["tiny"])
+    [(_, document)] = documents(part, "computed", refuse)
+    assert (document.metadata.harmful_pp, document.content) == (None, "Some text.")

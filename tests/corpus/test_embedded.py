@@ -6,17 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from corpus.oscar import refuse
 from symbert.corpus import documentation
 from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
 from symbert.corpus.documentation import Passage
 from symbert.corpus.embedded import write_embedded_corpus
-from symbert.corpus.filters import filter_part
 from symbert.corpus.pages import LINES_PER_PAGE, documentation_pages
+from symbert.corpus.parts import filter_part
 from symbert.corpus.perplexity import harmful_perplexity
 from symbert.corpus.quality import quality_warnings
 from symbert.corpus.reasons import REASONS
-from symbert.corpus.sources import HARMFUL_MODEL, VOCABULARY, download_blocklist, download_part, part_file
+from symbert.corpus.sources import (
+    CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
+    VOCABULARY,
+    download_blocklist,
+    download_part,
+    part_file,
+    resolve_corpus,
+)
 from symbert.corpus.wordpiece import read_vocabulary
 from symbert.files import read_json
 
@@ -76,12 +85,14 @@ def test_the_layout_is_the_publishers(root):
 def test_every_filter_is_seen_to_act_and_most_text_is_kept(root, tmp_path, write_section):
     source = write_section("corpus_source", root=str(root))
     rules = write_section("filter")
-    download_blocklist(source, tmp_path / "archive")
+    resolve_corpus(source, [CORPUS_CHECKSUMS.repository], tmp_path / "sources.json")
+    download_blocklist(source, tmp_path / "archive", tmp_path / "record.json")
     build_blocklist(tmp_path / "archive", tmp_path / "trie", tmp_path / "summary.json")
     total = Counter()
     for part in ("en_meta_part_1", "en_meta_part_2"):
-        download_part(source, part, tmp_path / part)
-        filter_part(tmp_path / part, tmp_path / "trie", rules, tmp_path / "kept", tmp_path / "counts.json")
+        raw = tmp_path / f"{part}.jsonl.zst"
+        download_part(source, tmp_path / "sources.json", part, raw)
+        filter_part(raw, part, tmp_path / "trie", rules, tmp_path / "kept", tmp_path / "counts.json")
         counts = read_json(tmp_path / "counts.json")
         total.update(counts["dropped"])
         total.update({f"characters {key}": value for key, value in counts["characters"].items()})
@@ -92,7 +103,7 @@ def test_every_filter_is_seen_to_act_and_most_text_is_kept(root, tmp_path, write
 
 def test_annotations_are_those_of_our_own_rules(root):
     perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
-    pages = [document for _, document in documents(root / part_file("en_meta_part_1").location)]
+    pages = [document for _, document in documents(root / part_file("en_meta_part_1").location, "published", refuse)]
     for document in pages:
         assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
         assert document.metadata.harmful_pp in (None, perplexity(document.content))

@@ -1,136 +1,92 @@
+import itertools
 import json
 
-import pyarrow.parquet
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.oscar import record, write_part
-from symbert.corpus.blocklist import Blocklist
+from corpus.oscar import record
+from symbert.corpus.blocklist import NOTHING, Blocklist, Found
 from symbert.corpus.document import decode
-from symbert.corpus.filters import filter_part, id_of, make_filters
+from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.reasons import REASONS
-from symbert.corpus.sources import part_file
-from symbert.errors import ConfigError, DataError
-from symbert.files import read_json
+from symbert.errors import ConfigError
 from symbert.settings import FilterSettings
 
-BAD_URL = "https://phishing.example/a"
-
-# Each with the reason that is counted, by facts of the paper's and authors' edge semantics.
-CASES = [
-    (record(), None),
-    (record(content=""), None),
-    (record(harmful_pp=5.000001), None),
-    (record(harmful_pp=99_999.99), None),
-    (record(categories=["press"]), None),
-    (record(categories=[], quality_warnings=[]), None),
-    (record(url="https://phishing.example.org/"), None),
-    ({"content": "x", "metadata": {"harmful_pp": 500}}, None),
-    (record(categories=["press", "sect"]), "blocked_category"),
-    (record(url=BAD_URL), "blocked_url"),
-    (record(harmful_pp=None), "no_perplexity"),
-    ({"content": "x", "metadata": {}}, "no_perplexity"),
-    (record(harmful_pp=0.0), "perplexity_too_low"),
-    (record(harmful_pp=5.0), "perplexity_too_low"),
-    (record(harmful_pp=-1), "perplexity_too_low"),
-    (record(harmful_pp=100_000), "perplexity_too_high"),
-    (record(quality_warnings=["tiny"]), "quality_warning"),
-    (record(url=BAD_URL, categories=["adult"], harmful_pp=1, quality_warnings=["noisy"]), "blocked_category"),
-    (record(url=BAD_URL, harmful_pp=None, quality_warnings=["noisy"]), "blocked_url"),
-    (record(harmful_pp=1e6, quality_warnings=["noisy"]), "perplexity_too_high"),
-]
+PHISHING = Found(frozenset({"phishing"}), frozenset({"phishing"}))
+BY_PARENT = Found(frozenset(), frozenset({"phishing"}))
 
 
-@pytest.fixture
-def run(tmp_path, blocklist_file, write_section):
-    """Filters records; gives the kept rows and the counts."""
-    brief = write_section("filter")
-
-    def run(lines: list) -> tuple[list[dict], dict]:
-        part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
-        filter_part(part, blocklist_file, brief, tmp_path / "kept.parquet", tmp_path / "counts.json")
-        return pyarrow.parquet.read_table(tmp_path / "kept.parquet").to_pylist(), read_json(tmp_path / "counts.json")
-
-    return run
+def reasons(line: dict, found: Found = NOTHING, categories_from: str = "both", match: str = "exact") -> list[str]:
+    """All reasons against a document, in order."""
+    settings = FilterSettings("published", ["phishing", "adult"], categories_from, match, 5.0, 100_000.0, 0.0)
+    document = decode(json.dumps(line).encode(), "x:1")
+    return make_rules(settings)(document, found)
 
 
-@pytest.mark.parametrize(("line", "reason"), CASES)
-def test_a_document_is_dropped_for_the_first_reason_only(run, line, reason):
-    kept, counts = run([line])
-    assert len(kept) == (reason is None)
-    assert counts["dropped"] == {name: int(name == reason) for name in REASONS}
+def below(value: float) -> float:
+    """The 32-bit float below."""
+    return float(np.nextafter(np.float32(value), np.float32(0)))
 
 
-def test_counts_are_exact_and_overlaps_ignore_the_order(run):
-    kept, counts = run([line for line, _ in CASES])
-    assert counts["part"] == "en_meta_part_1"
-    assert (counts["read"], counts["kept"], counts["bad"]) == (20, 8, 0)
-    assert counts["dropped"] == dict(zip(REASONS, [2, 2, 2, 3, 2, 1], strict=True))
-    assert counts["overlaps"] == dict(zip(REASONS, [2, 3, 3, 4, 2, 4], strict=True))
-    assert counts["characters"]["kept"] == sum(len(row["text"]) for row in kept)
-    assert counts["characters"]["read"] == sum(len(line["content"]) for line, _ in CASES)
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, ["no_perplexity"]),
+        (0.0, ["perplexity_too_low"]),
+        (-1.0, ["perplexity_too_low"]),
+        (below(5.0), ["perplexity_too_low"]),
+        (5.0, ["perplexity_too_low"]),
+        (5.000001, []),
+        (below(100_000.0), []),
+        (100_000.0, ["perplexity_too_high"]),
+        (100_000.01, ["perplexity_too_high"]),
+    ],
+)
+def test_the_perplexity_window_is_open_at_both_edges(value, expected):
+    assert reasons(record(harmful_pp=value)) == expected
 
 
-def test_kept_documents_keep_order_id_url_and_text(run):
-    texts = ["first\u2028line", "second\r\nline", "é" * 1000]
-    kept, _ = run([record(text, number=number) for number, text in enumerate(texts)])
-    assert [row["text"] for row in kept] == texts
-    assert [row["id"] for row in kept] == ["<urn:uuid:0>", "<urn:uuid:1>", "<urn:uuid:2>"]
-    assert {row["url"] for row in kept} == {"https://good.example/page"}
+@pytest.mark.parametrize("absent", ["harmful_pp", "quality_warnings", "categories"])
+def test_a_missing_annotation_is_what_null_is(absent):
+    line, null = record(), record(**{absent: None})
+    del line["metadata"][absent]
+    assert reasons(line) == reasons(null) == (["no_perplexity"] if absent == "harmful_pp" else [])
 
 
-def test_a_document_without_id_is_known_by_its_text():
-    first, second = (decode(json.dumps({"content": text, "metadata": {}}).encode(), "x") for text in "ab")
-    assert id_of(first) != id_of(second)
-    assert id_of(first).startswith("sha256:")
+@pytest.mark.parametrize(
+    ("categories_from", "expected"),
+    [("metadata", ["blocked_category"]), ("blocklist", ["blocked_url"]), ("both", ["blocked_category", "blocked_url"])],
+)
+def test_categories_come_from_where_the_configuration_says(categories_from, expected):
+    line = record(categories=["press", "adult"])
+    assert reasons(line, PHISHING, categories_from) == expected
+    assert reasons(record(categories=["press"]), NOTHING, categories_from) == []
 
 
-def test_a_part_of_which_nothing_is_kept_gives_an_empty_table(run):
-    kept, counts = run([record(harmful_pp=None)])
-    assert kept == []
-    assert counts["characters"] == {"read": 10, "kept": 0}
+def test_a_parent_domain_counts_by_suffix_only():
+    assert reasons(record(), BY_PARENT, match="exact") == []
+    assert reasons(record(), BY_PARENT, match="suffix") == ["blocked_url"]
 
 
-def test_a_bad_line_ends_the_command_and_leaves_nothing(run, tmp_path):
-    with pytest.raises(DataError, match=r"en_meta_part_1\.jsonl\.zst:2: "):
-        run([record(), b"{}", record()])
-    assert not list(tmp_path.glob("*kept*"))
-    assert not (tmp_path / "counts.json").exists()
+def test_reasons_come_in_the_documented_order():
+    worst = record(categories=["adult"], harmful_pp=1, quality_warnings=["noisy"])
+    assert reasons(worst, PHISHING) == ["blocked_category", "blocked_url", "perplexity_too_low", "quality_warning"]
+    assert [reason for reason in REASONS if reason in reasons(worst, PHISHING)] == reasons(worst, PHISHING)
+
+
+@given(st.none() | st.floats(0, 2e5), st.lists(st.sampled_from(["adult", "press"])), st.lists(st.just("tiny")))
+def test_a_further_fault_never_saves_a_document(value, categories, warnings):
+    """Filters are monotone: adding a blocked category or a warning adds reasons and removes none."""
+    line = record(harmful_pp=value, categories=categories, quality_warnings=warnings)
+    for worse in ({"categories": [*categories, "adult"]}, {"quality_warnings": [*warnings, "noisy"]}):
+        changed = {**line, "metadata": {**line["metadata"], **worse}}
+        assert set(reasons(line)) <= set(reasons(changed))
+    for found, match in itertools.product([NOTHING, BY_PARENT], ["exact", "suffix"]):
+        assert set(reasons(line)) <= set(reasons(line, found, match=match))
 
 
 def test_a_misspelt_category_is_refused_with_the_near_one(blocklist_file):
     with pytest.raises(ConfigError, match=r"'phising' .* did you mean 'phishing'"):
-        make_filters(FilterSettings(["phising"], "exact", 5.0, 1e5), Blocklist(blocklist_file))
-
-
-records = st.builds(
-    record,
-    url=st.sampled_from([BAD_URL, "https://good.example/", "https://press.example/"]),
-    harmful_pp=st.none() | st.floats(0, 2e5),
-    categories=st.none() | st.lists(st.sampled_from(["adult", "press"]), max_size=2),
-    quality_warnings=st.none() | st.lists(st.sampled_from(["tiny", "noisy"]), max_size=2),
-    content=st.text(max_size=5),
-)
-
-
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(records, max_size=6), st.lists(records, max_size=6))
-def test_filtering_two_parts_is_filtering_their_concatenation(run, first, second):
-    (kept_first, first_counts), (kept_second, second_counts) = run(first), run(second)
-    kept, counts = run(first + second)
-    assert kept == kept_first + kept_second
-    for reason in REASONS:
-        assert counts["dropped"][reason] == first_counts["dropped"][reason] + second_counts["dropped"][reason]
-    assert counts["read"] == counts["kept"] + counts["bad"] + sum(counts["dropped"].values())
-
-
-def test_the_mirrors_first_part_is_filtered_as_its_annotation_says(mirror, mirror_blocklist, tmp_path, write_section):
-    brief = write_section("filter", match="suffix")
-    part = mirror / part_file("en_meta_part_1").location
-    filter_part(part, mirror_blocklist, brief, tmp_path / "kept.parquet", tmp_path / "counts.json")
-    counts = read_json(tmp_path / "counts.json")
-    assert (counts["read"], counts["kept"]) == (5740, 943)
-    assert counts["dropped"] == dict(zip(REASONS, [161, 0, 100, 3, 413, 4120], strict=True))
-    assert counts["overlaps"]["blocked_url"] == 161, "re-matching the URLs finds what the metadata says"
-    assert pyarrow.parquet.ParquetFile(tmp_path / "kept.parquet").metadata.num_rows == 943
+        check_categories(["phising"], Blocklist(blocklist_file))

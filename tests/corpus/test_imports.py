@@ -3,15 +3,18 @@ import sys
 
 import pytest
 
-ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "zstandard", "msgspec", "marisa_trie")
+ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "zstandard", "msgspec", "marisa_trie", "tokie")
 
 
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
         ("symbert.corpus.wordpiece", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.tokens", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.characters", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.samples", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
-        ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub")),
+        ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub", "httpx2")),
         ("symbert.corpus.filters", ("torch",)),
         ("symbert.corpus.embedded", ("torch",)),
     ],

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from functools import partial
 from itertools import chain, pairwise
 
@@ -8,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbert.corpus.shards import pack_shards
-from symbert.corpus.wordpiece import OFFSET, SPECIAL_TOKENS
-from symbert.errors import DataError, MissingInputError
+from symbert.corpus.tokens import OFFSET
+from symbert.corpus.wordpiece import SPECIAL_TOKENS
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of
 
 Document = tuple[int, int]  # (id hash, tokens)
@@ -20,27 +22,41 @@ def ids_of(number: int, document: Document) -> list[int]:
     return [(100 * number + place) % 60_000 for place in range(document[1])]
 
 
-def pack(folder, documents: list[Document], cuts=(), length=4, held_out=2, max_documents=10**6, shard_rows=3):
-    """Packs documents that are dealt to parts at `cuts`; gives the manifest."""
+def write_parts(folder, documents: list[Document], cuts=(), left_out=()) -> dict[str, list]:
+    """Parts as tokenize-part writes them, documents dealt at `cuts`; the files, by option of pack-shards."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "a"]))
     bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts), len(documents)]
-    tokens, offsets = [], []
+    files = {"tokens": [], "offsets": [], "records": []}
     for part, (first, after) in enumerate(pairwise(bounds)):
         pieces = [ids_of(number, documents[number]) for number in range(first, after)]
         starts = np.cumsum([0, *map(len, pieces)])[:-1]
-        table = np.array([(start, documents[first + row][0]) for row, start in enumerate(starts)], OFFSET)
-        tokens.append(folder / f"{part}.npy")
-        offsets.append(folder / f"{part}.offsets.npy")
-        np.save(tokens[-1], np.array([*chain(*pieces)], np.uint16))
-        np.save(offsets[-1], table)
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join([*SPECIAL_TOKENS.values(), "a"]))
-    values = {"sequence_length": length, "validation_sequences": held_out}
+        table = [(start, documents[first + row][0], 10 * row + 1) for row, start in enumerate(starts)]
+        names = [f"{part}.npy", f"{part}.offsets.npy", f"{part}.json"]
+        for paths, name in zip(files.values(), names, strict=True):
+            paths.append(folder / name)
+        np.save(files["tokens"][-1], np.array([*chain(*pieces)], np.uint16))
+        np.save(files["offsets"][-1], np.array(table, OFFSET))
+        record = {"part": f"part_{part}", "documents": after - first, "taken": part not in left_out}
+        record |= {"tokens_sha256": sha256_of(files["tokens"][-1]), "offsets_sha256": sha256_of(files["offsets"][-1])}
+        files["records"][-1].write_text(json.dumps({**record, "vocabulary_sha256": sha256_of(folder / "vocab.txt")}))
+    return files
+
+
+def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, shard_rows=3):
+    """Packs parts; gives the manifest."""
+    values = {"sequence_length": length, "validation_sequences": held_out, "max_training_rows": max_rows}
     values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
+    values["max_tokens"] = max_rows and (max_rows + held_out + 1) * length
     (folder / "pack.json").write_text(json.dumps(values))
     output = folder / "shards" / "manifest.json"
-    pack_shards(tokens, offsets, vocabulary, folder / "pack.json", output)
+    pack_shards(**files, vocabulary=folder / "vocab.txt", settings=folder / "pack.json", output=output)
     return read_json(output)
+
+
+def pack(folder, documents: list[Document], cuts=(), left_out=(), **settings):
+    """Packs documents that are dealt to parts at `cuts`; gives the manifest."""
+    return pack_files(folder, write_parts(folder, documents, cuts, left_out), **settings)
 
 
 def rows_of(folder, manifest, split) -> np.ndarray:
@@ -78,7 +94,7 @@ def test_rows_and_rest_are_the_concatenation_of_the_documents(
     assert manifest["remainder_tokens"] == rest
     assert validation.shape == (held_out, length)
     assert validation.ravel().tolist() == sides["validation"][: validation.size]
-    assert manifest["surplus_tokens"] == len(sides["validation"]) - validation.size
+    assert manifest["surplus_tokens"] == {"train": 0, "validation": len(sides["validation"]) - validation.size}
     assert manifest["tokens"] == sum(tokens for _, tokens in documents)
 
 
@@ -86,7 +102,37 @@ def test_rows_and_rest_are_the_concatenation_of_the_documents(
 @given(st.lists(st.integers(0, 40), max_size=5))
 def test_shards_do_not_depend_on_how_documents_are_dealt_to_parts(tmp_path_factory, cuts):
     whole = pack(tmp_path_factory.mktemp("whole"), DOCUMENTS)
-    assert pack(tmp_path_factory.mktemp("parts"), DOCUMENTS, cuts) == whole
+    dealt = pack(tmp_path_factory.mktemp("parts"), DOCUMENTS, cuts)
+    for manifest in (whole, dealt):
+        del manifest["parts"], manifest["indexes"]
+    assert dealt == whole
+
+
+@settings(deadline=None, max_examples=15)
+@given(corpora, st.lists(st.integers(0, 40), max_size=4))
+def test_the_indexes_say_where_each_documents_tokens_are(tmp_path_factory, documents, cuts):
+    folder = tmp_path_factory.mktemp("corpus")
+    documents = [*documents, (2**64 - 1, 40)]
+    files = write_parts(folder, documents, cuts)
+    manifest = pack_files(folder, files, length=3, held_out=1)
+    assert manifest["parts"] == [f"part_{number}" for number in range(len(cuts) + 1)]
+    seen = []
+    for index in manifest["indexes"]:
+        table = np.load(folder / "shards" / index["file"])
+        assert index["sha256"] == sha256_of(folder / "shards" / index["file"])
+        assert len(table) == index["documents"] == manifest["documents"][index["split"]]
+        stream = rows_of(folder, manifest, index["split"]).ravel()
+        for start, part, line in table.tolist():
+            tokens, offsets = np.load(files["tokens"][part]), np.load(files["offsets"][part])
+            row = (line - 1) // 10
+            document = tokens[offsets["start"][row] :][: max(len(stream) - start, 0)]
+            after = offsets["start"][row + 1 : row + 2]
+            document = document[: after[0] - offsets["start"][row]] if len(after) else document
+            assert stream[start : start + len(document)].tolist() == document.tolist()
+            seen.append((part, row))
+    assert sorted(seen) == [
+        (part, row) for part, file in enumerate(files["offsets"]) for row in range(len(np.load(file)))
+    ]
 
 
 def test_the_manifest_describes_the_files_beside_it(tmp_path):
@@ -96,7 +142,8 @@ def test_the_manifest_describes_the_files_beside_it(tmp_path):
     assert manifest["vocabulary_sha256"] == sha256_of(tmp_path / "vocab.txt")
     assert sum(manifest["documents"].values()) == 40
     files = {path.name for path in (tmp_path / "shards").iterdir()}
-    assert files == {"manifest.json", *(shard["file"] for shard in manifest["shards"])}
+    indexes = {"train-documents.npy", "validation-documents.npy"}
+    assert files == {"manifest.json", *indexes, *(shard["file"] for shard in manifest["shards"])}
     for shard in manifest["shards"]:
         path = tmp_path / "shards" / shard["file"]
         rows = np.load(path)
@@ -116,7 +163,33 @@ def test_the_hash_follows_content_and_vocabulary(tmp_path):
 
 def test_only_the_first_documents_count(tmp_path):
     capped = pack(tmp_path / "capped", DOCUMENTS, cuts=[10, 25, 30], max_documents=20)
-    assert capped == pack(tmp_path / "short", DOCUMENTS[:20])
+    short = pack(tmp_path / "short", DOCUMENTS[:20], cuts=[10, 20, 20])
+    assert capped == short
+
+
+def test_training_rows_beyond_the_limit_are_counted_as_surplus(tmp_path):
+    whole = pack(tmp_path / "whole", DOCUMENTS)
+    capped = pack(tmp_path / "capped", DOCUMENTS, max_rows=5)
+    assert capped["rows"] == {"train": 5, "validation": 2}
+    rows = rows_of(tmp_path / "whole", whole, "train")
+    assert rows_of(tmp_path / "capped", capped, "train").tolist() == rows[:5].tolist()
+    assert capped["surplus_tokens"]["train"] == (len(rows) - 5) * 4
+    for manifest in (whole, capped):
+        held = sum(manifest["rows"].values()) * 4 + sum(manifest["surplus_tokens"].values())
+        assert manifest["tokens"] == held + manifest["remainder_tokens"]
+    assert pack(tmp_path / "ample", DOCUMENTS, max_rows=10**6) == whole
+
+
+def test_parts_that_were_left_out_and_are_needed_are_refused(tmp_path):
+    """They were left out because fewer documents, or rows, were asked for when they came up."""
+    attempt = partial(pack, documents=DOCUMENTS[:20], cuts=[10, 20, 20], left_out=[2, 3])
+    remedy = r"part_2 and the 1 parts after it were left out .*; delete their files in corpus/filtered and run again"
+    with pytest.raises(DataError, match=f"20 documents with 100 tokens, fewer than are asked for, but {remedy}"):
+        attempt(tmp_path, max_documents=21)
+    with pytest.raises(DataError, match=remedy):
+        attempt(tmp_path, max_rows=23)
+    assert attempt(tmp_path, max_documents=20)["documents"] == {"train": 17, "validation": 3}
+    assert attempt(tmp_path, max_rows=22)["rows"]["train"] == 22
 
 
 def test_documents_of_equal_id_are_on_one_side(tmp_path):
@@ -128,7 +201,7 @@ def test_shards_of_a_larger_corpus_do_not_stay(tmp_path):
     pack(tmp_path, DOCUMENTS)
     manifest = pack(tmp_path, DOCUMENTS[:15])
     files = {path.name for path in (tmp_path / "shards").glob("*.npy")}
-    assert files == {shard["file"] for shard in manifest["shards"]}
+    assert files == {file["file"] for file in manifest["shards"] + manifest["indexes"]}
 
 
 def test_too_few_tokens_are_refused_with_the_remedy(tmp_path):
@@ -138,21 +211,56 @@ def test_too_few_tokens_are_refused_with_the_remedy(tmp_path):
         pack(tmp_path, [(1, 5), (2, 3)], held_out=1)
 
 
-def test_damaged_and_missing_arrays_are_named(tmp_path):
-    pack(tmp_path, DOCUMENTS)
-    arguments = (
-        [tmp_path / "0.offsets.npy"],
-        tmp_path / "vocab.txt",
-        tmp_path / "pack.json",
-        tmp_path / "out" / "m.json",
-    )
-    with pytest.raises(MissingInputError, match=r"none\.npy"):
-        pack_shards([tmp_path / "none.npy"], *arguments)
-    with pytest.raises(DataError, match=r"0\.offsets\.npy: 1 dimensions of"):
-        pack_shards([tmp_path / "0.offsets.npy"], *arguments)
-    np.save(tmp_path / "0.npy", np.zeros(4, np.uint16))
-    with pytest.raises(DataError, match="does not fit"):
-        pack_shards([tmp_path / "0.npy"], *arguments)
-    (tmp_path / "0.npy").write_bytes(b"\x93NUMPY")
+@pytest.mark.parametrize("kind", ["tokens", "offsets"])
+def test_a_bit_that_flips_after_tokenising_is_found(tmp_path, kind):
+    files = write_parts(tmp_path, DOCUMENTS, cuts=[20])
+    path = files[kind][1]
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(
+        IntegrityError, match=rf"{path.name}: sha256 expected \w+, found \w+; delete .*1\.json and run tok"
+    ):
+        pack_files(tmp_path, files)
+    assert not (tmp_path / "shards").exists()
+
+
+def test_parts_of_another_vocabulary_are_refused(tmp_path):
+    files = write_parts(tmp_path, DOCUMENTS)
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "b"]))
+    with pytest.raises(
+        DataError, match=r"0\.json: vocabulary of sha256 \w+, expected \w+; delete .* run tokenize-part"
+    ):
+        pack_files(tmp_path, files)
+
+
+def test_missing_and_unfit_files_are_named(tmp_path):
+    files = write_parts(tmp_path, DOCUMENTS)
+    for kind, name in (("tokens", "none.npy"), ("offsets", "none.offsets.npy"), ("records", "none.json")):
+        with pytest.raises(MissingInputError, match=name):
+            pack_files(tmp_path, {**files, kind: [tmp_path / name]})
+    record = read_json(files["records"][0])
+    for content, message in ((np.zeros(4, np.uint16), "does not fit"), (np.zeros(4), "dimensions of float64")):
+        np.save(files["tokens"][0], content)
+        record["tokens_sha256"] = sha256_of(files["tokens"][0])
+        files["records"][0].write_text(json.dumps(record))
+        with pytest.raises(DataError, match=rf"0\..*npy: .*{message}"):
+            pack_files(tmp_path, files)
+    files["tokens"][0].write_bytes(b"\x93NUMPY")
+    files["records"][0].write_text(json.dumps({**record, "tokens_sha256": sha256_of(files["tokens"][0])}))
     with pytest.raises(DataError, match=r"0\.npy: not an array"):
-        pack_shards([tmp_path / "0.npy"], *arguments)
+        pack_files(tmp_path, files)
+
+
+def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
+    """Twenty times the documents in twenty times the parts."""
+    few, many = ([(number * 7919 % 100_003, 50) for number in range(count)] for count in (2_000, 40_000))
+    peaks = []
+    for documents in (few, many):
+        folder = tmp_path / str(len(documents))
+        files = write_parts(folder, documents, cuts=range(2_000, len(documents), 2_000))
+        tracemalloc.start()
+        pack_files(folder, files, length=64, held_out=8, shard_rows=10_000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * peaks[0]

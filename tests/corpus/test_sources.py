@@ -1,21 +1,31 @@
 import hashlib
-import http.server
 import json
-import threading
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from corpus import sites
+from corpus.hub_site import COMMIT, TOKEN, served_hub
 from corpus.oscar import record, write_part
+from symbert.cli import main
 from symbert.corpus.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
     VOCABULARY,
     download_blocklist,
+    download_harmful_model,
     download_part,
     download_vocabulary,
     part_file,
+    resolve_corpus,
 )
 from symbert.errors import (
     ConfigError,
@@ -24,24 +34,35 @@ from symbert.errors import (
     MissingInputError,
     PermissionRefusedError,
     RemoteError,
+    UsageError,
 )
+from symbert.files import read_json
 
 PART = "en_meta_part_1"
-TOKEN = "hf_canary"
+OSCAR, KENLMS, BERT = (file.repository for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY))
+BODY = random.Random(1).randbytes(1 << 20)
+
+
+def sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def md5_line(body: bytes) -> bytes:
+    return f"{hashlib.md5(body).hexdigest()}  blacklists.tar.gz\n".encode()
 
 
 @pytest.fixture
 def published(tmp_path) -> Path:
-    """A mirror with one part, a blocklist and a vocabulary."""
+    """A mirror with one part, a blocklist, a model of harmful text and a vocabulary."""
     root = tmp_path / "published"
-    for file in (part_file(PART), BLOCKLIST, VOCABULARY):
+    for file in (part_file(PART), BLOCKLIST, HARMFUL_MODEL, VOCABULARY):
         (root / file.location).parent.mkdir(parents=True, exist_ok=True)
     part = write_part(root / part_file(PART).location, [record()])
-    digest = hashlib.sha256(part.read_bytes()).hexdigest()
+    digest = sha256(part.read_bytes())
     (root / CORPUS_CHECKSUMS.location).write_text(f"{digest}  {part.name}\n{digest} *en_meta_part_2.jsonl.zst\n\n")
     (root / BLOCKLIST.location).write_bytes(b"archive")
-    digest = hashlib.md5(b"archive").hexdigest()
-    (root / BLOCKLIST_CHECKSUMS.location).write_text(f"{digest}  blacklists.tar.gz\n")
+    (root / BLOCKLIST_CHECKSUMS.location).write_bytes(md5_line(b"archive"))
+    (root / HARMFUL_MODEL.location).write_text("\\data\\\n")
     (root / VOCABULARY.location).write_text("[PAD]\n")
     return root
 
@@ -53,182 +74,311 @@ def brief(write_section, published):
 
 
 @pytest.fixture
+def hub(monkeypatch):
+    """The hub, with a part, the list of parts, two models of harmful text and a vocabulary."""
+    with served_hub(monkeypatch) as hub:
+        for kind, repository in (("dataset", OSCAR), ("model", KENLMS), ("model", BERT)):
+            hub.add_repository(kind, repository)
+        hub.add_large("dataset", OSCAR, part_file(PART).path, BODY)
+        hub.add("dataset", OSCAR, CORPUS_CHECKSUMS.path, f"{sha256(BODY)}  {PART}.jsonl.zst\n".encode())
+        hub.add_large("model", KENLMS, "en.binary", b"model")
+        hub.add("model", BERT, "vocab.txt", b"[PAD]\n")
+        yield hub
+
+
+@pytest.fixture
+def ut1():
+    """UT1's host."""
+    with sites.served() as site:
+        site.bodies = {"/ut1/blacklists.tar.gz": BODY, "/ut1/MD5SUM.LST": md5_line(BODY)}
+        yield site
+
+
+@pytest.fixture
+def hub_brief(write_section, hub, ut1):
+    """Settings of the hub source."""
+    return write_section(
+        "corpus_source",
+        source="hub",
+        root=None,
+        revision="main",
+        harmful_model="en.binary",
+        blocklist_url=f"{ut1.address}/ut1",
+    )
+
+
+@pytest.fixture
+def resolved(tmp_path):
+    """Resolves all repositories, or some, and gives sources.json."""
+
+    def resolve(brief: Path, *repositories: str) -> Path:
+        resolve_corpus(brief, list(repositories or (OSCAR, KENLMS, BERT)), tmp_path / "sources.json")
+        return tmp_path / "sources.json"
+
+    return resolve
+
+
+@pytest.fixture
 def output(tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     yield folder / "file"
     left = {path.name for path in folder.iterdir()}
-    assert left <= {"file"}, "nothing half-written or temporary stays"
+    assert left <= {"file", "record.json"}, "nothing half-written or temporary stays"
 
 
-def test_a_mirror_gives_checked_copies(brief, published, output):
-    download_part(brief, PART, output)
+def test_a_mirror_gives_checked_copies(brief, published, resolved, output):
+    sources = resolved(brief)
+    digest = sha256((published / part_file(PART).location).read_bytes())
+    assert read_json(sources) == {
+        "source": "mirror",
+        "endpoint": None,
+        "resolved": None,
+        "repositories": {},
+        "checksums": {f"{PART}.jsonl.zst": digest, "en_meta_part_2.jsonl.zst": digest},
+    }
+    download_part(brief, sources, PART, output)
     assert output.read_bytes() == (published / part_file(PART).location).read_bytes()
-    download_blocklist(brief, output)
-    assert output.read_bytes() == b"archive"
-    download_vocabulary(brief, output)
+    download_vocabulary(brief, sources, output)
     assert output.read_text() == "[PAD]\n"
+    download_harmful_model(brief, sources, output)
+    assert output.read_text() == "\\data\\\n"
 
 
-def test_a_missing_mirror_file_is_named(brief, published, output):
-    for file in (part_file(PART), VOCABULARY, BLOCKLIST):
+def test_a_missing_mirror_file_is_named(brief, published, resolved, output):
+    sources = resolved(brief)
+    for file in (part_file(PART), VOCABULARY, HARMFUL_MODEL, BLOCKLIST):
         (published / file.location).unlink()
-    for download in (lambda: download_part(brief, PART, output), lambda: download_vocabulary(brief, output)):
-        with pytest.raises(MissingInputError, match=r"(part_1\.jsonl\.zst|vocab\.txt): file not found"):
+    for name, download in (
+        (f"{PART}.jsonl.zst", lambda: download_part(brief, sources, PART, output)),
+        ("vocab.txt", lambda: download_vocabulary(brief, sources, output)),
+        ("en.arpa", lambda: download_harmful_model(brief, sources, output)),
+        ("blacklists.tar.gz", lambda: download_blocklist(brief, output, output.with_name("record.json"))),
+    ):
+        with pytest.raises(MissingInputError, match=rf"{name}: file not found; put the publisher's file there"):
             download()
+    assert not output.exists()
+
+
+def test_the_list_of_the_corpus_is_read_only_where_the_corpus_is_needed(brief, published, resolved, output):
     (published / CORPUS_CHECKSUMS.location).unlink()
     with pytest.raises(MissingInputError, match=r"checksum\.sha256: file not found"):
-        download_part(brief, PART, output)
-    assert not output.exists()
+        resolved(brief)
+    sources = resolved(brief, BERT, KENLMS)
+    assert read_json(sources)["checksums"] == {}
+    download_vocabulary(brief, sources, output)
+    with pytest.raises(MissingInputError, match=r"OSCAR-2301/en_meta/checksum\.sha256, which lists 0 files"):
+        download_part(brief, sources, PART, output)
 
 
-def test_a_wrong_checksum_names_file_expected_and_found(brief, published, output):
+def test_a_wrong_checksum_names_file_expected_and_found(brief, published, resolved, output):
+    sources = resolved(brief)
     (published / part_file(PART).location).write_bytes(b"other")
-    found = hashlib.sha256(b"other").hexdigest()
+    found = sha256(b"other")
     with pytest.raises(IntegrityError, match=rf"{PART}.*expected [0-9a-f]{{64}}, found {found}; get the file again"):
-        download_part(brief, PART, output)
+        download_part(brief, sources, PART, output)
     (published / BLOCKLIST.location).write_bytes(b"other")
     with pytest.raises(IntegrityError, match=r"blacklists\.tar\.gz: md5 expected"):
-        download_blocklist(brief, output)
+        download_blocklist(brief, output, output.with_name("record.json"))
+    assert list(output.parent.iterdir()) == []
+
+
+def test_a_part_that_the_list_does_not_have_is_refused_with_the_lists_size(brief, resolved, output):
+    with pytest.raises(MissingInputError, match=r"en_meta_part_3.*lists 2 files; ask for fewer parts"):
+        download_part(brief, resolved(brief), "en_meta_part_3", output)
+
+
+def test_a_list_that_is_none_is_refused_with_the_line(brief, published, resolved):
+    (published / CORPUS_CHECKSUMS.location).write_text("<html>\n")
+    with pytest.raises(DataError, match=r"checksum\.sha256:1: expected"):
+        resolved(brief)
+
+
+def test_a_repository_of_nobody_is_refused(brief, resolved):
+    with pytest.raises(UsageError, match="'some/other' is none of oscar-corpus/OSCAR-2301, "):
+        resolved(brief, "some/other")
+
+
+def test_a_part_that_is_not_needed_is_empty_and_not_asked_for(
+    hub, hub_brief, resolved, output, tmp_path, write_section
+):
+    sources, batch, intake = resolved(hub_brief), tmp_path / "batch.json", write_section("intake", max_documents=5)
+    batch.write_text('{"documents": 5, "tokens": 50}')
+    asked = len(hub.host.asked)
+    download_part(hub_brief, sources, PART, output, batch, intake)
+    assert output.read_bytes() == b"" and len(hub.host.asked) == asked
+    batch.write_text('{"documents": 4, "tokens": 40}')
+    download_part(hub_brief, sources, PART, output, batch, intake)
+    assert output.read_bytes() == BODY
+
+
+def test_the_hub_is_resolved_once_and_gives_checked_files_of_that_commit(hub, hub_brief, resolved, output):
+    sources = resolved(hub_brief)
+    found = read_json(sources)
+    date.fromisoformat(found.pop("resolved"))
+    assert found == {
+        "source": "hub",
+        "endpoint": hub.host.address,
+        "repositories": {
+            OSCAR: {"kind": "dataset", "revision": "main", "commit": COMMIT},
+            KENLMS: {"kind": "model", "revision": "main", "commit": COMMIT},
+            BERT: {"kind": "model", "revision": "main", "commit": COMMIT},
+        },
+        "checksums": {f"{PART}.jsonl.zst": sha256(BODY)},
+    }
+    hub.host.asked.clear()
+    download_part(hub_brief, sources, PART, output)
+    assert output.read_bytes() == BODY
+    download_harmful_model(hub_brief, sources, output)
+    assert output.read_bytes() == b"model"
+    download_vocabulary(hub_brief, sources, output)
+    assert output.read_bytes() == b"[PAD]\n"
+    assert len(hub.host.asked) == 3 and all(f"/resolve/{COMMIT}/" in asked.path for asked in hub.host.asked)
+
+
+def test_a_repository_that_is_not_needed_is_not_asked_for(hub, hub_brief, resolved, output):
+    sources = resolved(hub_brief, BERT)
+    assert [asked.path for asked in hub.host.asked] == [hub.interface("model", BERT)]
+    with pytest.raises(DataError, match=r"sources\.json: no commit of oscar-corpus/harmful-kenlms; delete it"):
+        download_harmful_model(hub_brief, sources, output)
+
+
+def test_a_branch_that_moves_does_not_change_what_is_downloaded(hub, hub_brief, resolved, output):
+    sources = resolved(hub_brief)
+    hub.host.bodies[hub.interface("model", BERT)] = json.dumps({"id": BERT, "sha": "2" * 40}).encode()
+    hub.host.bodies[hub.path("model", BERT, "vocab.txt", "2" * 40)] = b"[CLS]\n"
+    download_vocabulary(hub_brief, sources, output)
+    assert output.read_bytes() == b"[PAD]\n"
+
+
+def test_a_part_that_the_publishers_list_knows_otherwise_is_refused(hub, hub_brief, resolved, output):
+    sources = resolved(hub_brief)
+    hub.add_large("dataset", OSCAR, part_file(PART).path, b"another part")
+    with pytest.raises(IntegrityError, match=f"sha256 expected {sha256(BODY)}, found {sha256(b'another part')}"):
+        download_part(hub_brief, sources, PART, output)
     assert not output.exists()
 
 
-def test_a_part_that_the_list_does_not_have_is_refused_with_the_lists_size(brief, output):
-    with pytest.raises(MissingInputError, match=r"en_meta_part_3.*lists 2 files; ask for fewer parts"):
-        download_part(brief, "en_meta_part_3", output)
+def test_a_killed_command_goes_on_where_it_stopped(hub, hub_brief, resolved, output):
+    stored = f"/{sha256(BODY)}"
+    hub.store.fail(stored, sites.stall(700_000, 60))
+    options = {"settings": hub_brief, "sources": resolved(hub_brief), "part": PART, "output": output}
+    command = [sys.executable, "-m", "symbert", "download-part"]
+    command += [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    process = subprocess.Popen(command)
+    partial, until = output.with_name(".file.partial"), time.monotonic() + 20
+    while not (partial.exists() and partial.stat().st_size > 680_000) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL and not output.exists()
+    subprocess.run(command, check=True)
+    assert output.read_bytes() == BODY
+    assert hub.store.sent(stored) <= 1.1 * len(BODY)
+    assert all("authorization" not in asked.headers for asked in hub.store.asked)
 
 
-def test_a_list_that_is_none_is_refused_with_the_line(brief, published, output):
-    (published / CORPUS_CHECKSUMS.location).write_text("<html>\n")
-    with pytest.raises(DataError, match=r"checksum\.sha256:1: expected"):
-        download_part(brief, PART, output)
-
-
-class Publisher(http.server.BaseHTTPRequestHandler):
-    """Answers as the hub does, from a mirror directory; `refuse` is a status that replaces every answer."""
-
-    root: Path
-    refuse: int | None
-    requests: list[tuple[str, str | None]]
-
-    def do_HEAD(self):
-        self.answer(with_body=False)
-
-    def do_GET(self):
-        self.answer(with_body=True)
-
-    def answer(self, with_body: bool) -> None:
-        self.requests.append((self.path, self.headers["Authorization"]))
-        path = self.path.removeprefix("/datasets").replace("/resolve/main/", "/")
-        file = self.root / path.lstrip("/")
-        status = self.refuse or (200 if file.is_file() else 404)
-        body = file.read_bytes() if status == 200 else b"no"
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", f'"{hashlib.sha1(body).hexdigest()}"')
-        self.send_header("X-Repo-Commit", "0" * 40)
-        if status == 404:
-            self.send_header("X-Error-Code", "EntryNotFound")
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
-
-    def log_message(self, *arguments) -> None:
-        pass
-
-
-@pytest.fixture
-def publisher(published, monkeypatch, tmp_path):
-    """A server that stands for the hub and UT1's host; the token is in the environment."""
-    handler = type("Handler", (Publisher,), {"root": published, "refuse": None, "requests": []})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    handler.address = f"http://127.0.0.1:{server.server_port}"
-    handler.stop = lambda: (server.shutdown(), server.server_close())
-    monkeypatch.setenv("HF_ENDPOINT", handler.address)
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    yield handler
-    handler.stop()
-
-
-@pytest.fixture
-def hub(write_section, publisher):
-    """Settings of the hub source."""
-    url = f"{publisher.address}/ut1"
-    return write_section("corpus_source", source="hub", root=None, revision="main", blocklist_url=url)
-
-
-def test_the_hub_gives_checked_files_and_gets_the_token(hub, publisher, published, output):
-    download_part(hub, PART, output)
-    assert output.read_bytes() == (published / part_file(PART).location).read_bytes()
-    assert {token for path, token in publisher.requests if "/resolve/" in path} == {f"Bearer {TOKEN}"}
-    download_vocabulary(hub, output)
-    assert output.read_text() == "[PAD]\n"
-    publisher.requests.clear()
-    download_blocklist(hub, output)
-    assert output.read_bytes() == b"archive"
-    assert {token for _, token in publisher.requests} == {None}, "the hub's token is not shown to other hosts"
+def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, hub_brief, resolved, monkeypatch, tmp_path):
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    page = f"{hub.host.address}/datasets/{OSCAR}"
+    with pytest.raises(PermissionRefusedError, match=rf"accept the terms on {page} and set HF_TOKEN \(none is set\)"):
+        resolved(hub_brief)
+    assert hub.host.asked == []
+    assert read_json(resolved(hub_brief, BERT))["repositories"][BERT]["commit"] == COMMIT, "which is open to all"
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_names_the_page_and_the_token_but_not_its_value(hub, publisher, output, status):
-    publisher.refuse = status
-    with pytest.raises(PermissionRefusedError, match=r"datasets/oscar-corpus/OSCAR-2301 .*HF_TOKEN") as failure:
-        download_part(hub, PART, output)
-    assert str(status) in str(failure.value)
-    assert TOKEN not in str(failure.value)
-    with pytest.raises(PermissionRefusedError, match=rf"MD5SUM\.LST: HTTP {status}"):
-        download_blocklist(hub, output)
-    assert not output.exists()
+def test_a_refusal_names_the_page_and_the_token_but_not_its_value(hub, hub_brief, resolved, tmp_path, capfd, status):
+    hub.host.fail(hub.path("dataset", OSCAR, CORPUS_CHECKSUMS.path), sites.status(status))
+    options = ["--settings", str(hub_brief), "--repositories", OSCAR, "--output", str(tmp_path / "sources.json")]
+    assert main(["resolve-corpus", *options]) == 77
+    said = capfd.readouterr().err
+    assert said.startswith("symbert resolve-corpus: ") and said.count("\n") == 1
+    assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in said
+    assert TOKEN not in said and not (tmp_path / "sources.json").exists()
 
 
-def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, publisher, output, monkeypatch, tmp_path):
-    monkeypatch.delenv("HF_TOKEN")
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
-    with pytest.raises(PermissionRefusedError, match="accept the terms on that page and set HF_TOKEN"):
-        download_part(hub, PART, output)
-    assert publisher.requests == []
-    download_vocabulary(hub, output)
-    assert output.exists(), "the vocabulary is open to all"
+def test_the_blocklist_is_checked_and_written_down(hub, hub_brief, ut1, output):
+    note = output.with_name("record.json")
+    download_blocklist(hub_brief, output, note)
+    assert output.read_bytes() == BODY
+    written = read_json(note)
+    date.fromisoformat(written.pop("retrieved"))
+    assert written == {
+        "url": f"{ut1.address}/ut1/blacklists.tar.gz",
+        "md5": hashlib.md5(BODY).hexdigest(),
+        "sha256": sha256(BODY),
+        "bytes": len(BODY),
+    }
+    assert hub.host.asked == []
+    assert all("authorization" not in asked.headers for asked in ut1.asked), "the hub's token is the hub's only"
 
 
-def test_wrong_bytes_from_the_hub_are_not_published(hub, published, output):
-    (published / part_file(PART).location).write_bytes(b"login page")
-    with pytest.raises(IntegrityError, match="sha256 expected"):
-        download_part(hub, PART, output)
-    assert not output.exists()
+def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(hub_brief, ut1, output):
+    note = output.with_name("record.json")
+    ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")))
+    download_blocklist(hub_brief, output, note)
+    assert output.read_bytes() == BODY
+    assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 2
+    output.unlink()
+    note.unlink()
+    ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")), always=True)
+    with pytest.raises(IntegrityError, match=r"/ut1/blacklists\.tar\.gz: md5 expected [0-9a-f]{32}, found "):
+        download_blocklist(hub_brief, output, note)
+    assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 4
+    assert list(output.parent.iterdir()) == []
 
 
-def test_a_file_that_the_hub_does_not_have_is_named(hub, published, output):
-    (published / VOCABULARY.location).unlink()
-    with pytest.raises(MissingInputError, match=r"bert-base-uncased: no vocab\.txt at revision main"):
-        download_vocabulary(hub, output)
-    (published / BLOCKLIST.location).unlink()
-    with pytest.raises(MissingInputError, match=r"blacklists\.tar\.gz: HTTP 404; check corpus\.blocklist_url"):
-        download_blocklist(hub, output)
-
-
-def test_a_host_that_is_gone_is_named(hub, publisher, output, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
-    publisher.stop()
-    for download in (lambda: download_part(hub, PART, output), lambda: download_blocklist(hub, output)):
-        with pytest.raises(RemoteError, match=r"127\.0\.0\.1.*check the network and run again"):
-            download()
+@pytest.mark.parametrize(
+    ("path", "fault", "kind", "message"),
+    [
+        (
+            "MD5SUM.LST",
+            sites.status(403),
+            PermissionRefusedError,
+            r"MD5SUM\.LST: HTTP 403; check corpus\.blocklist_url",
+        ),
+        ("MD5SUM.LST", sites.page(), DataError, r"ut1/MD5SUM\.LST:1: expected '<md5>  <file>'"),
+        ("MD5SUM.LST", sites.page(b"# empty"), MissingInputError, r"blacklists\.tar\.gz: not in .*/ut1/MD5SUM\.LST"),
+        ("blacklists.tar.gz", sites.status(404), MissingInputError, r"blacklists\.tar\.gz: HTTP 404; check corpus\."),
+        ("blacklists.tar.gz", sites.status(418), RemoteError, r"blacklists\.tar\.gz: HTTP 418; check the address"),
+    ],
+)
+def test_a_blocklist_that_cannot_be_had_is_named(hub_brief, ut1, output, path, fault, kind, message):
+    ut1.fail(f"/ut1/{path}", fault)
+    with pytest.raises(kind, match=message):
+        download_blocklist(hub_brief, output, output.with_name("record.json"))
+    assert list(output.parent.iterdir()) == []
 
 
 def test_the_blocklist_comes_over_https_only(write_section, output):
     url = "http://dsi.example/blacklists"
     brief = write_section("corpus_source", source="hub", root=None, blocklist_url=url)
     with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: 'http://dsi\.example"):
-        download_blocklist(brief, output)
+        download_blocklist(brief, output, output.with_name("record.json"))
 
 
-def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, published, output, capsys):
-    from symbert.cli import main
+def test_an_archive_that_somebody_has_may_stand_without_a_list(write_section, published, output, capsys):
+    folder = published / BLOCKLIST.repository
+    brief = write_section("corpus_source", source="hub", root=None, blocklist_url=str(folder))
+    note = output.with_name("record.json")
+    download_blocklist(brief, output, note)
+    assert output.read_bytes() == b"archive"
+    assert read_json(note)["path"] == str(folder / "blacklists.tar.gz")
+    assert capsys.readouterr().err == ""
+    (folder / "MD5SUM.LST").write_bytes(md5_line(b"other"))
+    with pytest.raises(IntegrityError, match=r"blacklists\.tar\.gz: md5 expected"):
+        download_blocklist(brief, output, note)
+    (folder / "MD5SUM.LST").unlink()
+    download_blocklist(brief, output, note)
+    assert "blacklists.tar.gz: taken unchecked, no MD5SUM.LST beside it" in capsys.readouterr().err
 
+
+def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, published, resolved, output, capsys):
+    sources = resolved(brief)
     (published / VOCABULARY.location).unlink()
-    assert main(["download-vocabulary", "--settings", str(brief), "--output", str(output)]) == 66
+    options = ["--settings", str(brief), "--sources", str(sources), "--output", str(output)]
+    assert main(["download-vocabulary", *options]) == 66
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert json.loads(brief.read_text())["root"] in message

@@ -6,7 +6,7 @@ import torch
 from glue import documentation
 from symbert.glue import embedded
 from symbert.glue.prepare import prepare_task
-from symbert.glue.sources import download_task
+from symbert.glue.sources import download_task, resolve_glue
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -40,7 +40,8 @@ def prepared(tmp_path, write_section, embedded_root, vocabulary):
     def prepare(task, **changes):
         output = tmp_path / f"{task}.parquet"
         source = write_section("glue_source", source="mirror", root=str(embedded_root))
-        download_task(source, task, tmp_path / "raw.parquet")
+        resolve_glue(source, tmp_path / "sources.json")
+        download_task(source, tmp_path / "sources.json", task, tmp_path / "raw.parquet")
         small = {"max_examples": 64, "max_evaluation_examples": 40, **changes}
         prepare_task(tmp_path / "raw.parquet", task, vocabulary, write_section("task", **small), output)
         return output

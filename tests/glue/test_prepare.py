@@ -6,7 +6,7 @@ from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
 from symbert.glue.prepare import facts_of, pair_encoder, prepare_task
-from symbert.glue.sources import download_task
+from symbert.glue.sources import download_task, resolve_glue
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 
@@ -62,7 +62,9 @@ def test_fewer_rows_than_official_are_refused_unless_allowed(prepared):
 
 
 def test_real_rows_of_a_complete_task_are_not_partial(mirror, tmp_path, write_section):
-    download_task(write_section("glue_source", source="mirror", root=str(mirror)), "rte", tmp_path / "raw.parquet")
+    source = write_section("glue_source", source="mirror", root=str(mirror))
+    resolve_glue(source, tmp_path / "sources.json")
+    download_task(source, tmp_path / "sources.json", "rte", tmp_path / "raw.parquet")
     complete = {"allow_partial": False, "max_examples": None, "max_evaluation_examples": None, "max_length": 128}
     vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
     prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **complete), tmp_path / "rte")

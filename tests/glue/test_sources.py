@@ -1,17 +1,21 @@
 import json
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, MissingInputError
-from symbert.glue.sources import download_task, published_schema, published_split
+from corpus import sites
+from corpus.hub_site import COMMIT, served_hub
+from symbert.errors import DataError, IntegrityError, MissingInputError, PermissionRefusedError
+from symbert.files import read_json
+from symbert.glue.sources import REPOSITORY, download_task, published_schema, published_split, resolve_glue
 from symbert.glue.tasks import GLUE
 
 
 @pytest.fixture
 def publish_rte(tmp_path, write_section):
-    """Writes a small RTE in the hub's layout, its training table changed; gives source settings and output."""
+    """Writes a small RTE in the hub's layout, its training table changed; gives settings, sources.json and output."""
 
     def write(change=lambda table: table):
         task = GLUE["rte"]
@@ -25,7 +29,8 @@ def publish_rte(tmp_path, write_section):
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(change(table) if split == "train" else table, path)
         settings = write_section("glue_source", source="mirror", root=str(tmp_path / "mirror"))
-        return settings, tmp_path / "rte.parquet"
+        resolve_glue(settings, tmp_path / "sources.json")
+        return settings, tmp_path / "sources.json", tmp_path / "rte.parquet"
 
     return write
 
@@ -35,8 +40,8 @@ def replaced(name, values):
 
 
 def test_all_labelled_splits_become_one_table_with_the_hub_columns(publish_rte):
-    settings, output = publish_rte()
-    download_task(settings, "rte", output)
+    settings, sources, output = publish_rte()
+    download_task(settings, sources, "rte", output)
     table = pq.read_table(output)
     assert table.column_names == ["sentence1", "sentence2", "label", "idx", "split"]
     assert table["split"].to_pylist() == ["train", "train", "validation", "validation"]
@@ -54,9 +59,9 @@ def test_all_labelled_splits_become_one_table_with_the_hub_columns(publish_rte):
     ],
 )
 def test_a_file_that_is_not_the_task_is_refused_by_name(publish_rte, change, message):
-    settings, output = publish_rte(change)
+    settings, sources, output = publish_rte(change)
     with pytest.raises(DataError, match=message) as refusal:
-        download_task(settings, "rte", output)
+        download_task(settings, sources, "rte", output)
     assert "nyu-mll/glue/rte/train-00000-of-00001.parquet" in str(refusal.value)
     assert not output.exists()
 
@@ -72,29 +77,93 @@ def test_classes_in_another_order_are_refused(publish_rte):
 
 
 def _with_task(places):
-    settings, output = places
-    return settings, "rte", output
+    settings, sources, output = places
+    return settings, sources, "rte", output
 
 
 def test_a_missing_split_is_named_and_leaves_nothing_behind(publish_rte, tmp_path):
-    settings, output = publish_rte()
+    settings, sources, output = publish_rte()
     (tmp_path / "mirror" / published_split(GLUE["rte"], "validation").location).unlink()
     with pytest.raises(MissingInputError, match="validation-00000-of-00001.parquet"):
-        download_task(settings, "rte", output)
+        download_task(settings, sources, "rte", output)
     assert [path.name for path in output.parent.iterdir() if "rte" in path.name] == []
 
 
 def test_a_file_that_is_not_parquet_is_refused(publish_rte, tmp_path):
-    settings, output = publish_rte()
+    settings, sources, output = publish_rte()
     (tmp_path / "mirror" / published_split(GLUE["rte"], "train").location).write_text("<html>log in</html>")
     with pytest.raises(DataError, match="not a parquet file"):
-        download_task(settings, "rte", output)
+        download_task(settings, sources, "rte", output)
 
 
 @pytest.mark.parametrize("name", GLUE)
 def test_real_rows_load_and_their_counts_are_those_of_the_mirror(mirror, tmp_path, write_section, name):
     settings = write_section("glue_source", source="mirror", root=str(mirror))
-    download_task(settings, name, tmp_path / "raw.parquet")
+    resolve_glue(settings, tmp_path / "sources.json")
+    download_task(settings, tmp_path / "sources.json", name, tmp_path / "raw.parquet")
     stated = json.loads((mirror / "nyu-mll/glue/ROWS.json").read_text())[name]
     found = pq.read_table(tmp_path / "raw.parquet", columns=["split"])["split"].value_counts().to_pylist()
     assert {row["values"]: row["counts"] for row in found} == {s: stated[s]["rows"] for s in GLUE[name].splits}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    with served_hub(monkeypatch) as hub:
+        hub.add_repository("dataset", REPOSITORY)
+        yield hub
+
+
+@pytest.fixture
+def hub_places(hub, publish_rte, tmp_path, write_section):
+    """RTE at the hub: source settings, sources.json, output."""
+    publish_rte()
+    for split in GLUE["rte"].splits:
+        file = published_split(GLUE["rte"], split)
+        hub.add_large(file.kind, file.repository, file.path, (tmp_path / "mirror" / file.location).read_bytes())
+    settings = write_section("glue_source", source="hub", root=None, revision="main")
+    resolve_glue(settings, tmp_path / "sources.json")
+    return settings, tmp_path / "sources.json", tmp_path / "glue" / "rte.parquet"
+
+
+def test_the_hub_gives_the_rows_of_the_commit_that_was_resolved(hub, hub_places):
+    settings, sources, output = hub_places
+    found = read_json(sources)
+    date.fromisoformat(found.pop("resolved"))
+    assert found == {
+        "source": "hub",
+        "endpoint": hub.host.address,
+        "repositories": {REPOSITORY: {"kind": "dataset", "revision": "main", "commit": COMMIT}},
+        "checksums": {},
+    }
+    download_task(settings, sources, "rte", output)
+    assert pq.read_table(output)["split"].to_pylist() == ["train", "train", "validation", "validation"]
+    assert [path.name for path in output.parent.iterdir()] == ["rte.parquet"]
+
+
+def test_a_commit_in_the_settings_is_not_asked_for(hub, write_section, tmp_path):
+    settings = write_section("glue_source", source="hub", root=None)
+    resolve_glue(settings, tmp_path / "sources.json")
+    assert hub.host.asked == []
+    assert read_json(tmp_path / "sources.json")["repositories"][REPOSITORY]["commit"] == read_json(settings)["revision"]
+
+
+def test_wrong_bytes_from_the_hub_make_no_task(hub, hub_places):
+    settings, sources, output = hub_places
+    for path in list(hub.store.bodies):
+        hub.store.fail(path, sites.flip(4), always=True)
+    with pytest.raises(IntegrityError, match=r"rte/train-00000-of-00001\.parquet: sha256 expected"):
+        download_task(settings, sources, "rte", output)
+    assert list(output.parent.iterdir()) == []
+
+
+def test_an_interrupted_split_waits_for_the_next_run(hub, hub_places):
+    settings, sources, output = hub_places
+    (stored,) = hub.store.bodies  # both splits have the same rows
+    hub.store.fail(stored, sites.right, sites.drop(100), sites.status(403))
+    with pytest.raises(PermissionRefusedError):
+        download_task(settings, sources, "rte", output)
+    kept = {path.name for path in output.parent.iterdir()}
+    assert kept == {".rte-validation.parquet.partial", ".rte-validation.parquet.partial.json"}
+    download_task(settings, sources, "rte", output)
+    assert hub.store.asked[-1].headers["range"] == "bytes=100-"
+    assert [path.name for path in output.parent.iterdir()] == ["rte.parquet"]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from symbert.corpus.histograms import EDGES
+
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
 SHAPES = {"tiny": (2, 2, 64, 256, 1000), "small": (4, 8, 512, 2048, 30522), "base": (12, 12, 768, 3072, 30522)}
@@ -33,10 +35,72 @@ def settings_file(tmp_path):
             "sequence_length": 64,
             "steps": 1800,
             "batch_size": 32,
+            "match": "exact",
+            "min_harmful_perplexity": 5.0,
+            "max_harmful_perplexity": 100_000.0,
         }
         return write(tmp_path / "report.json", settings | changes)
 
     return make
+
+
+def bins(quantity, **values):
+    """A histogram by hand: documents by the value that all of them have, written v1000=3."""
+    edges = EDGES[quantity]
+    counts = [0] * (len(edges) + 1)
+    for value, documents in values.items():
+        counts[sum(edge <= float(value[1:]) for edge in edges)] += documents
+    return counts
+
+
+@pytest.fixture(name="bins")
+def bins_fixture():
+    """The function `bins`."""
+    return bins
+
+
+@pytest.fixture
+def corpus_files(tmp_path):
+    """Writes counts and records of parts by number; `part` and `record` change those of every part."""
+
+    def make(*numbers, part=None, record=None) -> tuple[list[Path], list[Path]]:
+        counts, records = [], []
+        for number in numbers:
+            name = f"en_meta_part_{number}"
+            counts.append(write(tmp_path / f"{name}.counts.json", counts_of_part(name, number) | (part or {})))
+            tokens = {"part": name, "taken": True, "documents": 1000, "tokens": 642_000, "words": 480_000}
+            tokens["histogram"] = bins("tokens", v600=400, v700=600)
+            records.append(write(tmp_path / f"{name}.json", tokens | (record or {})))
+        return counts, records
+
+    return make
+
+
+def counts_of_part(name, number):
+    scored = {
+        "read": bins("harmful_perplexity", v2=3, v800=1000 + number),
+        "kept": bins("harmful_perplexity", v800=1000),
+    }
+    lengths = {"read": bins("characters", v50=3 + number, v4000=1000), "kept": bins("characters", v4000=1000)}
+    return {
+        "part": name,
+        "taken": True,
+        "file_sha256": "0" * 64,
+        "read": 1005 + number,
+        "kept": 1000,
+        "bad": 2,
+        "bad_lines": [],
+        "dropped": {"blocked_category": 3, "quality_warning": number},
+        "overlaps": {"blocked_category": 3, "quality_warning": number},
+        "characters": {"read": 4_000_150, "kept": 4_000_000},
+        "categories": {
+            "any": {"both": 3, "metadata_only": 1, "url_only": 0, "parent_only": 2},
+            "adult": {"both": 2, "metadata_only": 1, "url_only": 0, "parent_only": 2},
+            "phishing": {"both": 1, "metadata_only": 0, "url_only": 0, "parent_only": 0},
+            "sect": {"both": 0, "metadata_only": 0, "url_only": 0, "parent_only": 0},
+        },
+        "histograms": {"harmful_perplexity": scored, "characters": lengths},
+    }
 
 
 def record(size, attention, step, task, seed, score=0.6, **changes):

@@ -5,9 +5,9 @@ import math
 import random
 
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
+from legibility import assert_legible
 from symbert.errors import UsageError
 from symbert.report import published
 from symbert.report.checkpoints_figure import bracket, checkpoints_figure, curves_of
@@ -63,37 +63,6 @@ def score_inputs(record, write_scores, settings_file):
         return write_scores(records), settings_file(steps=steps[-1], **changes)
 
     return make
-
-
-def texts(figure):
-    """Visible texts and where they stand, in pixels."""
-    FigureCanvasAgg(figure).draw()
-    figure.canvas.draw()
-    found = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize")) if text.get_text()]
-    inside = [text for text in found if text.get_visible() and text.get_window_extent().width > 0]
-    ticks = [label for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis) for label in shown(axis)]
-    labels = {id(label) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels()}
-    texts = [text for text in inside if id(text) not in labels] + ticks
-    return [(text.get_text(), text.get_window_extent(), text.get_fontsize()) for text in texts]
-
-
-def shown(axis):
-    low, high = sorted(axis.get_view_interval())
-    return [
-        label for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True) if low <= place <= high
-    ]
-
-
-def assert_legible(figure):
-    """No text overlaps another, leaves the figure, or is smaller than 8 pt."""
-    found = texts(figure)
-    for (one, box, _), (other, other_box, _) in itertools.combinations(found, 2):
-        assert not (box.shrunk(0.98, 0.8).overlaps(other_box.shrunk(0.98, 0.8))), f"{one!r} runs into {other!r}"
-    for text, box, size in found:
-        assert box.x0 >= 0 and box.y0 >= 0, f"{text!r} leaves the figure"
-        assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, f"{text!r} leaves the figure"
-        assert size >= 8
-    return [text for text, *_ in found]
 
 
 def loss_of(inputs):

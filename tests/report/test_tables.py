@@ -40,22 +40,15 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def corpus(tmp_path, settings_file):
-    """Writes counts of parts and a manifest; returns the arguments of tabulate_corpus."""
+def corpus(tmp_path, settings_file, corpus_files):
+    """Writes counts and records of parts, and a manifest; returns the arguments of tabulate_corpus."""
 
-    def make(*numbers, documents=(900, 50), **changes):
-        files = []
-        for number in numbers:
-            dropped = {"blocked_category": 3, "quality_warning": number}
-            part = {"part": f"en_meta_part_{number}", "read": 1005 + number, "kept": 1000, "bad": 2, "dropped": dropped}
-            files.append(tmp_path / f"counts{number}.json")
-            files[-1].write_text(json.dumps(part | changes))
+    def make(*numbers, documents=(900, 50), tokens=640_000, record=None, **part):
         manifest = tmp_path / "manifest.json"
         splits = {"train": documents[0], "validation": documents[1]}
-        manifest.write_text(
-            json.dumps({"documents": splits, "tokens": 640_000, "rows": {"train": 9900, "validation": 100}})
-        )
-        return files, manifest, settings_file()
+        rows = {"train": 9900, "validation": 100}
+        manifest.write_text(json.dumps({"documents": splits, "tokens": tokens, "rows": rows}))
+        return *corpus_files(*numbers, part=part, record=record), manifest, settings_file()
 
     return make
 
@@ -67,7 +60,13 @@ def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
     assert [
         total[key] for key in ("part", "read", "bad", "blocked_category", "blocked_url", "quality_warning", "kept")
     ] == (["total", "3035", "6", "9", "0", "20", "3000"])
-    assert [total[key] for key in ("documents", "tokens", "train_rows", "validation_rows")] == [
+    assert [total[key] for key in ("characters_read", "characters_kept", "words", "tokens")] == [
+        "12000450",
+        "12000000",
+        "1440000",
+        "1926000",
+    ]
+    assert [total[key] for key in ("packed_documents", "packed_tokens", "train_rows", "validation_rows")] == [
         "950",
         "640000",
         "9900",
@@ -85,31 +84,60 @@ def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
         assert int(row["read"]) == int(row["kept"]) + int(row["bad"]) + sum(int(row[reason]) for reason in reasons)
 
 
-def test_a_part_that_does_not_add_up_is_named(corpus, outputs):
-    with pytest.raises(DataError, match=r"part en_meta_part_4: read 1009 is not kept 999 \+ bad 2 \+ dropped 7"):
-        tabulate_corpus(*corpus(4, kept=999), outputs)
-    assert not any(path.exists() for path in outputs)
+def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
+    """3,600 tokens of 1,000 documents are 1,600 of words; 800 words a part."""
+    tabulate_corpus(*corpus(1, 2, tokens=3_600, record={"tokens": 3_600, "words": 800}), outputs)
+    assert [row["fertility"] for row in read(outputs[0])] == ["2.00", "2.00", "2.00", ""]
 
 
-def test_a_part_given_twice_is_refused(corpus, outputs):
-    with pytest.raises(DataError, match="part same is there twice"):
-        tabulate_corpus(*corpus(1, 2, part="same", read=1007, dropped={"quality_warning": 5}), outputs)
+def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was_read(corpus, outputs):
+    tabulate_corpus(*corpus(1, 9), outputs)
+    text = outputs[1].read_text()
+    assert "|  | en meta part 1 | en meta part 9 | total | of read (%) | the paper |" in text
+    assert "| documents read | 1,006 | 1,014 | 2,020 | – | – |" in text
+    assert "| bad lines | 2 | 2 | 4 | 0.20 | – |" in text
+    assert "| dropped: quality warning | 1 | 9 | 10 | 0.50 | – |" in text
+    assert "| documents kept | 1,000 | 1,000 | 2,000 | 99.01 | 30,000,000 |" in text
+    assert "| characters kept | 4,000,000 | 4,000,000 | 8,000,000 | 100.00 | – |" in text
+    assert "| tokens per word | 1.33 | 1.33 | 1.33 | – | – |" in text
+    assert "| train rows | – | – | 9,900 | – | 137,000,000 |" in text
+    assert r"tokens kept & 642,000 & 642,000 & 1,284,000 & -- & 70,000,000,000 \\" in outputs[2].read_text()
 
 
-def test_more_documents_than_were_kept_are_refused(corpus, outputs):
+def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, settings_file):
+    counts, records, manifest, settings = corpus(1, 2)
+    empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "characters": {"read": 0, "kept": 0}}
+    counts[1].write_text(json.dumps(json.loads(counts[1].read_text()) | empty))
+    nothing = {"documents": 0, "tokens": 0, "words": 0, "histogram": []}
+    records[1].write_text(json.dumps({"part": "en_meta_part_2", **nothing}))
+    tabulate_corpus(counts, records, manifest, settings, outputs)
+    first, second, total, _ = read(outputs[0])
+    assert (first["taken"], second["taken"], total["taken"]) == ("yes", "no", "")
+    assert (second["read"], second["kept"], second["tokens"], second["fertility"]) == ("0", "0", "0", "")
+    assert (total["read"], total["tokens"], total["fertility"]) == ("1006", "642000", "1.33")
+    for path in outputs[1:]:
+        assert "Not read, because there were enough documents: en" in path.read_text()
+
+
+def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     with pytest.raises(DataError, match="1050 documents packed, but 1000 kept"):
         tabulate_corpus(*corpus(1, documents=(1000, 50)), outputs)
+    with pytest.raises(DataError, match=r"manifest.json: 642001 tokens packed, but 642000 kept"):
+        tabulate_corpus(*corpus(1, tokens=642_001), outputs)
+    assert not any(path.exists() for path in outputs)
 
 
 def test_a_new_reason_gets_a_column(corpus, outputs):
     tabulate_corpus(*corpus(1, dropped={"too_long": 4}), outputs)
     assert read(outputs[0])[0]["too_long"] == "4"
+    assert "| dropped: too long | 4 | 4 |" in outputs[1].read_text()
 
 
 def test_many_parts_are_listed_in_csv_only(corpus, outputs):
     tabulate_corpus(*corpus(*range(1, 21), documents=(20_000, 0)), outputs)
     assert len(read(outputs[0])) == 22
-    assert "part\\_20" not in outputs[1].read_text() and "| total | 20,310 |" in outputs[1].read_text()
+    assert "|  | total | of read (%) | the paper |" in outputs[1].read_text()
+    assert "| documents read | 20,310 |" in outputs[1].read_text()
 
 
 def test_the_corpus_caption_names_the_stand_in(corpus, outputs):
@@ -300,17 +328,18 @@ def test_only_the_final_step_counts_and_it_must_be_there(demo_records, record, w
 
 
 def test_a_permutation_of_the_inputs_gives_the_same_bytes(demo_records, write_scores, settings_file, corpus, outputs):
-    files, manifest, settings = corpus(1, 2, 3)
+    files, records, manifest, settings = corpus(1, 2, 3)
     tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
     glue = [path.read_bytes() for path in outputs]
-    tabulate_corpus(files, manifest, settings, outputs)
+    tabulate_corpus(files, records, manifest, settings, outputs)
     counts = [path.read_bytes() for path in outputs]
     for seed in range(3):
         random.Random(seed).shuffle(demo_records)
         scores = write_scores(demo_records)
         tabulate_glue(random.Random(seed).sample(scores, len(scores)), settings_file(), [1, 2, 3], outputs)
         assert [path.read_bytes() for path in outputs] == glue
-        tabulate_corpus(random.Random(seed).sample(files, len(files)), manifest, settings, outputs)
+        shuffled = random.Random(seed).sample(files, len(files)), random.Random(seed + 9).sample(records, len(records))
+        tabulate_corpus(*shuffled, manifest, settings, outputs)
         assert [path.read_bytes() for path in outputs] == counts
 
 

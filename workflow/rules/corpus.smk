@@ -1,86 +1,17 @@
-# corpus: published parts → filtered documents → token ids → shards of rows.
-PUBLISHED_PART = "oscar-corpus/OSCAR-2301/en_meta/{part}.jsonl.zst"
-CHECKSUMS = "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256"
-HARMFUL_MODEL = "oscar-corpus/harmful-kenlms/en.arpa"
-ARCHIVE = "ut1/blacklists.tar.gz"
-ARCHIVE_CHECKSUMS = "ut1/MD5SUM.LST"
-VOCABULARY = "google-bert/bert-base-uncased/vocab.txt"
+# corpus: parts → filtered documents → token ids → shards of rows.
+# Parts are taken in batches. A part waits for the count of the batch before the last, so that two batches lie on the
+# disk at most, and is left out when that count fills the corpus.
 
 
 localrules:
-    download_part,
-    download_blocklist,
-    download_vocabulary,
+    count_batch,
 
 
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        f"{RESULTS}/report/tables/corpus.csv",
-
-
-rule write_embedded_corpus:
-    input:
-        settings=settings("embedded"),
-    output:
-        parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
-        others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
-    log:
-        f"{LOGS}/write_embedded_corpus.log",
-    benchmark:
-        f"{BENCHMARKS}/write_embedded_corpus.tsv"
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=2000,
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule download_part:
-    input:
-        published("corpus", PUBLISHED_PART, CHECKSUMS),
-        settings=settings("corpus_source"),
-    output:
-        f"{RAW}/{{part}}.jsonl.zst" if config["corpus"]["keep_raw"] else temp(f"{RAW}/{{part}}.jsonl.zst"),
-    log:
-        f"{LOGS}/download_part/{{part}}.log",
-    conda:
-        ENVIRONMENT
-    shell:
-        "python -m symbert download-part --settings {input.settings:q} --part {wildcards.part:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule download_blocklist:
-    input:
-        published("corpus", ARCHIVE, ARCHIVE_CHECKSUMS),
-        settings=settings("corpus_source"),
-    output:
-        f"{RAW}/blacklists.tar.gz",
-    log:
-        f"{LOGS}/download_blocklist.log",
-    conda:
-        ENVIRONMENT
-    shell:
-        "python -m symbert download-blocklist --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule download_vocabulary:
-    input:
-        published("corpus", VOCABULARY),
-        settings=settings("corpus_source"),
-    output:
-        f"{RESULTS}/corpus/vocab.txt",
-    log:
-        f"{LOGS}/download_vocabulary.log",
-    conda:
-        ENVIRONMENT
-    shell:
-        "python -m symbert download-vocabulary --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        expand(f"{RESULTS}/report/tables/{{table}}.csv", table=["corpus", "corpus_categories"]),
+        f"{RESULTS}/report/figures/corpus.png",
 
 
 rule build_blocklist:
@@ -104,9 +35,13 @@ rule build_blocklist:
 
 rule filter_part:
     input:
-        part=f"{RAW}/{{part}}.jsonl.zst",
+        part=lambda wildcards: FILES.get(wildcards.part, f"{RAW}/{wildcards.part}.jsonl.zst"),
+        batch=batch_before,
+        intake=ancient(settings("intake")),
         blocklist=f"{RESULTS}/corpus/blocklist.marisa",
         settings=settings("filter"),
+        sources=f"{RESULTS}/corpus/sources.json",
+        harmful_model=f"{RESULTS}/corpus/{config['corpus']['harmful_model']}" if COMPUTED else [],
     output:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
         counts=f"{RESULTS}/corpus/filtered/{{part}}.counts.json",
@@ -118,18 +53,42 @@ rule filter_part:
         ENVIRONMENT
     resources:
         mem_mb=1000,
+    params:
+        batch=option("batch"),
+        harmful_model=option("harmful_model"),
     shell:
-        "python -m symbert filter-part --part {input.part:q} --blocklist {input.blocklist:q}"
-        " --settings {input.settings:q} --output {output.documents:q} --counts {output.counts:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert filter-part --part {input.part:q} --name {wildcards.part:q} --blocklist {input.blocklist:q}"
+        " --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
+        " --output {output.documents:q} --counts {output.counts:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule scan_characters:
+    input:
+        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+    output:
+        f"{RESULTS}/corpus/characters.json",
+    log:
+        f"{LOGS}/scan_characters.log",
+    benchmark:
+        f"{BENCHMARKS}/scan_characters.tsv"
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    shell:
+        "RAYON_NUM_THREADS={threads} python -m symbert scan-characters --vocabulary {input.vocabulary:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tokenize_part:
     input:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        characters=f"{RESULTS}/corpus/characters.json",
     output:
         tokens=f"{RESULTS}/corpus/tokens/{{part}}.npy",
         offsets=f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy",
+        record=f"{RESULTS}/corpus/tokens/{{part}}.json",
     log:
         f"{LOGS}/tokenize_part/{{part}}.log",
     benchmark:
@@ -140,7 +99,24 @@ rule tokenize_part:
         mem_mb=2000,
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert tokenize-part --documents {input.documents:q}"
-        " --vocabulary {input.vocabulary:q} --output {output.tokens:q} --offsets {output.offsets:q}"
+        " --vocabulary {input.vocabulary:q} --characters {input.characters:q} --output {output.tokens:q}"
+        " --offsets {output.offsets:q} --record {output.record:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule count_batch:
+    input:
+        records=lambda wildcards: records(BATCHES[int(wildcards.batch)]),
+        previous=lambda wildcards: [batch_file(int(wildcards.batch) - 1)] if int(wildcards.batch) else [],
+    output:
+        batch_file("{batch}"),
+    log:
+        f"{LOGS}/count_batch/{{batch}}.log",
+    conda:
+        ENVIRONMENT
+    params:
+        previous=option("previous"),
+    shell:
+        "python -m symbert count-batch --records {input.records:q} {params.previous:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -148,6 +124,7 @@ rule pack_shards:
     input:
         tokens=expand(f"{RESULTS}/corpus/tokens/{{part}}.npy", part=PARTS),
         offsets=expand(f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy", part=PARTS),
+        records=records(PARTS),
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
         settings=settings("pack"),
     output:
@@ -162,4 +139,5 @@ rule pack_shards:
         mem_mb=2000,
     shell:
         "python -m symbert pack-shards --tokens {input.tokens:q} --offsets {input.offsets:q}"
-        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --records {input.records:q} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -20,6 +20,10 @@ SHARDS = f"{config['storage']['shards'] or 'results'}/{EXPERIMENT}/corpus/shards
 STATES = f"{config['storage']['checkpoints'] or 'results'}/{EXPERIMENT}/pretrain"
 
 PARTS = configuration.parts_of(config)
+FILES = configuration.files_of(config) if configuration.source_of(config, "corpus") == "files" else {}
+COMPUTED = configuration.annotations_of(config) == "computed"
+REPOSITORIES = configuration.repositories_of(config)
+BATCHES = configuration.batches_of(config)
 SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
 FINAL = config["pretrain"]["steps"]
@@ -29,7 +33,8 @@ ENVIRONMENT = "../../envs/symbert.yaml"  # of every rule
 
 
 wildcard_constraints:
-    part=r"en_meta_part_\d+",
+    part="[A-Za-z0-9_-]+",
+    batch=r"\d+",
     section="|".join(SECTIONS),
     size="|".join(SIZES),
     attention="[a-z-]+",
@@ -47,6 +52,30 @@ def published(stage, *paths):
     """The publishers' files that a stage's source must have made first; none unless it is `embedded`."""
     embedded = configuration.source_of(config, stage) == "embedded"
     return [f"{EMBEDDED}/{path}" for path in paths] if embedded else []
+
+
+def records(parts):
+    """What was counted when the documents of parts became tokens."""
+    return expand(f"{RESULTS}/corpus/tokens/{{part}}.json", part=parts)
+
+
+COUNTS = expand(f"{RESULTS}/corpus/filtered/{{part}}.counts.json", part=PARTS)
+
+
+def batch_file(number):
+    """The documents and tokens of a batch of parts and of all before it."""
+    return f"{RESULTS}/corpus/batches/{number}.json"
+
+
+def batch_before(wildcards):
+    """The count that says whether a part is needed: that of the batch before the last; none for the first two."""
+    number = next(number for number, batch in enumerate(BATCHES) if wildcards.part in batch)
+    return ancient(batch_file(number - 2)) if number > 1 else []
+
+
+def option(name):
+    """A command's option for an input that may be absent."""
+    return lambda wildcards, input: [f"--{name.replace('_', '-')}", input[name]] if input[name] else []
 
 
 RUN = f"{RESULTS}/pretrain/{{size}}-{{attention}}/seed-{{seed}}"
@@ -98,7 +127,8 @@ TABLES = f"{RESULTS}/report/tables"
 FIGURES = f"{RESULTS}/report/figures"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
 # A parameter of every report rule: editing the report's code makes tables and figures anew, and nothing else.
-CODE = hash_of([sha256_of(path) for path in sorted((Path(workflow.basedir) / "src/symbert/report").glob("*.py"))])
+PACKAGE = Path(workflow.basedir) / "src/symbert"
+CODE = hash_of([sha256_of(path) for path in [*sorted(PACKAGE.glob("report/*.py")), PACKAGE / "corpus/histograms.py"]])
 
 
 def table(name, caption, title):

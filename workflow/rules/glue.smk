@@ -2,6 +2,7 @@
 
 
 localrules:
+    resolve_glue,
     download_task,
 
 
@@ -26,18 +27,34 @@ rule write_embedded_tasks:
         "python -m symbert write-embedded-tasks --root {params.root:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
+rule resolve_glue:
+    input:
+        settings=settings("glue_source"),
+    output:
+        f"{RESULTS}/glue/sources.json",
+    log:
+        f"{LOGS}/resolve_glue.log",
+    conda:
+        ENVIRONMENT
+    shell:
+        "python -m symbert resolve-glue --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
 rule download_task:
     input:
         lambda wildcards: published("glue", *TASK_FILES[wildcards.task]),
         settings=settings("glue_source"),
+        sources=f"{RESULTS}/glue/sources.json",
     output:
         f"{RESULTS}/glue/raw/{{task}}.parquet",
     log:
         f"{LOGS}/download_task/{{task}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        download=1,
     shell:
-        "python -m symbert download-task --settings {input.settings:q} --task {wildcards.task:q} --output {output:q}"
+        "python -m symbert download-task --settings {input.settings:q} --sources {input.sources:q} --task {wildcards.task:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -5,12 +5,20 @@ rule tables:
     input:
         expand(
             f"{TABLES}/{{table}}.csv",
-            table=["corpus", "table1_operators", "table2_parameters", "table3_published", "table3_glue"],
+            table=[
+                "corpus",
+                "corpus_categories",
+                "table1_operators",
+                "table2_parameters",
+                "table3_published",
+                "table3_glue",
+            ],
         ),
 
 
 rule figures:
     input:
+        f"{FIGURES}/corpus.png",
         expand(f"{FIGURES}/figure2_{{size}}.png", size=SWEEP["sizes"]),
         f"{FIGURES}/figure3_checkpoints.png" if curve_scores() else [],
 
@@ -37,7 +45,8 @@ rule count_parameters:
 
 rule tabulate_corpus:
     input:
-        counts=expand(f"{RESULTS}/corpus/filtered/{{part}}.counts.json", part=PARTS),
+        counts=COUNTS,
+        records=records(PARTS),
         manifest=f"{SHARDS}/manifest.json",
         settings=settings("report"),
     output:
@@ -49,7 +58,42 @@ rule tabulate_corpus:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-corpus --counts {input.counts:q} --manifest {input.manifest:q}"
+        "python -m symbert tabulate-corpus --counts {input.counts:q} --records {input.records:q} --manifest {input.manifest:q}"
+        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_categories:
+    input:
+        counts=COUNTS,
+        settings=settings("report"),
+    output:
+        table("corpus_categories", "corpus_categories", "Blocked categories: OSCAR's metadata and UT1"),
+    log:
+        f"{LOGS}/tabulate_categories.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert tabulate-categories --counts {input.counts:q} --settings {input.settings:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule draw_corpus:
+    input:
+        counts=COUNTS,
+        records=records(PARTS),
+        settings=settings("report"),
+    output:
+        figure("corpus", "corpus_figure", "Corpus: perplexity, length and tokens of documents"),
+    log:
+        f"{LOGS}/draw_corpus.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert draw-corpus --counts {input.counts:q} --records {input.records:q}"
         " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

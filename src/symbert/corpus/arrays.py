@@ -23,7 +23,7 @@ class ArrayWriter:
 
     def append(self, items: np.ndarray) -> None:
         """Add items of the file's type."""
-        self._file.write(items.tobytes())
+        self._file.write(np.ascontiguousarray(items).data)
         self.length += len(items)
 
     def __exit__(self, *_: object) -> None:

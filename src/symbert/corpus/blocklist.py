@@ -8,11 +8,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import marisa_trie
 
 from symbert.corpus.archive import Listing, Listings
-from symbert.corpus.url import address_of, host_of
+from symbert.corpus.url import address_of
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, sha256_of, write_json
 
@@ -54,7 +55,8 @@ def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterat
 
 def _key(kind: Listing, line: str) -> str | None:
     """An entry carries no scheme and is read as https."""
-    return host_of("https://" + line) if kind == "domains" else address_of("https://" + line)
+    address = address_of("https://" + line)
+    return address and (address.host if kind == "domains" else address.location)
 
 
 class Blocklist:
@@ -73,23 +75,44 @@ class Blocklist:
             raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
         self.names = frozenset(name for group in self._names for name in group)
 
-    def categories(self, url: str, match: str) -> frozenset[str]:
-        """The categories of a URL; none when it is malformed.
+    def look_up(self, url: str | None) -> "Found":
+        """The categories of a URL by either rule; none when it is missing or malformed."""
+        address = address_of(url) if url else None
+        if address is None:
+            return NOTHING
+        get = self._trie.get
+        listed = get(address.host) or []
+        if address.secure and address.location:
+            listed = listed + (get(address.location) or [])
+        by_parent = [value for parent in parents_of(address.host) for value in get(parent) or ()]
+        if not listed and not by_parent:
+            return NOTHING
+        exact = self._categories(listed)
+        return Found(exact, exact | self._categories(by_parent))
 
-        `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0,
-        which OSCAR used). `suffix`: a parent domain of two labels or more is listed, too (newer ut1-rs).
-        """
-        host = host_of(url)
-        if host is None:
-            return frozenset()
-        keys = [host, address_of(url)] if url[:6].lower() == "https:" else [host]
-        if match == "suffix":
-            keys += parents_of(host)
-        indices = {int.from_bytes(value) for key in keys if key for value in self._trie.get(key, ())}
-        return frozenset(name for index in indices for name in self._names[index])
+    def _categories(self, values: list[bytes]) -> frozenset[str]:
+        return frozenset(name for value in values for name in self._names[int.from_bytes(value)])
+
+
+class Found(NamedTuple):
+    """The categories of a URL by the two published rules.
+
+    `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0,
+    which OSCAR used). `suffix`: a parent domain of two labels or more may be listed instead (newer ut1-rs).
+    """
+
+    exact: frozenset[str]
+    suffix: frozenset[str]
+
+
+NOTHING = Found(frozenset(), frozenset())
 
 
 def parents_of(host: str) -> list[str]:
     """The domains that contain `host`, down to two labels: `a.b.example` is in `b.example`."""
-    labels = host.split(".")
-    return [".".join(labels[start:]) for start in range(1, len(labels) - 1)]
+    parents = []
+    _, _, parent = host.partition(".")
+    while "." in parent:
+        parents.append(parent)
+        _, _, parent = parent.partition(".")
+    return parents

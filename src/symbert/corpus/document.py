@@ -1,27 +1,32 @@
-"""Documents of OSCAR-2301, read from a part: a zstd stream of JSON lines."""
+"""Documents: OSCAR-2301's schema, and web text of other publishers, which brings text, perhaps URL and id, only."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, TypeVar
 
 import msgspec
-import zstandard
 
-from symbert.errors import DataError, MissingInputError
+from symbert.corpus.lines import LONGEST_LINE, read_lines
+from symbert.errors import ConfigError, DataError, MissingInputError
 
-LARGEST_WINDOW = 128 << 20  # bytes of memory that a frame may ask for
-LONGEST_LINE = 64 << 20  # bytes
-CHUNK = 8 << 10  # compressed bytes at a time; zstd expands at most about 32,000-fold
+Line = tuple[int, "Document"]
+"""A document and its line in the part, from 1."""
+
+Schema = TypeVar("Schema")
+ROWS_AT_ONCE = 256  # of a parquet file
+
+OnBad = Callable[[DataError], None]
+"""What happens to a bad line: raise what is given, or count it."""
 
 
-class WarcHeaders(msgspec.Struct, rename={"url": "warc-target-uri", "record_id": "warc-record-id"}):
+class WarcHeaders(msgspec.Struct, gc=False, rename={"url": "warc-target-uri", "record_id": "warc-record-id"}):
     """Where and when a document was crawled; only the fields that are used."""
 
     url: str | None = None
     record_id: str | None = None
 
 
-class Metadata(msgspec.Struct):
+class Metadata(msgspec.Struct, gc=False):
     """OSCAR's annotations; missing, null and empty lists mean the same."""
 
     harmful_pp: float | None = None
@@ -30,8 +35,8 @@ class Metadata(msgspec.Struct):
     annotation: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # the name before OSCAR 23.01
 
 
-class Document(msgspec.Struct):
-    """One line of a part: text, one paragraph a line, and what is known about it."""
+class Document(msgspec.Struct, gc=False):
+    """Text, one paragraph a line, and what is known about it."""
 
     content: str
     metadata: Metadata
@@ -48,70 +53,108 @@ class Document(msgspec.Struct):
         return self.warc_headers.record_id if self.warc_headers else None
 
 
-_DECODER = msgspec.json.Decoder(Document)
+class WebText(msgspec.Struct, gc=False):
+    """A document without OSCAR's annotations: C4, FineWeb, Dolma, own crawls; or OSCAR's, which are then not read."""
+
+    text: str | None = None
+    content: str | None = None
+    url: str | None = None
+    id: str | int | None = None
+    warc_headers: WarcHeaders | None = None
 
 
-def documents(part: Path) -> Iterator[tuple[int, Document]]:
-    """Line number (from 1) and document of each line of a part, in bounded memory.
+_OSCAR = msgspec.json.Decoder(Document)
+_WEB_TEXT = msgspec.json.Decoder(WebText)
 
-    Raises DataError naming file and line for a bad line, for a truncated or damaged stream, and for
-    OSCAR 22.01, whose quality annotations have another name and would silently not be filtered.
+
+def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
+    """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
+
+    Formats: JSON lines (.jsonl, .gz, .zst) and, without annotations, parquet. Each bad line goes to `on_bad` as
+    DataError that names file and line; a truncated or damaged file raises it.
     """
-    for number, line in enumerate(_lines(part), start=1):
-        yield number, decode(line, f"{part}:{number}")
+    if part.suffix == ".parquet":
+        if annotations == "published":
+            raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
+        return _rows(part, on_bad)
+    return _lines(part, {"published": decode, "computed": decode_web_text}[annotations], on_bad)
 
 
 def decode(line: bytes, place: str) -> Document:
-    """The document in one JSON line; DataError names `place`."""
-    try:
-        document = _DECODER.decode(str(line, "utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not an OSCAR document ({error}); download the part again") from None
+    """The document in a line of OSCAR-2301; DataError names `place`.
+
+    OSCAR 22.01 is refused: its quality annotations have another name and would silently not be filtered.
+    """
+    document = _decode(_OSCAR, line, place, "an OSCAR document")
     metadata = document.metadata
     if metadata.annotation is not msgspec.UNSET and metadata.quality_warnings is msgspec.UNSET:
-        raise DataError(f"{place}: 'annotation' without 'quality_warnings': OSCAR 22.01; use the files of OSCAR 23.01")
+        raise DataError(
+            f"{place}: 'annotation' without 'quality_warnings': OSCAR 22.01; use the files of OSCAR 23.01, "
+            "or set corpus.annotations to computed"
+        )
     return document
 
 
-def _lines(part: Path) -> Iterator[bytes]:
-    """The stream cut at every \\n, and nowhere else: texts contain U+2028 and the like."""
-    pending: list[bytes] = []
-    length = number = 0
-    for data in _decompressed(part):
-        first, *rest = data.split(b"\n")
-        pending.append(first)
-        length += len(first)
-        for piece in rest:
-            yield b"".join(pending)
-            pending, length = [piece], len(piece)
-            number += 1
-        if length > LONGEST_LINE:
-            raise DataError(f"{part}:{number + 1}: line of more than {LONGEST_LINE:,} bytes; download the part again")
-    if length:
-        yield b"".join(pending)
+def decode_web_text(line: bytes, place: str) -> Document:
+    """The text (`text` or `content`), URL and id in a line; DataError names `place`."""
+    return _without_annotations(_decode(_WEB_TEXT, line, place, "a document"), place)
 
 
-def _decompressed(part: Path) -> Iterator[bytes]:
-    """The bytes of all frames, one after another; DataError unless the last frame is complete."""
+def _decode(decoder: msgspec.json.Decoder[Schema], line: bytes, place: str, what: str) -> Schema:
     try:
-        with open(part, "rb") as file:
-            yield from _frames(file)
+        if not line.isascii():
+            str(line, "utf-8")  # the decoder does not look into strings that it skips
+        return decoder.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not {what} ({error}); get the file again, or allow max_bad_fraction") from None
+
+
+def _without_annotations(found: WebText, place: str) -> Document:
+    content = found.text if found.text is not None else found.content
+    if content is None:
+        raise DataError(f"{place}: neither 'text' nor 'content' is a string; correct it, or allow max_bad_fraction")
+    headers = found.warc_headers or WarcHeaders(found.url, None if found.id is None else str(found.id))
+    return Document(content, Metadata(), headers)
+
+
+def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad) -> Iterator[Line]:
+    for number, line in enumerate(read_lines(part), start=1):
+        place = f"{part}:{number}"
+        try:
+            if line is None:
+                raise DataError(f"{place}: line of more than {LONGEST_LINE:,} bytes; get the file again")
+            document = decoder(line, place)
+        except DataError as error:
+            on_bad(error)
+        else:
+            yield number, document
+
+
+def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
+    """The rows of a parquet file with columns text or content, and perhaps url and id."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(part) as file:
+            columns = [name for name in WebText.__struct_fields__ if name in file.schema_arrow.names]
+            rows = (row for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns) for row in batch.to_pylist())
+            for number, row in enumerate(rows, start=1):
+                try:
+                    document = _without_annotations(_converted(row, f"{part}:{number}"), f"{part}:{number}")
+                except DataError as error:
+                    on_bad(error)
+                else:
+                    yield number, document
     except FileNotFoundError:
-        raise MissingInputError(f"{part}: file not found; run download-part") from None
-    except EOFError:
-        raise DataError(f"{part}: ends within a zstd frame; download the part again") from None
-    except zstandard.ZstdError as error:
-        raise DataError(f"{part}: damaged zstd stream ({error}); download the part again") from None
+        raise MissingInputError(f"{part}: file not found; correct corpus.files") from None
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"{part}: damaged or no parquet file ({message}); get the file again") from None
 
 
-def _frames(file: BinaryIO) -> Iterator[bytes]:
-    decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-    frame = decompressor.decompressobj()
-    while chunk := file.read(CHUNK):
-        while chunk:
-            if frame.eof:
-                frame = decompressor.decompressobj()
-            yield frame.decompress(chunk)
-            chunk = frame.unused_data
-    if not frame.eof:
-        raise EOFError
+def _converted(row: dict[str, Any], place: str) -> WebText:
+    try:
+        return msgspec.convert(row, WebText)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{place}: not a document ({error}); correct the file") from None

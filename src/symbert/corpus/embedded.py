@@ -98,7 +98,7 @@ def _annotation(root: Path) -> Callable[[Page], dict[str, Any]]:
         blocklist = Blocklist(Path(folder, "trie"))  # stays mapped when the file is gone
 
     def record(page: Page) -> dict[str, Any]:
-        categories = sorted(blocklist.categories(page.url, "exact")) if page.has_categories else []
+        categories = sorted(blocklist.look_up(page.url).exact) if page.has_categories else []
         return {
             "content": page.text,
             "warc_headers": _warc_headers(page),

@@ -5,85 +5,118 @@ parts. Deviation from the authors, who drop the remainder of each thousand docum
 remainder at the very end is lost.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symbert.corpus.arrays import open_array, write_header
-from symbert.corpus.wordpiece import OFFSET, SPECIAL_TOKENS, TOKEN, read_vocabulary
-from symbert.errors import DataError
-from symbert.files import publish, sha256_of, write_json
+from symbert.corpus.arrays import ArrayWriter, open_array, write_header
+from symbert.corpus.tokens import OFFSET
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
+from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.progress import Progress
 from symbert.settings import PackSettings, hash_of, read_settings
 
+DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
+"""Where a document comes from: its first token in the split's stream, its part (index) and line of the raw part."""
 TOKENS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """Tokens of a part (memory map) and, per document, the bounds of its tokens and the hash of its id."""
+    """The first `count` documents of a part; its files are mapped only while they are read."""
 
-    tokens: np.ndarray
-    bounds: np.ndarray  # [documents + 1]
-    id_hashes: np.ndarray  # [documents]
+    token_file: Path
+    offset_file: Path
+    record: dict[str, Any]
+    count: int
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """Tokens of each document."""
-        return np.diff(self.bounds)
+    def tokens(self) -> np.ndarray:
+        """The part's tokens, a memory map."""
+        return open_array(self.token_file, TOKEN)
+
+    def documents(self) -> np.ndarray:
+        """OFFSET of each document."""
+        return open_array(self.offset_file, OFFSET)[: self.count]
+
+    def bounds(self) -> np.ndarray:
+        """The first token of each document, and where the last one ends: [documents + 1]."""
+        table = open_array(self.offset_file, OFFSET)
+        return np.append(table["start"][: self.count + 1], len(self.tokens()))[: self.count + 1]
 
 
 @dataclass(frozen=True)
 class Split:
-    """The documents of one side: a mask over the documents of each part."""
+    """One side: the documents whose id hash `chooses` picks, in order."""
 
     name: str
-    masks: list[np.ndarray]
     parts: list[Part]
+    chooses: Callable[[np.ndarray], np.ndarray]
 
-    @property
-    def documents(self) -> int:
-        """How many documents are on this side."""
-        return sum(int(mask.sum()) for mask in self.masks)
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens they have."""
-        return sum(int(part.lengths[mask].sum()) for part, mask in zip(self.parts, self.masks, strict=True))
+    def totals(self) -> tuple[int, int]:
+        """How many documents are on this side, and how many tokens they have."""
+        documents = tokens = 0
+        for part in self.parts:
+            mask = self.chooses(part.documents()["id_hash"])
+            documents += int(mask.sum())
+            tokens += int(np.diff(part.bounds())[mask].sum())
+        return documents, tokens
 
     def slices(self) -> Iterator[np.ndarray]:
         """Their tokens in order; documents that are neighbours come together."""
-        for part, mask in zip(self.parts, self.masks, strict=True):
+        for part in self.parts:
+            mask, tokens = self.chooses(part.documents()["id_hash"]), part.tokens()
             edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-            for first, after in part.bounds[edges].reshape(-1, 2):
+            for first, after in part.bounds()[edges].reshape(-1, 2):
                 for start in range(first, after, TOKENS_AT_ONCE):
-                    yield part.tokens[start : min(start + TOKENS_AT_ONCE, after)]
+                    yield tokens[start : min(start + TOKENS_AT_ONCE, after)]
+
+    def index(self) -> Iterator[np.ndarray]:
+        """DOCUMENT of each document, part by part."""
+        start = 0
+        for number, part in enumerate(self.parts):
+            documents = part.documents()
+            mask = self.chooses(documents["id_hash"])
+            lengths = np.diff(part.bounds())[mask]
+            rows = np.empty(len(lengths), DOCUMENT)
+            rows["start"], rows["part"] = start + np.cumsum(lengths) - lengths, number
+            rows["line"] = documents["line"][mask]
+            start += int(lengths.sum())
+            yield rows
 
 
-def pack_shards(tokens: list[Path], offsets: list[Path], vocabulary: Path, settings: Path, output: Path) -> None:
-    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest.
+def pack_shards(
+    tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary: Path, settings: Path, output: Path
+) -> None:
+    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
+    and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
     Only the first `max_documents` documents count. The documents of lowest id hash are held out until they
-    fill `validation_sequences` rows; tokens beyond are counted as surplus. Raises DataError when the
-    documents do not fill the validation rows and one training row.
+    fill `validation_sequences` rows; their tokens beyond, and training rows beyond `max_training_rows`, are counted
+    as surplus. Raises IntegrityError when a file is not what its record says, DataError when the documents do not
+    fill the validation rows and one training row, or parts were left out that are needed.
     """
     pack = read_settings(settings, PackSettings)
-    pieces = read_vocabulary(vocabulary)
-    parts = _read_parts(tokens, offsets, pack.max_documents)
-    held_out = _validation_threshold(parts, pack)
-    train = Split("train", [part.id_hashes > held_out for part in parts], parts)
-    validation = Split("validation", [part.id_hashes <= held_out for part in parts], parts)
-    rows = {"train": train.tokens // pack.sequence_length, "validation": pack.validation_sequences}
-    if not rows["train"]:
-        raise DataError(
-            f"{output}: no training row is left beside the validation rows; take more parts or lower "
-            "corpus.pack.validation_sequences"
-        )
-    shards = [shard for split in (train, validation) for shard in _write_shards(split, rows, pack, output.parent)]
-    _remove_others(output.parent, {shard["file"] for shard in shards})
-    vocabulary_sha256 = sha256_of(vocabulary)
+    pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
+    parts = _read_parts(tokens, offsets, records, vocabulary_sha256, pack.max_documents)
+    _check_intake(parts, pack, output)
+    threshold = _validation_threshold(parts, pack)
+    train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
+    validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
+    documents, filled = {}, {}
+    for split in (train, validation):
+        documents[split.name], filled[split.name] = split.totals()
+    rows = {"train": _training_rows(filled["train"], pack, output), "validation": pack.validation_sequences}
+    shards, indexes = [], []
+    for split in (train, validation):
+        shards += _write_shards(split, rows[split.name], pack, output.parent)
+        indexes.append(_write_index(split, output.parent))
+    _remove_others(output.parent, {file["file"] for file in shards + indexes})
+    remainder = filled["train"] % pack.sequence_length
+    over = {name: filled[name] - rows[name] * pack.sequence_length for name in rows}
     write_json(
         output,
         {
@@ -92,44 +125,94 @@ def pack_shards(tokens: list[Path], offsets: list[Path], vocabulary: Path, setti
             "vocabulary_sha256": vocabulary_sha256,
             "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
             "rows": rows,
-            "documents": {split.name: split.documents for split in (train, validation)},
-            "tokens": train.tokens + validation.tokens,
-            "remainder_tokens": train.tokens - rows["train"] * pack.sequence_length,
-            "surplus_tokens": validation.tokens - rows["validation"] * pack.sequence_length,
+            "documents": documents,
+            "tokens": sum(filled.values()),
+            "remainder_tokens": remainder,
+            "surplus_tokens": {"train": over["train"] - remainder, "validation": over["validation"]},
+            "parts": [part.record["part"] for part in parts],
+            "indexes": indexes,
             "shards": shards,
             "hash": hash_of([shard["sha256"] for shard in shards], vocabulary_sha256),
         },
     )
 
 
-def _read_parts(tokens: list[Path], offsets: list[Path], max_documents: int) -> list[Part]:
-    """The parts, cut after `max_documents` documents in all."""
+def _read_parts(
+    tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str, max_documents: int
+) -> list[Part]:
+    """The parts, verified, and cut after `max_documents` documents in all."""
     parts: list[Part] = []
-    for token_file, offset_file in zip(tokens, offsets, strict=True):
-        ids, table = open_array(token_file, TOKEN), open_array(offset_file, OFFSET)
-        bounds = np.append(table["start"], len(ids))
-        if bounds[0] != 0 or (np.diff(bounds) < 2).any():
-            raise DataError(f"{offset_file}: does not fit {token_file}; delete both and run tokenize-part")
-        count = min(len(table), max_documents)
+    progress = Progress("pack: verify", len(tokens), "parts")
+    for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
+        record = read_json(record_file)
+        _verify(token_file, offset_file, record_file, record, vocabulary_sha256)
+        count = min(record["documents"], max_documents)
         max_documents -= count
-        parts.append(Part(ids, bounds[: count + 1], table["id_hash"][:count]))
+        parts.append(Part(Path(token_file), Path(offset_file), record, count))
+        progress.update(len(parts))
     return parts
 
 
+def _verify(token_file: Path, offset_file: Path, record_file: Path, record: dict[str, Any], vocabulary: str) -> None:
+    remedy = f"delete {record_file} and run tokenize-part"
+    if record["vocabulary_sha256"] != vocabulary:
+        raise DataError(
+            f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary}; {remedy}"
+        )
+    for file, key in ((token_file, "tokens_sha256"), (offset_file, "offsets_sha256")):
+        if not Path(file).is_file():
+            raise MissingInputError(f"{file}: file not found; {remedy}")
+        found = sha256_of(file)
+        if found != record[key]:
+            raise IntegrityError(f"{file}: sha256 expected {record[key]}, found {found}; {remedy}")
+    table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
+    bounds = np.append(table["start"], len(ids))
+    if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
+        raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
+
+
+def _check_intake(parts: list[Part], pack: PackSettings, output: Path) -> None:
+    """DataError when parts were left out, because less was asked for then, that are needed now."""
+    left_out = [part.record["part"] for part in parts if not part.record["taken"]]
+    documents = sum(part.count for part in parts)
+    tokens = sum(int(part.bounds()[-1]) for part in parts)
+    if left_out and documents < pack.max_documents and (pack.max_tokens is None or tokens < pack.max_tokens):
+        raise DataError(
+            f"{output}: {documents:,} documents with {tokens:,} tokens, fewer than are asked for, but "
+            f"{left_out[0]} and the {len(left_out) - 1} parts after it were left out when less was asked for; delete "
+            "their files in corpus/filtered and run again"
+        )
+
+
 def _validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
-    """The largest id hash of the validation documents; equal ids are never on both sides."""
-    id_hashes = np.concatenate([part.id_hashes for part in parts])
-    lengths = np.concatenate([part.lengths for part in parts])
-    order = np.argsort(id_hashes, kind="stable")
-    filled = np.cumsum(lengths[order])
+    """The largest id hash of the validation documents; equal ids are never on both sides.
+
+    Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
+    """
     needed = pack.validation_sequences * pack.sequence_length
-    last = int(np.searchsorted(filled, needed))
-    if last == len(filled):
+    id_hashes, lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
+    for part in parts:
+        id_hashes = np.concatenate([id_hashes, part.documents()["id_hash"]])
+        lengths = np.concatenate([lengths, np.diff(part.bounds())])
+        order = np.argsort(id_hashes, kind="stable")
+        order = order[: np.searchsorted(np.cumsum(lengths[order]), needed) + 1]
+        id_hashes, lengths = id_hashes[order], lengths[order]
+    if lengths.sum() < needed or not len(lengths):
         raise DataError(
             f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
             "take more parts or lower corpus.pack.validation_sequences"
         )
-    return id_hashes[order[last]]
+    return id_hashes[-1]
+
+
+def _training_rows(tokens: int, pack: PackSettings, output: Path) -> int:
+    rows = tokens // pack.sequence_length
+    if not rows:
+        raise DataError(
+            f"{output}: no training row is left beside the validation rows; take more parts or lower "
+            "corpus.pack.validation_sequences"
+        )
+    return rows if pack.max_training_rows is None else min(rows, pack.max_training_rows)
 
 
 class _Stream:
@@ -148,17 +231,27 @@ class _Stream:
             yield piece
 
 
-def _write_shards(split: Split, rows: dict[str, int], pack: PackSettings, directory: Path) -> Iterator[dict[str, Any]]:
+def _write_shards(split: Split, rows: int, pack: PackSettings, directory: Path) -> Iterator[dict[str, Any]]:
     """Publish the shards of a split; what the manifest says of each."""
     stream = _Stream(split.slices())
-    for number, first in enumerate(range(0, rows[split.name], pack.sequences_per_shard)):
-        shape = min(pack.sequences_per_shard, rows[split.name] - first), pack.sequence_length
+    progress = Progress(f"pack: {split.name}", rows, "rows")
+    for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
+        shape = min(pack.sequences_per_shard, rows - first), pack.sequence_length
         path = directory / f"{split.name}-{number:05}.npy"
         with publish(path) as temporary, open(temporary, "wb") as file:
             write_header(file, TOKEN, shape)
             for piece in stream.take(shape[0] * shape[1]):
-                file.write(piece.tobytes())
+                file.write(piece.data)
         yield {"file": path.name, "split": split.name, "rows": shape[0], "sha256": sha256_of(path)}
+        progress.update(first + shape[0])
+
+
+def _write_index(split: Split, directory: Path) -> dict[str, Any]:
+    path = directory / f"{split.name}-documents.npy"
+    with publish(path) as temporary, ArrayWriter(temporary, DOCUMENT) as index:
+        for documents in split.index():
+            index.append(documents)
+    return {"file": path.name, "split": split.name, "documents": index.length, "sha256": sha256_of(path)}
 
 
 def _remove_others(directory: Path, files: set[str]) -> None:

@@ -1,19 +1,23 @@
 """Published files, by one name wherever they come from: the hub, a mirror directory, or the embedded corpus.
 
 A mirror holds a file at `<repository>/<path>`, as the publishers do; the embedded corpus is written in
-that layout. A fetched file is checked against the publisher's list where there is one, and published only then.
+that layout. First `sources.json` is written: the commit of each repository and the publisher's digests of the
+corpus. Every later download takes exactly that commit, and is published only when its digest is right.
 """
 
-import hashlib
 import shutil
+import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from symbert.corpus.hub import fetch_from_hub, fetch_url
-from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.files import publish
+from symbert.corpus.digests import Digest, digest_of, read_digests
+from symbert.corpus.intake import is_full
+from symbert.errors import DataError, MissingInputError, UsageError
+from symbert.files import publish, read_json, write_json, write_text
 from symbert.settings import SourceSettings, read_settings
 
 
@@ -24,26 +28,21 @@ class PublishedFile:
     kind: str  # dataset | model | ut1
     repository: str
     path: str
-    gated: bool = False
 
     @property
     def location(self) -> str:
         """The path below the root of a mirror."""
         return f"{self.repository}/{self.path}"
 
-
-BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
-BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
-HARMFUL_MODEL = PublishedFile("model", "oscar-corpus/harmful-kenlms", "en.arpa")
-VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
+    @property
+    def name(self) -> str:
+        """The path without folders."""
+        return Path(self.path).name
 
 
 def corpus_file(name: str) -> PublishedFile:
     """A file of OSCAR-2301's English folder: a part or the list of checksums."""
-    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{name}", gated=True)
-
-
-CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
+    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{name}")
 
 
 def part_file(part: str) -> PublishedFile:
@@ -51,11 +50,24 @@ def part_file(part: str) -> PublishedFile:
     return corpus_file(f"{part}.jsonl.zst")
 
 
+def harmful_model_file(name: str) -> PublishedFile:
+    """A KenLM model of harmful text."""
+    return PublishedFile("model", "oscar-corpus/harmful-kenlms", name)
+
+
+BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
+BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
+CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
+HARMFUL_MODEL = harmful_model_file("en.arpa")
+VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
+REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
+
+
 class Source(Protocol):
     """Where published files come from."""
 
-    def fetch(self, file: PublishedFile, destination: Path) -> None:
-        """Write a file's bytes to `destination`, a path that `publish` gave."""
+    def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
+        """Publish a file as `destination` if it has the digest; IntegrityError names both."""
 
 
 @dataclass(frozen=True)
@@ -64,92 +76,168 @@ class Directory:
 
     root: Path
 
-    def fetch(self, file: PublishedFile, destination: Path) -> None:
+    def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
         """Copy a file; MissingInputError names it."""
-        origin = self.root / file.location
-        if not origin.is_file():
-            raise MissingInputError(
-                f"{origin}: file not found; put the publisher's file there or choose another source"
-            )
-        shutil.copyfile(origin, destination)
+        _copy(self.root / file.location, destination, digest)
 
 
 @dataclass(frozen=True)
 class Hub:
-    """The publishers' hosts."""
+    """The hub, at fixed commits."""
 
-    revision: str  # of data sets
-    blocklist_url: str  # of the UT1 archive's folder
+    commits: dict[str, str]  # of repositories
 
-    def fetch(self, file: PublishedFile, destination: Path) -> None:
+    def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
         """Download a file; RemoteError, PermissionRefusedError and MissingInputError name it and the remedy."""
-        if file.kind == "ut1":
-            fetch_url(f"{self.blocklist_url.rstrip('/')}/{file.path}", destination)
-        else:
-            revision = self.revision if file.kind == "dataset" else "main"
-            fetch_from_hub(file.kind, file.repository, file.path, revision, file.gated, destination)
+        from symbert.corpus.hub import fetch_from_hub
+
+        if file.repository not in self.commits:
+            raise DataError(f"sources.json: no commit of {file.repository}; delete it and run again")
+        fetch_from_hub(file.kind, file.repository, file.path, self.commits[file.repository], destination, digest)
 
 
-def open_source(settings: SourceSettings) -> Source:
-    """The source that the settings name."""
-    if settings.source == "hub":
-        return Hub(settings.revision, settings.blocklist_url)
-    return Directory(Path(settings.root))
+def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Source:
+    """The source that the settings name, at the commits in `sources` (the content of sources.json)."""
+    if settings.source != "hub":
+        return Directory(Path(settings.root))
+    return Hub({name: repository["commit"] for name, repository in sources["repositories"].items()})
 
 
-def download_part(settings: Path, part: str, output: Path) -> None:
-    """Fetch a part of the corpus, checked against the publisher's SHA-256 list."""
-    _download_checked(settings, part_file(part), CORPUS_CHECKSUMS, "sha256", output)
+def resolve_corpus(settings: Path, repositories: list[str], output: Path) -> None:
+    """Write sources.json: the commit of each of `repositories` and the publisher's digests of the corpus, if it is one.
+
+    `repositories` are those that the experiment needs, so that none is asked for terms that it does not need.
+    """
+    for name in repositories:
+        if name not in REPOSITORIES:
+            raise UsageError(f"--repositories: {name!r} is none of {', '.join(REPOSITORIES)}")
+    read = read_settings(settings, SourceSettings)
+    revisions = {name: read.revision if REPOSITORIES[name] == "dataset" else "main" for name in repositories}
+    with_corpus = CORPUS_CHECKSUMS.repository in repositories
+    if with_corpus and read.source == "hub":
+        from symbert.corpus.hub import require_token
+
+        require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
+    sources = resolve(read, {name: (REPOSITORIES[name], revisions[name]) for name in repositories})
+    if with_corpus:
+        source = open_source(read, sources)
+        listed = _read_list(lambda path: source.fetch(CORPUS_CHECKSUMS, path), "sha256", CORPUS_CHECKSUMS.location)
+        sources["checksums"] = {name: digest.value for name, digest in listed.items()}
+    write_json(output, sources)
 
 
-def download_blocklist(settings: Path, output: Path) -> None:
-    """Fetch the UT1 archive, checked against its published MD5 list."""
-    _download_checked(settings, BLOCKLIST, BLOCKLIST_CHECKSUMS, "md5", output)
+def resolve(settings: SourceSettings, revisions: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """The content of sources.json, without checksums, for repositories given with their kind and revision."""
+    if settings.source != "hub":
+        return {"source": settings.source, "endpoint": None, "resolved": None, "repositories": {}, "checksums": {}}
+    from symbert.corpus import hub
+
+    repositories = {
+        name: {"kind": kind, "revision": revision, "commit": hub.resolve(kind, name, revision)}
+        for name, (kind, revision) in revisions.items()
+    }
+    return {
+        "source": "hub",
+        "endpoint": hub.endpoint(),
+        "resolved": _today(),
+        "repositories": repositories,
+        "checksums": {},
+    }
 
 
-def download_vocabulary(settings: Path, output: Path) -> None:
-    """Fetch the WordPiece vocabulary."""
-    source = open_source(read_settings(settings, SourceSettings))
-    with publish(output) as temporary:
-        source.fetch(VOCABULARY, temporary)
-
-
-def _download_checked(
-    settings: Path, file: PublishedFile, checksums: PublishedFile, algorithm: str, output: Path
+def download_part(
+    settings: Path, sources: Path, part: str, output: Path, batch: Path | None = None, intake: Path | None = None
 ) -> None:
-    """Fetch a file that `checksums` lists; IntegrityError when its digest is another."""
-    source = open_source(read_settings(settings, SourceSettings))
-    name = Path(file.path).name
-    expected = _read_checksums(source, checksums, output.parent)
-    if name not in expected:
+    """Fetch a part of the corpus, checked against the publisher's list.
+
+    When the earlier parts up to `batch` fill the `intake`, an empty file is written instead.
+    """
+    if is_full(batch, intake):
+        write_text(output, "")
+        return
+    file, resolved = part_file(part), read_json(sources)
+    listed = {name: Digest("sha256", value) for name, value in resolved["checksums"].items()}
+    source = open_source(read_settings(settings, SourceSettings), resolved)
+    source.fetch(file, output, _listed(listed, file, CORPUS_CHECKSUMS.location))
+
+
+def download_vocabulary(settings: Path, sources: Path, output: Path) -> None:
+    """Fetch the WordPiece vocabulary."""
+    open_source(read_settings(settings, SourceSettings), read_json(sources)).fetch(VOCABULARY, output)
+
+
+def download_harmful_model(settings: Path, sources: Path, output: Path) -> None:
+    """Fetch the language model of harmful text that the settings name."""
+    read = read_settings(settings, SourceSettings)
+    open_source(read, read_json(sources)).fetch(harmful_model_file(read.harmful_model), output)
+
+
+def download_blocklist(settings: Path, output: Path, record: Path) -> None:
+    """Fetch the UT1 archive and write what came from where and when; it is checked against the MD5 list beside it.
+
+    `corpus.blocklist_url` may be a directory. Only a directory may lack the list; that is said on stderr.
+    """
+    read = read_settings(settings, SourceSettings)
+    url = read.blocklist_url.rstrip("/")
+    if read.source == "hub" and "://" in url:
+        origin = {"url": f"{url}/{BLOCKLIST.name}"}
+        _download_blocklist(url, output)
+    else:
+        folder = Path(url) if read.source == "hub" else Path(read.root, BLOCKLIST.repository)
+        origin = {"path": str(folder / BLOCKLIST.name)}
+        _copy_blocklist(folder, output)
+    digests = {algorithm: digest_of(output, algorithm) for algorithm in ("md5", "sha256")}
+    write_json(record, {**origin, **digests, "bytes": output.stat().st_size, "retrieved": _today()})
+
+
+def _download_blocklist(url: str, output: Path) -> None:
+    """The publisher replaces archive and list in place, so a wrong digest has both fetched once more."""
+    from symbert.corpus.download import download
+    from symbert.corpus.hub import blocklist_remote, check_secure
+
+    check_secure(url)
+    list_url = f"{url}/{BLOCKLIST_CHECKSUMS.name}"
+
+    def published() -> Digest:
+        listed = _read_list(lambda path: download(blocklist_remote(list_url), path), "md5", list_url)
+        return _listed(listed, BLOCKLIST, list_url)
+
+    download(blocklist_remote(f"{url}/{BLOCKLIST.name}"), output, published)
+
+
+def _copy_blocklist(folder: Path, output: Path) -> None:
+    path, digest = folder / BLOCKLIST_CHECKSUMS.name, None
+    if path.is_file():
+        digest = _listed(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
+    else:
+        print(f"{folder / BLOCKLIST.name}: taken unchecked, no {path.name} beside it", file=sys.stderr)
+    _copy(folder / BLOCKLIST.name, output, digest)
+
+
+def _copy(origin: Path, destination: Path, digest: Digest | None) -> None:
+    if not origin.is_file():
+        raise MissingInputError(f"{origin}: file not found; put the publisher's file there or choose another source")
+    with publish(destination) as temporary:
+        shutil.copyfile(origin, temporary)
+        if digest is not None:
+            digest.check(temporary, str(origin))
+
+
+def _read_list(fetch: Callable[[Path], None], algorithm: str, origin: str) -> dict[str, Digest]:
+    with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
+        path = Path(folder, "list")
+        fetch(path)
+        return read_digests(path, algorithm, origin)
+
+
+def _listed(listed: dict[str, Digest], file: PublishedFile, origin: str) -> Digest:
+    if file.name not in listed:
         raise MissingInputError(
-            f"{name}: not in {checksums.location}, which lists {len(expected)} files; "
+            f"{file.name}: not in {origin}, which lists {len(listed)} files; "
             "ask for fewer parts or get a list that has it"
         )
-    with publish(output) as temporary:
-        source.fetch(file, temporary)
-        with open(temporary, "rb") as content:
-            found = hashlib.file_digest(content, algorithm).hexdigest()
-        if found != expected[name]:
-            raise IntegrityError(
-                f"{file.location}: {algorithm} expected {expected[name]}, found {found}; "
-                f"get the file again, and {checksums.location} if the publisher replaced both"
-            )
+    return listed[file.name]
 
 
-def _read_checksums(source: Source, checksums: PublishedFile, near: Path) -> dict[str, str]:
-    """File name to hexadecimal digest, from lines `<digest>  <file>`."""
-    near.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=near, prefix=".checksums-") as folder:
-        path = Path(folder) / "list"
-        source.fetch(checksums, path)
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    expected = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        digest, _, name = line.strip().partition(" ")
-        if not name:
-            raise DataError(f"{checksums.location}:{number}: expected '<digest>  <file>'; get the list again")
-        expected[Path(name.strip().removeprefix("*")).name] = digest.lower()
-    return expected
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

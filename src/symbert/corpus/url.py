@@ -2,30 +2,33 @@
 
 import posixpath
 import re
+from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _HOST = re.compile(r"[^\s/\\?#@:<>^|%\x00-\x20\x7f]+")
 _PATH_CHARACTERS = "/%:@!$&'()*+,;=~|[]^\\"  # what browsers leave as it is in a path
+# Addresses that are in canonical form but for the case of the host: nearly all of them.
+_PLAIN = re.compile(r"http(s?)://([\w-]+(?:\.[\w-]+)*)((?:/(?!\.)[\w.~%:@!$&'()*+,;=|\[\]^-]*)*)(?:[?#]|\Z)", re.ASCII)
 
 
-def host_of(url: str) -> str | None:
-    """The host: lower case, international names in their ASCII form, without port, user and final dot."""
-    parts = _split(url)
-    return _host(parts) if parts else None
+class Address(NamedTuple):
+    """What a web address is matched by."""
+
+    host: str  # lower case, international names in their ASCII form, without port, user and final dot
+    location: str | None  # host and path, a port only if it is not https's own; None when the port is none
+    secure: bool  # https
 
 
-def address_of(url: str) -> str | None:
-    """Host and path, without scheme, user, query and fragment; a port only if it is not https's own."""
+def address_of(url: str) -> Address | None:
+    """The address in a URL, without user, query and fragment."""
+    if plain := _PLAIN.match(url):
+        secure, host, path = plain.groups()
+        host = host.lower()
+        return Address(host, host + (path or "/"), bool(secure))
     parts = _split(url)
     host = _host(parts) if parts else None
-    if host is None:
-        return None
-    try:
-        port = parts.port
-    except ValueError:
-        return None
-    return host + (f":{port}" if port not in (None, 443) else "") + _path(parts.path)
+    return Address(host, _location(host, parts), parts.scheme == "https") if host else None
 
 
 def _split(url: str) -> SplitResult | None:
@@ -55,6 +58,14 @@ def _ascii(host: str) -> str:
         return ".".join(label if label.isascii() else idna.alabel(label).decode() for label in labels)
     except UnicodeError:
         return ""
+
+
+def _location(host: str, parts: SplitResult) -> str | None:
+    try:
+        port = parts.port
+    except ValueError:
+        return None
+    return host + (f":{port}" if port not in (None, 443) else "") + _path(parts.path)
 
 
 def _path(path: str) -> str:

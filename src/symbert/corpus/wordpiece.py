@@ -1,6 +1,5 @@
 """Text as WordPiece ids, as `BertTokenizerFast` of bert-base-uncased gives them."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,41 +10,11 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from symbert.corpus.arrays import ArrayWriter
 from symbert.errors import DataError, MissingInputError
-from symbert.files import publish
-from symbert.progress import Progress
 
 SPECIAL_TOKENS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 TOKEN = np.dtype(np.uint16)
-OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64)])
 LARGEST_VOCABULARY = np.iinfo(TOKEN).max + 1
-DOCUMENTS_AT_ONCE = 64
-
-
-def tokenize_part(documents: Path, vocabulary: Path, output: Path, offsets: Path) -> None:
-    """Write the ids of a part's documents, each [CLS] ... [SEP], as one flat uint16 .npy.
-
-    `offsets` has one row per document: `start`, its first token, and `id_hash`, 64 bits of the SHA-256 of
-    its id, by which the split into training and validation is made.
-    """
-    import pyarrow.parquet
-
-    tokenizer = encoder(vocabulary)
-    if not Path(documents).is_file():
-        raise MissingInputError(f"{documents}: file not found; run filter-part")
-    file = pyarrow.parquet.ParquetFile(documents)
-    progress = Progress(f"tokenize {documents.stem}", file.metadata.num_rows, "documents")
-    starts: list[tuple[int, int]] = []
-    with publish(output) as temporary, ArrayWriter(temporary, TOKEN) as tokens:
-        for batch in file.iter_batches(DOCUMENTS_AT_ONCE, columns=["id", "text"]):
-            encodings = tokenizer.encode_batch_fast(batch["text"].to_pylist())
-            for record_id, encoding in zip(batch["id"].to_pylist(), encodings, strict=True):
-                starts.append((tokens.length, id_hash(record_id)))
-                tokens.append(np.array(encoding.ids, TOKEN))
-            progress.update(len(starts), f"{tokens.length:,} tokens")
-    with publish(offsets) as temporary, ArrayWriter(temporary, OFFSET) as rows:
-        rows.append(np.array(starts, OFFSET))
 
 
 def encoder(vocabulary: Path) -> Tokenizer:
@@ -81,11 +50,6 @@ def read_vocabulary(path: Path) -> dict[str, int]:
             f"{path}: {len(pieces):,} pieces; token ids have 16 bits, use at most {LARGEST_VOCABULARY:,} pieces"
         )
     return vocabulary
-
-
-def id_hash(record_id: str) -> int:
-    """The first 64 bits of the SHA-256 of a document's id."""
-    return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8], "big")
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -1,43 +1,59 @@
 """GLUE's files as published (nyu-mll/glue, one parquet file per split), checked and joined to one file per task."""
 
 import json
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import PublishedFile, open_source
+from symbert.corpus.sources import PublishedFile, Source, open_source, resolve
 from symbert.errors import DataError
-from symbert.files import publish
+from symbert.files import publish, read_json, write_json
 from symbert.glue.tasks import Task, task_named
 from symbert.settings import SourceSettings, read_settings
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 HIGHEST_GRADE = 5
+REPOSITORY = "nyu-mll/glue"
 
 
-def download_task(settings: Path, task: str, output: Path) -> None:
+def resolve_glue(settings: Path, output: Path) -> None:
+    """Write sources.json: the commit of GLUE's repository from which all tasks are downloaded."""
+    read = read_settings(settings, SourceSettings)
+    write_json(output, resolve(read, {REPOSITORY: ("dataset", read.revision)}))
+
+
+def download_task(settings: Path, sources: Path, task: str, output: Path) -> None:
     """Write a task's training and evaluation rows to one parquet file: the hub's columns and `split`.
 
     Raises DataError, naming file and column, when columns, types or labels are not those of the task.
     """
-    row, source = task_named(task), open_source(read_settings(settings, SourceSettings))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{task}-") as folder:
-        splits = []
-        for split in row.splits:
-            file, path = published_split(row, split), Path(folder, f"{split}.parquet")
-            source.fetch(file, path)
+    row, source = task_named(task), open_source(read_settings(settings, SourceSettings), read_json(sources))
+    splits = []
+    for split in row.splits:
+        file = published_split(row, split)
+        with _fetched(source, file, output.with_name(f".{task}-{split}.parquet")) as path:
             splits.append(_read(path, file.location, row, split))
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary)
 
 
+@contextmanager
+def _fetched(source: Source, file: PublishedFile, path: Path) -> Iterator[Path]:
+    """A published file at `path` for as long as the block lasts."""
+    try:
+        source.fetch(file, path)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def published_split(task: Task, split: str) -> PublishedFile:
     """The hub's file of a split."""
-    return PublishedFile("dataset", "nyu-mll/glue", f"{task.name}/{split}-00000-of-00001.parquet")
+    return PublishedFile("dataset", REPOSITORY, f"{task.name}/{split}-00000-of-00001.parquet")
 
 
 def published_schema(task: Task) -> pa.Schema:

@@ -1,74 +1,103 @@
-"""The corpus table: what was read, why documents were dropped, and what was packed."""
+"""The corpus table: what was read, why documents were dropped, what was kept, tokenized and packed."""
 
-import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from symbert.corpus.reasons import REASONS
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report import captions, published
-from symbert.report.formats import Table, table_of
+from symbert.report.corpus_counts import Row, not_read, read_counts, read_records
+from symbert.report.formats import Table, heading, table_of
 from symbert.settings import ReportSettings
 
-PARTS_SHOWN = 12  # more parts than these are listed in the csv file only
+PARTS_SHOWN = 4  # more parts than these are listed in the csv file only
+NAMES = {
+    "read": "documents read",
+    "bad": "bad lines",
+    "kept": "documents kept",
+    "words": "words kept",
+    "tokens": "tokens kept",
+    "fertility": "tokens per word",
+}
+PACKED = ("packed_documents", "packed_tokens", "train_rows", "validation_rows")
 
-Row = dict[str, Any]
 
+def corpus_table(counts: list[Path], records: list[Path], manifest: Path, settings: ReportSettings) -> Table:
+    """Documents, characters and tokens per part and in all, rows in all, and the paper's numbers in the last row.
 
-def corpus_table(counts: list[Path], manifest: Path, settings: ReportSettings) -> Table:
-    """Documents per part and in all, tokens and rows in all, and the paper's numbers in the last row.
-
-    DataError names the part where read is not kept + dropped + bad, or that is there twice.
+    Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side.
+    DataError names the file and part whose numbers do not add up.
     """
-    parts = sorted((_checked(read_json(file), file) for file in counts), key=lambda part: _natural(part["part"]))
-    _refuse_duplicates([part["part"] for part in parts])
+    parts = read_counts(counts)
     found = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(found - set(REASONS))]
-    rows = [_part_row(part, reasons) for part in parts]
+    rows = [_part_row(part, record, reasons) for part, record in zip(parts, read_records(records, parts), strict=True)]
     total = _total_row(rows, read_json(manifest), manifest)
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
+    skipped = not_read(parts)
     caption = (
         f"Corpus. {captions.experiment_of(settings)}; {captions.corpus_of(settings)}. Documents read, bad, dropped by "
-        f"the first reason that applies, and kept; documents used, tokens and rows of {settings.sequence_length} "
-        f"tokens after packing. Last row: {published.PAPER}, which does not say what it read or dropped."
+        "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
+        "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
+        f"{settings.sequence_length} tokens. {skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}"
+        f"The paper is {published.PAPER}, which does not say what it read or dropped."
     )
-    hidden = frozenset(range(len(parts))) if len(parts) > PARTS_SHOWN else frozenset()
-    return table_of([*rows, total, paper], caption, "tab:corpus", csv_only=hidden)
+    everything = [*rows, total, paper]
+    return table_of(everything, caption, "tab:corpus", readable=_on_its_side(everything, reasons))
 
 
-def _refuse_duplicates(names: list[str]) -> None:
-    for name, following in pairwise(names):
-        if name == following:
-            raise DataError(f"counts: part {name} is there twice; give each part once")
+def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
+    return {
+        "part": part["part"],
+        "taken": part["taken"],
+        "read": part["read"],
+        "bad": part["bad"],
+        **{reason: part["dropped"].get(reason, 0) for reason in reasons},
+        "kept": part["kept"],
+        "characters_read": part["characters"]["read"],
+        "characters_kept": part["characters"]["kept"],
+        "words": record["words"],
+        "tokens": record["tokens"],
+        "fertility": _fertility(record["tokens"], record["documents"], record["words"]),
+        **dict.fromkeys(PACKED),
+    }
 
 
-def _checked(part: Row, file: Path) -> Row:
-    if part["read"] != part["kept"] + part["bad"] + sum(part["dropped"].values()):
-        raise DataError(
-            f"{file}: part {part['part']}: read {part['read']} is not kept {part['kept']} + bad {part['bad']} "
-            f"+ dropped {sum(part['dropped'].values())}; run filter-part again"
-        )
-    return part
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(word), "") if word.isdigit() else (-1, word) for word in re.split(r"(\d+)", name)]
-
-
-def _part_row(part: Row, reasons: list[str]) -> Row:
-    dropped = {reason: part["dropped"].get(reason, 0) for reason in reasons}
-    row = {"part": part["part"], "read": part["read"], "bad": part["bad"], **dropped, "kept": part["kept"]}
-    return {**row, **dict.fromkeys(("documents", "tokens", "train_rows", "validation_rows"))}
+def _fertility(tokens: int, documents: int, words: int) -> float | None:
+    """Tokens per word; each document has a [CLS] and a [SEP], which belong to no word."""
+    return (tokens - 2 * documents) / words if words else None
 
 
 def _total_row(rows: list[Row], manifest: Row, file: Path) -> Row:
-    documents = sum(manifest["documents"].values())
-    kept = sum(row["kept"] for row in rows)
-    if documents > kept:
-        raise DataError(f"{file}: {documents} documents packed, but {kept} kept in all parts; run pack-shards again")
-    sums = {key: sum(row[key] for row in rows) for key, value in rows[0].items() if isinstance(value, int)}
-    packed = {"documents": documents, "tokens": manifest["tokens"]}
+    summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
+    sums = {key: sum(row[key] for row in rows) for key in summed}
+    packed = dict(zip(PACKED, (sum(manifest["documents"].values()), manifest["tokens"]), strict=False))
+    for what, most in (("documents", sums["kept"]), ("tokens", sums["tokens"])):
+        if packed[f"packed_{what}"] > most:
+            raise DataError(
+                f"{file}: {packed[f'packed_{what}']} {what} packed, but {most} kept in all parts; run pack-shards again"
+            )
+    fertility = _fertility(sums["tokens"], sums["kept"], sums["words"])
     split_rows = {f"{split}_rows": manifest["rows"][split] for split in ("train", "validation")}
-    return {**rows[0], **sums, "part": "total", **packed, **split_rows}
+    return {**rows[0], **sums, "part": "total", "taken": None, "fertility": fertility, **packed, **split_rows}
+
+
+def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
+    """A row per quantity; columns for few parts, the total, its share of what was read, and the paper."""
+    *parts, total, paper = rows
+    shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
+    lines = []
+    for key in (key for key in total if key not in ("part", "taken")):
+        name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
+        share: dict[str, Any] = {"of_read_percent": _share(total, key, reasons)}
+        lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
+    return pd.DataFrame(lines, columns=list(lines[0]), dtype=object)
+
+
+def _share(total: Row, key: str, reasons: list[str]) -> float | None:
+    """Percentage of the documents or characters read; None for what is no part of them."""
+    of = "characters_read" if key == "characters_kept" else "read" if key in (*reasons, "bad", "kept") else None
+    return 100 * total[key] / total[of] if of and total[of] else None

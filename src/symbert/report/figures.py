@@ -1,4 +1,4 @@
-"""The commands that draw figures: validation loss over steps, and GLUE score over checkpoints.
+"""The commands that draw figures: the corpus, validation loss over steps, and GLUE score over checkpoints.
 
 The suffix of each output decides its format: .png or .pdf.
 """
@@ -6,11 +6,21 @@ The suffix of each output decides its format: .png or .pdf.
 from pathlib import Path
 
 from symbert.report.checkpoints_figure import checkpoints_figure
+from symbert.report.corpus_counts import read_counts, read_records
+from symbert.report.corpus_figure import corpus_figure
 from symbert.report.loss_figure import loss_figure
 from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores
 from symbert.report.style import house_style, save_figure
 from symbert.settings import ReportSettings, read_settings
+
+
+def draw_corpus(counts: list[Path], records: list[Path], settings: Path, output: list[Path]) -> None:
+    """Draw the corpus: harmful perplexity, length and tokens of the documents read and kept."""
+    parts = read_counts(counts)
+    tokens, report = read_records(records, parts), read_settings(settings, ReportSettings)
+    with house_style():
+        save_figure(corpus_figure(parts, tokens, report), output)
 
 
 def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: list[Path]) -> None:

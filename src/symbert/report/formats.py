@@ -36,6 +36,11 @@ class Table:
     label: str  # of LaTeX references
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     csv_only: frozenset[int] = frozenset()  # row positions left out of Markdown and LaTeX
+    readable: pd.DataFrame | None = None  # what Markdown and LaTeX show in place of `frame`
+
+    def for_readers(self) -> "Table":
+        """The table that Markdown and LaTeX show."""
+        return self if self.readable is None else Table(self.readable, self.caption, self.label)
 
 
 def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: Any) -> Table:
@@ -80,6 +85,7 @@ def _guarded(text: str) -> str:
 
 def to_markdown(table: Table) -> str:
     """A GitHub table under its caption; the best values are bold."""
+    table = table.for_readers()
     columns = list(table.frame.columns)
     rules = ["---:" if right else "---" for right in _right_aligned(table)]
     body = _shown(table, lambda value: _markdown(_plain(value)), "**{}**")
@@ -96,6 +102,7 @@ def _markdown(text: str) -> str:
 
 def to_latex(table: Table) -> str:
     """A `table` environment; needs the package booktabs, and graphicx when it is wide."""
+    table = table.for_readers()
     columns = list(table.frame.columns)
     alignment = "".join("r" if right else "l" for right in _right_aligned(table))
     rows = [" & ".join(row) + r" \\" for row in _shown(table, _latex_cell, r"\textbf{{{}}}")]

@@ -13,6 +13,7 @@ from matplotlib.transforms import Transform, blended_transform_factory
 from symbert.report.style import GREY, new_figure
 
 PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
+LABELS = 0.4  # inches: what the labels of each further panel take
 CHARACTERS, NAME_CHARACTERS = 54, 20  # of a heading's line, of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
 
@@ -26,13 +27,15 @@ class Entry:
     texts: Sequence[str] = ()
 
 
-def figure_of(title: str, note: str, rows: Sequence[int]) -> tuple[Figure, list[tuple[Axes, Axes]]]:
-    """A headed figure with a panel per number in `rows`, each over the axes of a key with that many rows."""
+def figure_of(
+    title: str, note: str, rows: Sequence[int], panel: float = PANEL
+) -> tuple[Figure, list[tuple[Axes, Axes]]]:
+    """A headed figure with a panel (inches high) per number in `rows`, each over a key with that many rows."""
     lines = wrap(note, CHARACTERS)
     heights = [LINE * (len(lines) + 1.5)]
     for count in rows:
-        heights += [PANEL, ROW * (count + 1.7)]
-    figure = new_figure(sum(heights))
+        heights += [panel, ROW * (count + 1.7)]
+    figure = new_figure(sum(heights) + LABELS * (len(rows) - 1))
     heading, *axes = figure.subplots(len(heights), 1, gridspec_kw={"height_ratios": heights})
     heading.set_axis_off()
     _write(heading, LEFT, 1, title, va="top", fontsize=9, fontweight="bold")

@@ -6,6 +6,7 @@ The suffix of each output decides its format: .csv, .md or .tex.
 from pathlib import Path
 
 from symbert.files import read_json
+from symbert.report.categories_table import categories_table
 from symbert.report.corpus_table import corpus_table
 from symbert.report.formats import write_table
 from symbert.report.glue_tables import glue_table, published_table
@@ -14,9 +15,16 @@ from symbert.report.scores import read_scores
 from symbert.settings import ReportSettings, read_settings
 
 
-def tabulate_corpus(counts: list[Path], manifest: Path, settings: Path, output: list[Path]) -> None:
-    """Write the corpus table: documents read, dropped by reason and kept per part; tokens and rows in all."""
-    write_table(corpus_table(counts, manifest, read_settings(settings, ReportSettings)), output)
+def tabulate_corpus(
+    counts: list[Path], records: list[Path], manifest: Path, settings: Path, output: list[Path]
+) -> None:
+    """Write the corpus table: documents read, dropped by reason and kept, tokens and rows, per part and in all."""
+    write_table(corpus_table(counts, records, manifest, read_settings(settings, ReportSettings)), output)
+
+
+def tabulate_categories(counts: list[Path], settings: Path, output: list[Path]) -> None:
+    """Write where the corpus's own categories and its URLs, looked up in UT1, agree and where they do not."""
+    write_table(categories_table(counts, read_settings(settings, ReportSettings)), output)
 
 
 def tabulate_operators(parameters: Path, output: list[Path]) -> None:

@@ -1,0 +1,62 @@
+"""Digests by which a file is known, and the lists of them that publishers put beside their files."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from symbert.errors import DataError, IntegrityError
+
+LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
+_LINE_FORMS = (
+    re.compile(r"(?P<value>[0-9a-fA-F]+)\s+\*?(?P<name>\S.*)"),  # md5sum, sha256sum
+    re.compile(r"\w+ ?\((?P<name>.+)\) ?= ?(?P<value>[0-9a-fA-F]+)"),  # BSD's md5: MD5 (name) = digest
+)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What the bytes of a file must give."""
+
+    algorithm: str  # md5 | sha256 | git (SHA-1 of git's header and the content: the id of a blob)
+    value: str  # hexadecimal, small letters
+
+    def check(self, path: Path, origin: str) -> None:
+        """Raise IntegrityError, which names `origin` and both digests, when the file at `path` gives another."""
+        found = digest_of(path, self.algorithm)
+        if found != self.value:
+            raise IntegrityError(
+                f"{origin}: {self.algorithm} expected {self.value}, found {found}; "
+                "get the file again, and the publisher's list of digests if both were replaced"
+            )
+
+
+def digest_of(path: Path, algorithm: str) -> str:
+    """A file's digest, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, _hasher(algorithm, path)).hexdigest()
+
+
+def _hasher(algorithm: str, path: Path) -> Callable[[], "hashlib._Hash"]:
+    if algorithm == "git":
+        header = b"blob %d\0" % path.stat().st_size
+        return lambda: hashlib.sha1(header, usedforsecurity=False)
+    return lambda: hashlib.new(algorithm, usedforsecurity=False)
+
+
+def read_digests(path: Path, algorithm: str, origin: str) -> dict[str, Digest]:
+    """File name, without folders, to digest, from lines `<digest>  <file>` or `MD5 (<file>) = <digest>`.
+
+    Empty lines and those that begin with # are skipped; DataError names `origin` and the line of any other.
+    """
+    listed = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        match = next(filter(None, (form.fullmatch(line) for form in _LINE_FORMS)), None)
+        if match is None or len(match["value"]) != LENGTHS[algorithm]:
+            raise DataError(f"{origin}:{number}: expected '<{algorithm}>  <file>'; get the list again")
+        listed[Path(match["name"]).name] = Digest(algorithm, match["value"].lower())
+    return listed

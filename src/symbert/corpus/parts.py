@@ -1,0 +1,160 @@
+"""One part through the filters: documents in, kept documents and counts out."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from symbert.corpus.annotation import annotator
+from symbert.corpus.blocklist import Blocklist
+from symbert.corpus.document import Document, documents
+from symbert.corpus.filters import check_categories, make_rules
+from symbert.corpus.intake import is_full
+from symbert.corpus.tally import Tally
+from symbert.errors import IntegrityError, MissingInputError, UsageError
+from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.progress import Progress
+from symbert.settings import FilterSettings, read_settings
+
+KEPT = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string(), "text": pyarrow.string()}
+WORDS = pyarrow.list_(pyarrow.string())
+REJECTED = {**KEPT, "reasons": WORDS, "categories": WORDS, "quality_warnings": WORDS, "harmful_pp": pyarrow.float64()}
+TEXT = list(KEPT).index("text")
+CHARACTERS_PER_ROW_GROUP = 8_000_000
+
+
+def filter_part(
+    part: Path,
+    name: str,
+    blocklist: Path,
+    settings: Path,
+    output: Path,
+    counts: Path,
+    harmful_model: Path | None = None,
+    sources: Path | None = None,
+    batch: Path | None = None,
+    intake: Path | None = None,
+    keep_rejected: Path | None = None,
+) -> None:
+    """Write the documents of a part that no rule drops (columns line, id, url, text), and count every document.
+
+    `counts` holds documents read, kept, bad and dropped by first reason, the documents that fail each rule
+    whatever the order (`overlaps`), where OSCAR's categories and the blocklist differ, and distributions.
+    `sources` gives the part's published SHA-256 (IntegrityError), `harmful_model` the KenLM model for text
+    without annotations. When the earlier parts up to `batch` fill the `intake`, nothing is read. `keep_rejected`
+    names a parquet file for the documents that are dropped, with all reasons, the counted one first.
+    """
+    choice = read_settings(settings, FilterSettings)
+    taken = not is_full(batch, intake)
+    digest = _checked_digest(part, sources) if taken else None
+    select = _Selection(choice, Blocklist(blocklist), harmful_model)
+    with ExitStack() as stack:
+        kept = stack.enter_context(_written(output, KEPT, taken))
+        rejected = stack.enter_context(_written(keep_rejected, REJECTED, taken)) if keep_rejected else None
+        progress = Progress(f"filter {name}", None, "documents")
+        for line, document in documents(part, choice.annotations, select.tally.bad) if taken else ():
+            reasons = select(document)
+            writer = rejected if reasons else kept
+            if writer:
+                writer.add(_row(line, document, reasons))
+            progress.update(select.tally.read)
+        select.tally.check(part)
+    write_json(counts, {"part": name, "taken": taken, "file_sha256": digest, **select.tally.counts()})
+
+
+class _Selection:
+    """The reasons against a document, which is annotated first where OSCAR has not done so, and counted."""
+
+    def __init__(self, settings: FilterSettings, blocklist: Blocklist, harmful_model: Path | None) -> None:
+        check_categories(settings.blocked_categories, blocklist)
+        self.tally = Tally(settings)
+        self._look_up = blocklist.look_up
+        self._rules = make_rules(settings)
+        self._annotate = None
+        if settings.annotations == "computed":
+            if harmful_model is None:
+                raise UsageError("annotations are computed, which needs a KenLM model; add --harmful-model")
+            self._annotate = annotator(harmful_model, blocklist, settings.match)
+
+    def __call__(self, document: Document) -> list[str]:
+        if self._annotate:
+            document.metadata = self._annotate(document)
+        found = self._look_up(document.url)
+        reasons = self._rules(document, found)
+        self.tally.document(document, found, reasons)
+        return reasons
+
+
+def id_of(document: Document) -> str:
+    """The WARC record id, or one derived from the text where there is none."""
+    return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
+
+
+def _checked_digest(part: Path, sources: Path | None) -> str:
+    """The part's SHA-256; IntegrityError when its publisher's is another."""
+    if not part.is_file():
+        raise MissingInputError(f"{part}: file not found; run download-part")
+    digest = sha256_of(part)
+    expected = read_json(sources)["checksums"].get(part.name, digest) if sources else digest
+    if digest != expected:
+        raise IntegrityError(f"{part}: sha256 expected {expected}, found {digest}; delete it and run download-part")
+    return digest
+
+
+def _row(line: int, document: Document, reasons: list[str]) -> tuple[Any, ...]:
+    """The columns of REJECTED, of which those of KEPT are the first."""
+    headers, metadata = (line, id_of(document), document.url, document.content), document.metadata
+    return (*headers, reasons, metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp)
+
+
+@contextmanager
+def _written(path: Path, columns: dict[str, pyarrow.DataType], taken: bool) -> Iterator["_PartWriter"]:
+    """A parquet file (zstd) that is published when the block succeeds; its metadata says whether the part was read."""
+    schema = pyarrow.schema(columns, metadata={"taken": str(taken).lower()})
+    plain = {"use_dictionary": False, "write_statistics": False}
+    with (
+        publish(path) as temporary,
+        pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True, **plain) as file,
+    ):
+        writer = _PartWriter(file)
+        yield writer
+        writer.flush()
+
+
+class _PartWriter:
+    """Collects rows, and writes them one row group at a time."""
+
+    def __init__(self, file: pyarrow.parquet.ParquetWriter) -> None:
+        self._file = file
+        self._rows: list[tuple[Any, ...]] = []
+        self._characters = 0
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        self._characters += len(row[TEXT])
+        if self._characters >= CHARACTERS_PER_ROW_GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            schema = self._file.schema
+            columns = zip(*self._rows, strict=True)
+            arrays = [_column(values, kind) for values, kind in zip(columns, schema.types, strict=False)]
+            self._file.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+        self._rows, self._characters = [], 0
+
+
+def _column(values: tuple[Any, ...], kind: pyarrow.DataType) -> pyarrow.Array:
+    """An Arrow array; of strings without `pyarrow.array`, which imports pandas: as long as filtering a small part."""
+    if kind == pyarrow.string():
+        builder = pyarrow.lib.StringBuilder()
+        builder.append_values(values)
+        return builder.finish()
+    if kind == pyarrow.uint32():
+        return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.array(values, np.uint32))])
+    return pyarrow.array(values, kind)

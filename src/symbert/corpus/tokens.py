@@ -1,0 +1,167 @@
+"""The documents of a part as one stream of token ids, and where in it each document begins."""
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symbert.corpus.arrays import ArrayWriter
+from symbert.corpus.encoders import DisagreementError, Guarded, Reference, guarded
+from symbert.corpus.histograms import histogram
+from symbert.corpus.wordpiece import TOKEN, encoder
+from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.files import publish, sha256_of, write_json
+from symbert.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow
+
+OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
+COLUMNS = ["line", "id", "text"]
+BYTES_AT_ONCE = 1 << 22  # of text
+FIRST_CHECKED = 16  # documents
+CHECKED_SHARE = 200  # one document in so many
+WHITE_SPACE = np.isin(np.arange(256), list(b" \t\n\v\f\r"))
+
+
+def tokenize_part(
+    documents: Path, vocabulary: Path, output: Path, offsets: Path, record: Path, characters: Path | None = None
+) -> None:
+    """Write the ids of a part's documents, each [CLS] ... [SEP], as one flat uint16 .npy.
+
+    `offsets` has one row per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its id, by
+    which the split into training and validation is made; `line`, its line in the raw part. `record` has counts,
+    checksums, and which encoder gave the ids: `checked` documents were encoded twice and compared, `reference`
+    documents have text that went to tokenizers. With `characters`, made by `scan-characters`, most text is encoded
+    by tokie; the ids are the same without.
+    """
+    reference = Reference(encoder(vocabulary))
+    part = _Part(Path(documents))
+    vocabulary_sha256 = sha256_of(vocabulary)
+    fast = guarded(reference, characters, vocabulary_sha256)
+    try:
+        counts = part.write(fast or reference, fast and reference, output, offsets)
+    except DisagreementError as difference:
+        print(f"{documents}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
+        counts = part.write(reference, None, output, offsets)
+    checksums = {"tokens_sha256": sha256_of(output), "offsets_sha256": sha256_of(offsets)}
+    facts = {"part": part.name, "taken": part.taken, **counts, "vocabulary_sha256": vocabulary_sha256, **checksums}
+    write_json(record, facts)
+
+
+def id_hash(record_id: str) -> int:
+    """The first 64 bits of the SHA-256 of a document's id."""
+    return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8], "big")
+
+
+class _Part:
+    """Kept documents, read a few at a time, so that memory depends on the longest document and not on the part."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet
+
+        if not path.is_file():
+            raise MissingInputError(f"{path}: file not found; run filter-part")
+        try:
+            self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        except pyarrow.ArrowInvalid as error:
+            raise DataError(f"{path}: not parquet ({error}); delete it and run filter-part") from None
+        for column in COLUMNS:
+            if column not in self._file.schema_arrow.names:
+                raise DataError(f"{path}: no column '{column}'; delete it and run filter-part")
+        self.name = path.stem
+        self.taken = (self._file.schema_arrow.metadata or {}).get(b"taken", b"true") == b"true"
+        self._path = path
+
+    def write(
+        self, encoder: Reference | Guarded, check: Reference | None, output: Path, offsets: Path
+    ) -> dict[str, Any]:
+        """Publish tokens and offsets; what was counted. DisagreementError when `check` gives a document other ids."""
+        progress = Progress(f"tokenize {self.name}", self._file.metadata.num_rows, "documents")
+        words = checked = 0
+        bins = np.array(histogram("tokens", []))
+        with (
+            publish(output) as token_file,
+            publish(offsets) as offset_file,
+            ArrayWriter(token_file, TOKEN) as tokens,
+            ArrayWriter(offset_file, OFFSET) as rows,
+        ):
+            for batch in self._batches():
+                names, texts = batch["id"].to_pylist(), batch["text"].to_pylist()
+                hashes = np.array([id_hash(name) for name in names], np.uint64)
+                ids = [_encode(encoder, name, text) for name, text in zip(names, texts, strict=True)]
+                if check:
+                    sample = (np.arange(len(ids)) + rows.length < FIRST_CHECKED) | (hashes % CHECKED_SHARE == 0)
+                    checked += _compare(encoder, check, names, texts, ids, np.flatnonzero(sample))
+                lengths = np.array([len(document) for document in ids])
+                starts = tokens.length + np.cumsum(lengths) - lengths
+                rows.append(_table(starts, hashes, batch["line"].to_numpy()))
+                tokens.append(np.concatenate(ids).astype(TOKEN))
+                words += count_words(batch["text"])
+                bins += histogram("tokens", lengths)
+                progress.update(rows.length, f"{tokens.length:,} tokens")
+        return {
+            "documents": rows.length,
+            "tokens": tokens.length,
+            "words": words,
+            "histogram": bins.tolist(),
+            "encoder": {"name": encoder.name, "checked": checked, "reference": encoder.referred},
+        }
+
+    def _batches(self) -> Iterator["pyarrow.RecordBatch"]:
+        """At least one document each, and more as long as their texts have no more than BYTES_AT_ONCE."""
+        from pyarrow import compute
+
+        for group in range(self._file.num_row_groups):
+            for batch in self._row_group(group).to_batches():
+                ends = np.cumsum(compute.binary_length(batch["text"]).to_numpy(), dtype=np.int64)
+                first = 0
+                while first < len(ends):
+                    before = ends[first - 1] if first else 0
+                    after = max(first + 1, int(np.searchsorted(ends, before + BYTES_AT_ONCE, side="right")))
+                    yield batch.slice(first, after - first)
+                    first = after
+
+    def _row_group(self, group: int) -> "pyarrow.Table":
+        try:
+            return self._file.read_row_group(group, COLUMNS, use_threads=False)
+        except OSError as error:
+            raise IntegrityError(f"{self._path}: damaged ({error}); delete it and run filter-part") from None
+
+
+def _encode(encoder: Reference | Guarded, name: str, text: str) -> np.ndarray:
+    try:
+        return encoder.encode(text)
+    except DisagreementError as error:
+        raise DisagreementError(f"document {name}: {error}") from None
+
+
+def _compare(
+    encoder: Guarded, check: Reference, names: list[str], texts: list[str], ids: list[np.ndarray], sample: np.ndarray
+) -> int:
+    """How many documents were compared: those in `sample`."""
+    for place in sample:
+        if not np.array_equal(ids[place], check.encode(texts[place])):
+            raise DisagreementError(f"document {names[place]}: {encoder.name} gives other ids than {check.name}")
+    return len(sample)
+
+
+def _table(starts: np.ndarray, hashes: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    table = np.empty(len(starts), OFFSET)
+    table["start"], table["id_hash"], table["line"] = starts, hashes, lines
+    return table
+
+
+def count_words(texts: "pyarrow.StringArray") -> int:
+    """Runs of characters between ASCII white space, in all texts together; counted on Arrow's bytes."""
+    _, offset_buffer, data = texts.buffers()
+    bounds = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    space = WHITE_SPACE[np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]]
+    begins = ~space
+    begins[1:] &= space[:-1]
+    firsts = bounds[:-1][np.diff(bounds) > 0] - bounds[0]
+    begins[firsts] = ~space[firsts]  # whatever the text before ends with
+    return int(np.count_nonzero(begins))

@@ -1,0 +1,83 @@
+"""What the corpus stage counted, read back and checked: documents and tokens of each part, in natural order."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from symbert.errors import DataError
+from symbert.files import read_json
+
+Row = dict[str, Any]
+
+COUNTS = ("part", "taken", "read", "kept", "bad", "dropped", "characters", "categories", "histograms")
+RECORD = ("part", "documents", "tokens", "words", "histogram")
+
+
+def read_counts(files: list[Path]) -> list[Row]:
+    """The counts of each part, en_meta_part_9 before en_meta_part_10.
+
+    DataError names the file and the part where read is not kept + dropped + bad, or the part that is there twice.
+    """
+    counts = [_entry(file, COUNTS, "filter-part") for file in files]
+    for part, file in zip(counts, files, strict=True):
+        if part["read"] != part["kept"] + part["bad"] + sum(part["dropped"].values()):
+            raise DataError(
+                f"{file}: part {part['part']}: read {part['read']} is not kept {part['kept']} + bad {part['bad']} "
+                f"+ dropped {sum(part['dropped'].values())}; run filter-part again"
+            )
+    _refuse_duplicates(counts, "counts")
+    return sorted(counts, key=lambda part: _natural(part["part"]))
+
+
+def read_records(files: list[Path], counts: list[Row]) -> list[Row]:
+    """What tokenizing recorded of each part, in the order of `counts`.
+
+    DataError names the part that has only counts or only a record, and the file whose documents are not those kept.
+    """
+    records = [_entry(file, RECORD, "tokenize-part") for file in files]
+    _refuse_duplicates(records, "records")
+    kept = {part["part"]: part["kept"] for part in counts}
+    for record, file in zip(records, files, strict=True):
+        part = record["part"]
+        if part not in kept:
+            raise DataError(f"{file}: part {part} has no counts; give both files of each part")
+        if record["documents"] != kept[part]:
+            raise DataError(
+                f"{file}: part {part}: {record['documents']} documents have tokens, but {kept[part]} were kept; "
+                "run tokenize-part again"
+            )
+    found = {record["part"]: record for record in records}
+    for part in kept:
+        if part not in found:
+            raise DataError(
+                f"records: part {part} has counts but no record of its tokens; give both files of each part"
+            )
+    return [found[part] for part in kept]
+
+
+def not_read(counts: list[Row]) -> str:
+    """The parts that were left out because there were enough documents, in words for captions; empty if none."""
+    names = [part["part"] for part in counts if not part["taken"]]
+    if not names:
+        return ""
+    listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} parts from {names[0]} to {names[-1]}"
+    return f"not read, because there were enough documents: {listed}"
+
+
+def _entry(file: Path, keys: tuple[str, ...], command: str) -> Row:
+    entry = read_json(file)
+    for key in keys:
+        if key not in entry:
+            raise DataError(f"{file}: no '{key}' in it; run {command} again")
+    return entry
+
+
+def _refuse_duplicates(entries: list[Row], kind: str) -> None:
+    for name, following in pairwise(sorted(entry["part"] for entry in entries)):
+        if name == following:
+            raise DataError(f"{kind}: part {name} is there twice; give each part once")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in re.split(r"(\d+)", name)]

@@ -1,0 +1,270 @@
+"""Web servers on this machine that misbehave when told to, and count what they send."""
+
+import hashlib
+import http.server
+import re
+import socket
+import struct
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+
+PIECE = 1 << 14  # bytes written at once
+
+
+def git_id(body: bytes) -> str:
+    """The name that git gives to a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
+
+
+@dataclass
+class Asked:
+    """A request, and how many bytes of body it got."""
+
+    path: str
+    headers: dict[str, str]  # names in small letters
+    sent: int = 0
+
+
+@dataclass
+class Site:
+    """What a server has; `faults` are used up one per request to their path, then the answers are right."""
+
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    etags: dict[str, str] = field(default_factory=dict)  # beside the usual one, a hash of the body
+    redirects: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # path to URL and more headers
+    faults: dict[str, Iterator[Callable]] = field(default_factory=lambda: defaultdict(lambda: iter(())))
+    asked: list[Asked] = field(default_factory=list)
+    address: str = ""
+
+    def fail(self, path: str, *faults: Callable, always: bool = False) -> None:
+        """Have the next requests to `path` go wrong: one by one, the last for ever if `always`."""
+        self.faults[path] = chain(faults, repeat(faults[-1])) if always else iter(faults)
+
+    def sent(self, path: str) -> int:
+        """Bytes of body sent for a path so far."""
+        return sum(asked.sent for asked in self.asked if asked.path == path)
+
+    def count(self, path: str) -> int:
+        """Requests for a path so far."""
+        return sum(asked.path == path for asked in self.asked)
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    site: Site
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self.asked = Asked(path, {name.lower(): value for name, value in self.headers.items()})
+        self.site.asked.append(self.asked)
+        with suppress(ConnectionError):  # the other side may stop listening
+            next(self.site.faults[path], right)(self, path)
+
+    def head(self, status: int, **headers: object) -> None:
+        """Send status and headers; Content_Length is Content-Length."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def body(self, data: bytes) -> None:
+        """Send bytes, and count them."""
+        for start in range(0, len(data), PIECE):
+            self.wfile.write(data[start : start + PIECE])
+            self.asked.sent += len(data[start : start + PIECE])
+        self.wfile.flush()
+
+    def etag(self, path: str) -> str:
+        return self.site.etags.get(path, f'"{hashlib.md5(self.site.bodies[path]).hexdigest()}"')
+
+    def log_message(self, *arguments) -> None:
+        pass
+
+
+def right(answer: Answer, path: str) -> None:
+    """As RFC 9110 has it: the rest for a range of the same version, the whole otherwise."""
+    announce(answer, path, answer.body)
+
+
+def announce(answer: Answer, path: str, send: Callable[[bytes], None]) -> None:
+    """The right status and headers, and then `send` of what should follow."""
+    site = answer.site
+    if path in site.redirects:
+        url, headers = site.redirects[path]
+        answer.head(302, Location=url, Content_Length=0, **headers)
+        return
+    if path not in site.bodies:
+        answer.head(404, Content_Length=0)
+        return
+    whole, start = site.bodies[path], 0
+    wanted = re.fullmatch(r"bytes=(\d+)-", answer.asked.headers.get("range", ""))
+    if wanted and answer.asked.headers.get("if-range") == answer.etag(path):
+        start = int(wanted[1])
+    if start and start >= len(whole):
+        answer.head(416, Content_Range=f"bytes */{len(whole)}", Content_Length=0)
+        return
+    more = {"Content_Range": f"bytes {start}-{len(whole) - 1}/{len(whole)}"} if start else {}
+    answer.head(206 if start else 200, ETag=answer.etag(path), Content_Length=len(whole) - start, **more)
+    send(whole[start:])
+
+
+def drop(after: int) -> Callable:
+    """Close the connection after that many bytes."""
+
+    def send(answer: Answer, rest: bytes) -> None:
+        answer.body(rest[:after])
+        answer.close_connection = True
+
+    return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
+
+
+def reset(after: int) -> Callable:
+    """Break the connection off after that many bytes."""
+
+    def send(answer: Answer, rest: bytes) -> None:
+        answer.body(rest[:after])
+        time.sleep(0.05)  # a reset takes back what the other side has not read yet
+        answer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        answer.connection.close()
+        answer.close_connection = True
+
+    return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
+
+
+def stall(after: int, seconds: float) -> Callable:
+    """Go silent after that many bytes."""
+
+    def send(answer: Answer, rest: bytes) -> None:
+        answer.body(rest[:after])
+        time.sleep(seconds)
+        answer.close_connection = True
+
+    return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
+
+
+def status(code: int, **headers: object) -> Callable:
+    """An error page."""
+
+    def fault(answer: Answer, path: str) -> None:
+        answer.head(code, Content_Length=4, **headers)
+        answer.body(b"oops")
+
+    return fault
+
+
+def page(body: bytes = b"<html>log in</html>") -> Callable:
+    """A page that is not the file, with status 200."""
+
+    def fault(answer: Answer, path: str) -> None:
+        answer.head(200, Content_Length=len(body), Content_Type="text/html")
+        answer.body(body)
+
+    return fault
+
+
+def flip(position: int) -> Callable:
+    """One bit of the file is another one."""
+
+    def fault(answer: Answer, path: str) -> None:
+        body = bytearray(answer.site.bodies[path])
+        body[position] ^= 1
+        answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
+        answer.body(bytes(body))
+
+    return fault
+
+
+def cut(by: int) -> Callable:
+    """A shorter body, declared as if it were the whole."""
+
+    def fault(answer: Answer, path: str) -> None:
+        body = answer.site.bodies[path][:-by]
+        answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
+        answer.body(body)
+
+    return fault
+
+
+def start_over(answer: Answer, path: str) -> None:
+    """Ranges are not known here: the whole, whatever was asked for."""
+    body = answer.site.bodies[path]
+    answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
+    answer.body(body)
+
+
+def honest_from_zero(answer: Answer, path: str) -> None:
+    """206 with as many bytes as are missing, but from the file's beginning, and says so."""
+    body = answer.site.bodies[path]
+    missing = len(body) - int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
+    span = f"bytes 0-{missing - 1}/{len(body)}"
+    answer.head(206, ETag=answer.etag(path), Content_Length=missing, Content_Range=span)
+    answer.body(body[:missing])
+
+
+def lying_from_zero(answer: Answer, path: str) -> None:
+    """206 that claims to continue, with the file's beginning."""
+    body = answer.site.bodies[path]
+    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
+    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
+    answer.head(206, ETag=answer.etag(path), Content_Length=len(body) - start, Content_Range=span)
+    answer.body(body[: len(body) - start])
+
+
+def mislaid(answer: Answer, path: str) -> None:
+    """206 that names the right rest of the file, with fewer bytes than that."""
+    body = answer.site.bodies[path]
+    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
+    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
+    answer.head(206, ETag=answer.etag(path), Content_Length=10, Content_Range=span)
+    answer.body(body[:10])
+
+
+def other_version(answer: Answer, path: str) -> None:
+    """206 of another version of the file, If-Range or not."""
+    body = answer.site.bodies[path]
+    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
+    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
+    answer.head(206, ETag='"another"', Content_Length=len(body) - start, Content_Range=span)
+    answer.body(bytes(len(body) - start))
+
+
+def chunked(extra: bytes = b"") -> Callable:
+    """No Content-Length, and `extra` bytes at the end."""
+
+    def fault(answer: Answer, path: str) -> None:
+        body = answer.site.bodies[path] + extra
+        answer.head(200, Transfer_Encoding="chunked", ETag=answer.etag(path))
+        answer.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        answer.asked.sent += len(body)
+
+    return fault
+
+
+@contextmanager
+def served() -> Iterator[Site]:
+    """A site, while it is served."""
+    site = Site()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Answer,), {"site": site}))
+    server.daemon_threads, server.block_on_close = True, False
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    site.address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def closed_port() -> Iterator[str]:
+    """An address at which nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"

@@ -1,0 +1,32 @@
+"""Ids by Hugging Face's own tokenizer of bert-base-uncased, which knows nothing of this project; and hard texts."""
+
+from functools import cache
+from pathlib import Path
+
+from transformers import BertTokenizerFast
+
+TEXTS = [
+    "The Café's naïve façade — unbelievable!",
+    "中文 and 日本語 mixed, 한국어 too, ｆｕｌｌ ｗｉｄｔｈ",
+    "tabs\tnew\nlines\r\n and \u00a0 blanks\u2028there\u3000\u1680\u0085\x0b\x0c\x1c",
+    "control \x00 \x07 \u200b \ufeff \u00ad \ufffd \x7f characters",
+    "literal [SEP] and [MASK], [cls] and ##ing, x[UNK]y [[PAD]] [SEP [S\u00c9P] [ SEP ]",
+    "a" * 101 + " " + "b" * 100 + " " + "é" * 100 + " " + "é" * 101,
+    "emoji 👩‍👩‍👧 and flags 🇫🇷, new ones 🫨 🪿, none \U0001fbff \u0378",
+    "ﬁne Ⅳ ½ İstanbul ıI ẞ ß ŉ ǰ ΑΣ ΑΣΑ ς",
+    "q\u0307\u0323 q\u0323\u0307 \u0301 first, 가 가 \u302e\u302f d\u0334\u0301",
+    "\U00020000 \U000e0001 \U0010fffd \ue000 \U0001d15e \u0e33",
+    "",
+    "   ",
+    "word " * 4000 + "é\n" * 9000 + "中" * 17_000 + ", " + "x" * 33_000 + " " + "ж" * 33_000,
+]
+
+
+def stock_ids(vocabulary: Path, texts: list[str]) -> list[list[int]]:
+    """Ids of each text."""
+    return _tokenizer(str(vocabulary))(texts)["input_ids"] if texts else []
+
+
+@cache
+def _tokenizer(vocabulary: str) -> BertTokenizerFast:
+    return BertTokenizerFast(vocab=vocabulary, do_lower_case=True)

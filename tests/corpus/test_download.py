@@ -1,0 +1,364 @@
+import fcntl
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx2
+import pytest
+
+from corpus import sites
+from symbert.corpus.digests import Digest
+from symbert.corpus.download import LARGE, Patience, Remote, download, refuse_downgrade, seconds_asked
+from symbert.errors import (
+    InputOutputError,
+    IntegrityError,
+    MissingInputError,
+    PermissionRefusedError,
+    RemoteError,
+)
+
+PATH = "/part.zst"
+BODY = random.Random(1).randbytes(1 << 20)
+SHA256 = Digest("sha256", hashlib.sha256(BODY).hexdigest())
+SHORT = Patience(attempts=3, pause=0.01, longest_pause=0.02, longest_wait=0.5, stall=0.3)
+THIRD = len(BODY) // 3
+LEFT_IN_MEMORY = 1 << 14  # bytes at most that a killed process had not yet written
+WRONG = {"flip": sites.flip(500_000), "cut": sites.cut(1000), "page": sites.page(), "longer": sites.chunked(b"more")}
+NO_CONTINUATION = {
+    "whole": sites.start_over,
+    "206 from 0": sites.honest_from_zero,
+    "206 of another length": sites.mislaid,
+    "206 of another etag": sites.other_version,
+    "416": sites.status(416),
+}
+
+
+@pytest.fixture
+def site():
+    with sites.served() as site:
+        site.bodies[PATH] = BODY
+        yield site
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "raw" / "part.zst"
+
+
+def get(site, output, digest=SHA256, patience=SHORT):
+    remote = Remote(site.address + PATH, on_refusal="ask for a key", on_absence="look elsewhere")
+    download(remote, output, lambda: digest, patience)
+
+
+def names(output):
+    return {path.name for path in output.parent.iterdir()}
+
+
+def assert_published(output, body=BODY):
+    assert output.read_bytes() == body
+    assert names(output) == {output.name}, "nothing partial stays"
+
+
+def kept(output):
+    """Bytes that wait for the next attempt."""
+    assert not output.exists(), "a part of a file is not published"
+    assert names(output) == {f".{output.name}.partial", f".{output.name}.partial.json"}
+    return output.with_name(f".{output.name}.partial").stat().st_size
+
+
+def test_a_file_is_transferred_once(site, output, capsys):
+    get(site, output)
+    assert_published(output)
+    assert (site.count(PATH), site.sent(PATH)) == (1, len(BODY))
+    assert capsys.readouterr().err == "", "a small file is not worth a line"
+
+
+@pytest.mark.parametrize(
+    "fault", [sites.drop(THIRD), sites.reset(THIRD), sites.stall(THIRD, 1.0)], ids=["drop", "reset", "stall"]
+)
+def test_what_arrived_before_a_break_is_not_transferred_again(site, output, fault, capsys):
+    site.fail(PATH, fault, fault)
+    get(site, output)
+    assert_published(output)
+    assert site.count(PATH) == 3
+    assert site.sent(PATH) <= 1.1 * len(BODY)
+    assert site.asked[1].headers["range"].startswith("bytes=")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and all(site.address in line and "; again in 0.0 s" in line for line in said)
+
+
+def test_attempts_that_bring_something_are_not_counted(site, output):
+    site.fail(PATH, *[sites.drop(len(BODY) // 12)] * 11)
+    get(site, output)
+    assert_published(output)
+    assert site.count(PATH) == 12 > SHORT.attempts
+    assert site.sent(PATH) <= 1.1 * len(BODY)
+
+
+def test_attempts_that_bring_nothing_new_are_bounded(site, output):
+    site.etags[PATH] = 'W/"weak"'  # by which nothing can be resumed
+    site.fail(PATH, sites.drop(THIRD), always=True)
+    with pytest.raises(RemoteError, match=r"part\.zst: peer closed .* \(3 attempts in a row\); check the network"):
+        get(site, output)
+    assert not output.exists()
+    assert site.count(PATH) == 4, "one that brought something and three"
+
+
+def test_a_failed_download_goes_on_where_it_stopped(site, output):
+    site.fail(PATH, sites.drop(THIRD), *[sites.status(500)] * 3)
+    with pytest.raises(RemoteError, match="HTTP 500"):
+        get(site, output)
+    assert kept(output) == THIRD
+    get(site, output)
+    assert_published(output)
+    assert site.asked[-1].headers["range"] == f"bytes={THIRD}-"
+    assert site.sent(PATH) <= 1.1 * len(BODY)
+
+
+def test_a_killed_download_goes_on_where_it_stopped(site, output):
+    site.fail(PATH, sites.stall(2 * THIRD, 60))
+    command = (
+        "import sys; from pathlib import Path; from symbert.corpus.download import Remote, download;"
+        "download(Remote(sys.argv[1], '', ''), Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", command, site.address + PATH, output])
+    partial = output.with_name(".part.zst.partial")
+    until = time.monotonic() + 20
+    while not (partial.exists() and partial.stat().st_size > 2 * THIRD - LEFT_IN_MEMORY) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    held = kept(output)
+    assert held > 2 * THIRD - LEFT_IN_MEMORY
+    get(site, output)
+    assert_published(output)
+    assert site.asked[-1].headers["range"] == f"bytes={held}-"
+    assert site.sent(PATH) <= 1.1 * len(BODY)
+
+
+def test_a_file_that_was_whole_but_not_yet_published_is_not_asked_for_again(site, output):
+    site.fail(PATH, sites.drop(THIRD), *[sites.status(500)] * 3)
+    with pytest.raises(RemoteError):
+        get(site, output)
+    output.with_name(".part.zst.partial").write_bytes(BODY)
+    asked = site.count(PATH)
+    get(site, output)
+    assert_published(output)
+    assert site.count(PATH) == asked
+
+
+def test_a_partial_file_of_another_address_or_without_a_note_is_dropped(site, output):
+    for change in (lambda note: json.dumps({**note, "url": "http://other"}), lambda note: "{", lambda note: "[1]"):
+        site.fail(PATH, sites.drop(THIRD), *[sites.status(500)] * 3)
+        with pytest.raises(RemoteError):
+            get(site, output)
+        note = output.with_name(".part.zst.partial.json")
+        note.write_text(change(json.loads(note.read_text())))
+        get(site, output)
+        assert_published(output)
+        assert "range" not in site.asked[-1].headers
+        output.unlink()
+
+
+@pytest.mark.parametrize("code", [408, 429, 500, 502, 503])
+def test_a_server_that_asks_for_patience_gets_it(site, output, code):
+    site.fail(PATH, sites.status(code), sites.status(code))
+    get(site, output)
+    assert_published(output)
+    assert site.count(PATH) == 3
+
+
+@pytest.mark.parametrize("asked", ["0.3 s", "0.4 s", "a day"])
+def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_limit(site, output, asked):
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    value, limit = {"0.3 s": (1, 0.3), "0.4 s": (date, 0.4), "a day": (86_400, 0.2)}[asked]
+    site.fail(PATH, sites.status(429, Retry_After=value))
+    begun = time.monotonic()
+    get(site, output, patience=Patience(attempts=2, pause=0.01, longest_wait=limit, stall=5))
+    assert limit <= time.monotonic() - begun < limit + 0.7
+    assert_published(output)
+
+
+def test_the_header_of_a_wait_is_read_in_both_forms():
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    assert seconds_asked({"Retry-After": "120"}) == 120
+    assert 85 < seconds_asked({"Retry-After": date}) <= 90
+    for value in ("Wed, 21 Oct 2015 07:28:00 GMT", "soon", "-5", ""):
+        assert seconds_asked({"Retry-After": value}) == 0
+    assert seconds_asked({}) == 0
+
+
+def test_pauses_double_up_to_a_limit_and_differ():
+    patience = Patience(pause=1, longest_pause=20, longest_wait=100)
+    pauses = {attempt: [patience.before(attempt, 0) for _ in range(200)] for attempt in (2, 3, 6, 7, 50)}
+    for attempt, longest in ((2, 1), (3, 2), (6, 16), (7, 20), (50, 20)):
+        assert 0.5 * longest <= min(pauses[attempt]) < max(pauses[attempt]) <= longest
+    assert patience.before(2, 30) == 30 and patience.before(2, 1000) == 100
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "remedy"),
+    [
+        (401, PermissionRefusedError, "ask for a key"),
+        (403, PermissionRefusedError, "ask for a key"),
+        (404, MissingInputError, "look elsewhere"),
+        (410, MissingInputError, "look elsewhere"),
+        (400, RemoteError, "check the address"),
+    ],
+)
+def test_a_refusal_is_final_and_names_the_remedy(site, output, code, kind, remedy):
+    site.fail(PATH, sites.status(code), always=True)
+    with pytest.raises(kind, match=rf"part\.zst: HTTP {code}; {remedy}"):
+        get(site, output)
+    assert site.count(PATH) == 1
+    assert names(output) == set()
+
+
+def test_a_refusal_in_the_middle_keeps_what_has_arrived(site, output):
+    site.fail(PATH, sites.drop(THIRD), sites.status(403))
+    with pytest.raises(PermissionRefusedError):
+        get(site, output)
+    assert kept(output) == THIRD
+
+
+def test_nobody_at_the_address_is_said_after_a_few_attempts(output, capsys):
+    with sites.closed_port() as address, pytest.raises(RemoteError) as failure:
+        download(Remote(address, "", ""), output, patience=SHORT)
+    assert address in str(failure.value)
+    assert "Connection refused (3 attempts in a row); check the network and run again" in str(failure.value)
+    assert capsys.readouterr().err.count("Connection refused; again in") == 2
+    assert names(output) == set()
+
+
+@pytest.mark.parametrize("address", ["no-scheme/file", "ftp://127.0.0.1/file"])
+def test_an_address_that_is_none_is_said_at_once(output, address):
+    with pytest.raises(RemoteError, match="cannot be asked for .*; check the address"):
+        download(Remote(address, "", ""), output, patience=SHORT)
+
+
+@pytest.mark.parametrize("answer", NO_CONTINUATION.values(), ids=NO_CONTINUATION)
+def test_an_answer_that_does_not_continue_is_not_appended_even_without_a_digest(site, output, answer):
+    site.fail(PATH, sites.drop(THIRD), answer)
+    get(site, output, digest=None)
+    assert_published(output)
+    assert site.asked[1].headers["if-range"] == f'"{hashlib.md5(BODY).hexdigest()}"'
+
+
+def test_an_answer_that_lies_about_where_it_begins_is_found_by_the_digest(site, output):
+    site.fail(PATH, sites.drop(THIRD), sites.lying_from_zero)
+    get(site, output)
+    assert_published(output)
+    assert site.sent(PATH) == 2 * len(BODY), "the whole once more, from its beginning"
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(site, output):
+    site.fail(PATH, sites.drop(THIRD), *[sites.status(500)] * 3)
+    with pytest.raises(RemoteError):
+        get(site, output)
+    other = random.Random(2).randbytes(1 << 20)
+    site.bodies[PATH] = other
+    get(site, output, Digest("sha256", hashlib.sha256(other).hexdigest()))
+    assert_published(output, other)
+    assert site.sent(PATH) == THIRD + len(other) + 3 * len(b"oops")
+
+
+@pytest.mark.parametrize("fault", WRONG.values(), ids=WRONG)
+def test_wrong_bytes_are_fetched_again_from_the_beginning(site, output, fault):
+    site.fail(PATH, fault)
+    get(site, output)
+    assert_published(output)
+    assert site.count(PATH) == 2 and "range" not in site.asked[1].headers
+
+
+@pytest.mark.parametrize("fault", WRONG.values(), ids=WRONG)
+def test_bytes_that_are_wrong_twice_are_refused_with_both_digests(site, output, fault):
+    site.fail(PATH, fault, always=True)
+    with pytest.raises(IntegrityError) as failure:
+        get(site, output)
+    assert f"{PATH}: sha256 expected {SHA256.value}, found " in str(failure.value)
+    assert "get the file again" in str(failure.value)
+    assert site.count(PATH) == 2
+    assert names(output) == set(), "wrong bytes are not kept for the next attempt"
+
+
+def test_a_file_without_a_length_is_taken_by_its_digest(site, output):
+    site.fail(PATH, sites.chunked())
+    get(site, output)
+    assert_published(output)
+
+
+def test_a_digest_that_changes_with_the_file_is_asked_for_anew(site, output):
+    digests = iter([Digest("md5", "0" * 32), Digest("md5", hashlib.md5(BODY).hexdigest())])
+    download(Remote(site.address + PATH, "", ""), output, lambda: next(digests), SHORT)
+    assert_published(output)
+    assert site.count(PATH) == 2
+
+
+def test_an_empty_file_is_a_file(site, output):
+    site.bodies[PATH] = b""
+    get(site, output, Digest("sha256", hashlib.sha256(b"").hexdigest()))
+    assert_published(output, b"")
+
+
+def test_a_full_disk_is_said_with_what_is_needed(site, output):
+    output.parent.mkdir()
+    output.with_name(".part.zst.partial").symlink_to("/dev/full")
+    with pytest.raises(InputOutputError, match=r"no space for part\.zst: needs .* MB more, .* MB free; free space"):
+        get(site, output)
+    assert names(output) == set()
+    assert site.count(PATH) == 1, "another attempt would not help"
+
+
+def test_a_file_that_cannot_fit_is_not_begun(site, output):
+    def enormous(answer, path):
+        answer.head(200, Content_Length=10**18, ETag='"big"')
+        answer.close_connection = True
+
+    site.fail(PATH, enormous)
+    with pytest.raises(InputOutputError, match=r"needs 1,000,000,000,000\.0 MB more"):
+        get(site, output)
+    assert names(output) == set()
+
+
+def test_two_processes_do_not_write_the_same_file(site, output):
+    output.parent.mkdir()
+    with open(output.with_name(".part.zst.partial"), "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(InputOutputError, match="another process downloads this file; wait for it or stop it"):
+            get(site, output)
+    assert site.count(PATH) == 0
+    get(site, output)
+    assert_published(output)
+
+
+def test_a_large_file_says_how_far_it_is(site, output, capsys):
+    site.bodies[PATH] = bytes(LARGE + 1)
+    get(site, output, digest=None)
+    assert output.stat().st_size == LARGE + 1
+    said = capsys.readouterr().err
+    assert said.startswith("download part.zst: 11/11 MB, ") and said.count("\n") == 1
+
+
+def test_a_redirection_away_from_https_is_refused():
+    def hop(url, code, history=()):
+        return httpx2.Response(code, request=httpx2.Request("GET", url), history=list(history))
+
+    start = hop("https://a.example/list", 302)
+    refuse_downgrade(hop("https://b.example/list", 200, [start]))
+    refuse_downgrade(hop("http://localhost/list", 200, [hop("http://localhost/old", 302)]))
+    with pytest.raises(RemoteError, match=r"https://a\.example/list: redirects from https to http;"):
+        refuse_downgrade(hop("http://b.example/list", 200, [start]))
+    with pytest.raises(RemoteError, match="redirects from https"):
+        refuse_downgrade(hop("https://c.example/list", 200, [start, hop("http://b.example/list", 302)]))
+
+
+def test_redirections_without_end_are_refused(site, output):
+    site.redirects[PATH] = (PATH, {})
+    with pytest.raises(RemoteError, match=r"cannot be asked for \(TooManyRedirects\)"):
+        get(site, output)

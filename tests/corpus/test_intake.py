@@ -1,0 +1,48 @@
+import json
+
+import pytest
+
+from symbert.corpus.intake import count_batch, is_full
+from symbert.errors import UsageError
+from symbert.files import read_json
+
+
+@pytest.fixture
+def batches(tmp_path):
+    """Two batches of two parts each: 10 documents, then 30 in all, of ten tokens."""
+    records = []
+    for number, documents in enumerate([7, 3, 0, 20]):
+        records.append(tmp_path / f"{number}.json")
+        records[-1].write_text(json.dumps({"documents": documents, "tokens": 10 * documents, "taken": True}))
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    count_batch(records[:2], first)
+    count_batch(records[2:], second, previous=first)
+    return first, second
+
+
+def test_batches_add_up(batches):
+    assert [read_json(path) for path in batches] == [
+        {"documents": 10, "tokens": 100},
+        {"documents": 30, "tokens": 300},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("max_documents", "max_tokens", "full"),
+    [
+        (31, None, [False, False]),
+        (30, None, [False, True]),
+        (31, 301, [False, False]),
+        (31, 300, [False, True]),
+        (10, 1000, [True, True]),
+    ],
+)
+def test_documents_or_tokens_fill_the_corpus(batches, write_section, max_documents, max_tokens, full):
+    intake = write_section("intake", max_documents=max_documents, max_tokens=max_tokens)
+    assert [is_full(batch, intake) for batch in batches] == full
+    assert not is_full(None, intake)
+
+
+def test_a_batch_without_a_limit_is_refused(batches):
+    with pytest.raises(UsageError, match="--intake"):
+        is_full(batches[0], None)

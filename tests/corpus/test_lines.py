@@ -1,0 +1,70 @@
+import gzip
+
+import pytest
+import zstandard
+
+from symbert.corpus.lines import LONGEST_LINE, read_lines
+from symbert.errors import DataError, MissingInputError
+
+
+def test_a_line_ends_at_a_line_feed_only(tmp_path):
+    lines = ["a\u2028b", "c\u0085d", "e\r", "\x1cg", ""]
+    path = tmp_path / "part.zst"
+    path.write_bytes(zstandard.compress("\n".join([*lines, ""]).encode()))
+    assert [line.decode() for line in read_lines(path)] == [line + "\n" for line in lines]
+
+
+def test_all_frames_are_read_wherever_they_are_cut(tmp_path):
+    raw = b"".join(b"line %d\n" % number for number in range(20))
+    path = tmp_path / "part.jsonl.zst"
+    for cut in range(0, len(raw), 7):
+        path.write_bytes(zstandard.compress(raw[:cut]) + zstandard.compress(raw[cut:-1]))
+        assert list(read_lines(path)) == raw[:-1].splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(("name", "pack"), [("part.jsonl.zst", zstandard.compress), ("part.jsonl.gz", gzip.compress)])
+def test_every_truncation_is_an_error_that_names_the_file(tmp_path, name, pack):
+    whole = pack(b"".join(b"text %d " % number * 50 + b"\n" for number in range(40)))
+    path = tmp_path / name
+    for size in range(1 if name.endswith("gz") else 0, len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=name):
+            list(read_lines(path))
+
+
+def test_a_flipped_bit_of_a_gzip_file_is_found_or_changes_nothing(tmp_path):
+    raw = b"".join(b"%d\n" % (number * 7919 % 1009) for number in range(500))
+    whole = bytearray(gzip.compress(raw, mtime=0))
+    harmless = 0  # bits that deflate does not use
+    path = tmp_path / "part.jsonl.gz"
+    for position in range(10, len(whole)):
+        path.write_bytes(bytes([*whole[:position], whole[position] ^ 16, *whole[position + 1 :]]))
+        try:
+            assert b"".join(read_lines(path)) == raw
+            harmless += 1
+        except DataError as error:
+            assert "part.jsonl.gz" in str(error)
+    assert harmless < len(whole) / 50
+
+
+def test_a_frame_that_asks_for_too_much_memory_is_refused(tmp_path):
+    parameters = zstandard.ZstdCompressionParameters(window_log=28, write_content_size=False)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "part.jsonl.zst"
+    path.write_bytes(compressor.compress(b"{}\n") + compressor.flush())
+    with pytest.raises(DataError, match="damaged stream"):
+        list(read_lines(path))
+
+
+def test_a_line_too_long_for_memory_is_none_and_the_next_ones_are_read(tmp_path):
+    path = tmp_path / "part.jsonl.zst"
+    long = b" " * LONGEST_LINE
+    path.write_bytes(zstandard.compress(b"first\n" + long[1:] + b"\n" + long + b"\nfourth\n" + 2 * long))
+    read = list(read_lines(path))
+    assert (len(read), len(read[1])) == (5, LONGEST_LINE)
+    assert read[:1] + read[2:] == [b"first\n", None, b"fourth\n", None]
+
+
+def test_a_missing_part_is_named(tmp_path):
+    with pytest.raises(MissingInputError, match=r"absent\.zst"):
+        list(read_lines(tmp_path / "absent.zst"))

@@ -1,0 +1,214 @@
+"""The plan of a corpus against numbers worked out by hand."""
+
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from configurations import merge
+from symbert import cli
+from symbert.corpus import plan
+from symbert.corpus.plan import intake, plan_of, read_config, size
+from symbert.errors import MissingInputError, UsageError
+from symbert.report import published
+from symbert.settings import IntakeSettings
+
+ROOT = Path(__file__).parents[2]
+PAPER = merge(yaml.safe_load((ROOT / "config.yaml").read_text()), {"scale": "paper", "source": "hub"})
+
+
+def planned(**corpus):
+    return plan_of(merge(PAPER, {"corpus": corpus}))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A copy of the project's configuration as the current folder; every file in it, and no network."""
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    shutil.copy(ROOT / "config.yaml", folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("the network was used"))
+    return folder
+
+
+def test_the_constants_are_the_papers():
+    assert published.CORPUS["kept"] == plan.PAPER_DOCUMENTS and published.CORPUS["tokens"] == plan.PAPER_TOKENS
+    assert PAPER["corpus"]["parts"] == plan.PAPER_PARTS
+    assert PAPER["corpus"]["pack"]["max_documents"] == plan.PAPER_DOCUMENTS
+
+
+def test_300_parts_hold_the_papers_corpus():
+    """70e9 tokens are 136,718,750 rows of 512, which the paper rounds to 137 million."""
+    found = planned()
+    assert (found.parts, found.ends_with) == (300, "documents")
+    assert round(found.documents_kept) == 30_000_000 and round(found.tokens) == 70_000_000_000
+    assert found.rows == {"train": 136_708_750, "validation": 10_000}
+
+
+def test_disk_of_the_papers_corpus():
+    """A token has 2 bytes; 30e6 documents have an offset of 20 and an index entry of 16; 20 parts lie there at a time.
+
+    Text kept: 70e9 tokens of 4.68 bytes, 0.41 as parquet; text read: 1 / 0.67 of it, 0.382 as compressed parts.
+    """
+    found = planned()
+    assert found.disk["token streams"] == pytest.approx(140e9 + 0.6e9)
+    assert found.disk["shards"] == 2 * 512 * 136_718_750 == 140e9
+    assert found.disk["index of documents"] == pytest.approx(0.48e9)
+    assert found.disk["filtered documents"] == pytest.approx(134.316e9)
+    assert found.download == pytest.approx(70e9 * 4.68 / 0.67 * 0.382, rel=1e-9) == pytest.approx(186.78e9, rel=1e-4)
+    assert found.disk["raw parts"] == pytest.approx(found.download / 15)
+    assert found.high_water_mark == pytest.approx(sum(found.disk.values()) - found.disk["raw parts"])
+
+
+def test_kept_raw_parts_stay_until_the_end():
+    found = planned(keep_raw=True)
+    assert found.disk["raw parts"] == pytest.approx(found.download)
+    assert found.high_water_mark == pytest.approx(sum(found.disk.values()))
+
+
+def test_few_parts_are_fullest_while_they_are_read():
+    """20 parts, all there at a time, of which pre-training needs a few rows: no shards to speak of."""
+    config = merge(PAPER, {"corpus": {"parts": 20, "budget": "needed"}, "pretrain": {"steps": 10, "warmup_steps": 1}})
+    found = plan_of(merge(config, {"corpus": {"pack": {"validation_sequences": 1}}, "sweep": {"curve": {"steps": []}}}))
+    assert found.high_water_mark == pytest.approx(
+        sum(found.disk[name] for name in ("raw parts", "filtered documents", "token streams"))
+    )
+
+
+def test_the_needed_budget_is_the_rows_that_pre_training_reads():
+    """51,210,001 rows of 512 are 26.22e9 tokens, 112.4 parts: batch 12 has them, and batch 13 is under way."""
+    found = planned(budget="needed")
+    assert (found.parts, found.ends_with) == (130, "tokens")
+    assert found.rows == {"train": 51_200_000, "validation": 10_000}
+    assert found.disk["shards"] == 51_210_000 * 512 * 2
+
+
+def test_core_hours_are_work_over_speed():
+    found = planned()
+    text = 70e9 * 4.68 / 0.67
+    assert found.core_hours["filter-part"] == pytest.approx(text * 1.34 / plan.FILTER / 3600)
+    assert found.core_hours["tokenize-part"] == pytest.approx(70e9 / plan.TOKENIZE / 3600)
+    assert found.core_hours["pack-shards"] == pytest.approx(70e9 / plan.PACK / 3600)
+    scored = planned(annotations="computed").core_hours["filter-part"] - found.core_hours["filter-part"]
+    assert scored == pytest.approx(text / plan.SCORE / 3600)
+
+
+def test_fewer_documents_end_the_intake_earlier():
+    """250,000 documents are in 3 parts of 100,000; batches of 2 give 4, and the third batch is under way."""
+    found = planned(parts_per_batch=2, pack={"max_documents": 250_000})
+    assert (found.parts, found.ends_with) == (6, "documents")
+    assert found.rows["train"] + 10_000 == 250_000 * 70_000 // 30 // 512
+
+
+def test_parts_that_hold_too_little_are_all_read():
+    found = planned(parts=30)
+    assert (found.parts, found.ends_with, round(found.documents_kept)) == (30, "parts", 3_000_000)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 700), st.integers(1, 40), st.sampled_from(["paper", "needed"]))
+def test_more_parts_are_never_less_of_anything(parts, per_batch, budget):
+    fewer, more = (planned(parts=count, parts_per_batch=per_batch, budget=budget) for count in (parts, parts + 1))
+    for name in ("parts", "documents_read", "documents_kept", "tokens", "download", "high_water_mark"):
+        assert getattr(fewer, name) <= getattr(more, name) * (1 + 1e-12), name
+    for name in ("disk", "core_hours", "rows"):
+        for key, value in getattr(fewer, name).items():
+            assert value <= getattr(more, name)[key] * (1 + 1e-12), key
+    assert fewer.parts <= parts and max(fewer.disk.values()) <= fewer.high_water_mark
+
+
+@given(
+    st.lists(st.integers(0, 50_000), min_size=1, max_size=40),
+    st.integers(1, 7),
+    st.integers(1, 60),
+    st.none() | st.integers(1, 300_000),
+)
+def test_a_batch_is_read_unless_those_up_to_the_last_but_one_suffice(tokens, per_batch, documents, most):
+    """Against the rule of the workflow: batch b waits for what count-batch said of batch b - 2."""
+    taken, enough = 0, []
+    for first in range(0, len(tokens), per_batch):
+        if len(enough) >= 2 and enough[-2]:
+            break
+        taken = min(first + per_batch, len(tokens))
+        total = sum(tokens[:taken])
+        enough.append(round(total / plan.TOKENS_PER_DOCUMENT) >= documents or (most is not None and total >= most))
+    read, ends_with = intake(tokens, per_batch, IntakeSettings(documents, most))
+    assert read == taken
+    assert (ends_with == "parts") == (not any(enough))
+
+
+def test_a_mirror_is_planned_from_its_file_sizes(project, mirror):
+    """Real documents in OSCAR's form: 69,495 in 12 parts of 77.85 MB, 16.5 % of them kept."""
+    found = plan_of(read_config(project, "paper", None, mirror, 12))
+    assert found.parts == 12 and found.download == 0
+    assert found.disk["raw parts"] == pytest.approx(77_850_099 - 1_095), "without the checksums"
+    assert found.documents_read == pytest.approx(69_495, rel=0.1)
+    assert found.documents_kept == pytest.approx(0.165 * 69_495, rel=0.1)
+
+
+def test_a_part_that_the_mirror_lacks_is_named(project, tmp_path):
+    with pytest.raises(MissingInputError, match="en_meta_part_1.jsonl.zst: file not found; ask for fewer parts"):
+        plan_of(read_config(project, None, None, tmp_path, 1))
+
+
+def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
+    for name, count in (("a.jsonl", 1340), ("b.jsonl.zst", 382), ("c.parquet", 410)):
+        (tmp_path / name).write_bytes(b"x" * count)
+    config = merge(PAPER, {"corpus": {"source": "files", "files": str(tmp_path / "*.*")}})
+    found = plan_of(config)
+    assert found.parts == 3 and found.download == found.disk["raw parts"] == 0
+    assert found.tokens == pytest.approx(3000 * 0.67 / 4.68)
+    (project / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(UsageError, match="of the user's files all are read"):
+        read_config(project, None, None, None, 3)
+
+
+def test_the_command_prints_a_plan_without_network_or_files(project, capsys):
+    before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
+    assert cli.main(["plan-corpus", "--scale", "paper"]) == 0
+    said = capsys.readouterr().out
+    assert "scale paper from source hub" in said, "the configured source, embedded, has nothing to plan"
+    for words in ("70,000,000,000", "30,000,000", "137,000,000", "51,200,000", "10,000", "187 GB", "415 GB"):
+        assert words in said, words
+    for words in ("arXiv", "OSCAR 23.01's documentation", "assumed", "docs/evidence/bench-corpus.md"):
+        assert words in said, words
+    assert {path: path.stat().st_mtime_ns for path in project.rglob("*")} == before
+
+
+def test_options_stand_above_scale_and_configuration(project, capsys):
+    assert cli.main(["plan-corpus", "--scale", "demo", "--parts", "7"]) == 0
+    parts = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("parts read"))
+    assert " 7  of 7;" in parts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--scale", "papr"], 78, "did you mean 'paper'?"),
+        (["--source", "hubb"], 78, "did you mean 'hub'?"),
+        (["--parts", "0"], 78, "corpus.parts"),
+        (["--mirror", "/no/such/place"], 66, "/no/such/place"),
+    ],
+)
+def test_a_mistake_is_one_line(project, capsys, arguments, code, words):
+    assert cli.main(["plan-corpus", *arguments]) == code
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+def test_another_folder_is_refused_with_the_remedy(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["plan-corpus"]) == 66
+    assert "run plan-corpus in the project's folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 B"), (999, "999 B"), (77_849_004, "77.8 MB"), (1.254e12, "1.25 TB"), (2e9, "2 GB")]
+)
+def test_sizes_are_short(count, words):
+    assert size(count) == words

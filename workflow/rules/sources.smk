@@ -1,0 +1,132 @@
+# Where published files come from: the embedded corpus, a mirror or the hub. Downloads run on the submitting machine.
+PUBLISHED_PART = "oscar-corpus/OSCAR-2301/en_meta/{part}.jsonl.zst"
+CHECKSUMS = "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256"
+HARMFUL_MODEL = "oscar-corpus/harmful-kenlms/en.arpa"
+ARCHIVE = "ut1/blacklists.tar.gz"
+ARCHIVE_CHECKSUMS = "ut1/MD5SUM.LST"
+VOCABULARY = "google-bert/bert-base-uncased/vocab.txt"
+
+if "download" not in workflow.global_resources:  # another number: --resources download=8
+    workflow.register_resource("download", 4)
+
+
+localrules:
+    resolve_corpus,
+    download_part,
+    download_blocklist,
+    download_vocabulary,
+    download_harmful_model,
+
+
+rule write_embedded_corpus:
+    input:
+        settings=settings("embedded"),
+    output:
+        parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
+        others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
+    log:
+        f"{LOGS}/write_embedded_corpus.log",
+    benchmark:
+        f"{BENCHMARKS}/write_embedded_corpus.tsv"
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    params:
+        root=lambda wildcards: EMBEDDED,
+    shell:
+        "python -m symbert write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule resolve_corpus:
+    input:
+        published("corpus", CHECKSUMS),
+        settings=settings("corpus_source"),
+    output:
+        f"{RESULTS}/corpus/sources.json",
+    log:
+        f"{LOGS}/resolve_corpus.log",
+    conda:
+        ENVIRONMENT
+    params:
+        repositories=REPOSITORIES,
+    shell:
+        "python -m symbert resolve-corpus --settings {input.settings:q} --repositories {params.repositories:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule download_part:
+    input:
+        published("corpus", PUBLISHED_PART),
+        batch=batch_before,
+        intake=ancient(settings("intake")),
+        settings=settings("corpus_source"),
+        sources=f"{RESULTS}/corpus/sources.json",
+    output:
+        f"{RAW}/{{part}}.jsonl.zst" if config["corpus"]["keep_raw"] else temp(f"{RAW}/{{part}}.jsonl.zst"),
+    log:
+        f"{LOGS}/download_part/{{part}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        download=1,
+    params:
+        batch=option("batch"),
+    shell:
+        "python -m symbert download-part --settings {input.settings:q} --sources {input.sources:q}"
+        " --part {wildcards.part:q} {params.batch:q} --intake {input.intake:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule download_blocklist:
+    input:
+        published("corpus", ARCHIVE, ARCHIVE_CHECKSUMS),
+        settings=settings("corpus_source"),
+    output:
+        archive=f"{RAW}/blacklists.tar.gz",
+        record=f"{RESULTS}/corpus/blacklists.json",
+    log:
+        f"{LOGS}/download_blocklist.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        download=1,
+    shell:
+        "python -m symbert download-blocklist --settings {input.settings:q} --output {output.archive:q}"
+        " --record {output.record:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule download_vocabulary:
+    input:
+        published("corpus", VOCABULARY),
+        settings=settings("corpus_source"),
+        sources=f"{RESULTS}/corpus/sources.json",
+    output:
+        f"{RESULTS}/corpus/vocab.txt",
+    log:
+        f"{LOGS}/download_vocabulary.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        download=1,
+    shell:
+        "python -m symbert download-vocabulary --settings {input.settings:q} --sources {input.sources:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule download_harmful_model:
+    input:
+        published("corpus", HARMFUL_MODEL),
+        settings=settings("corpus_source"),
+        sources=f"{RESULTS}/corpus/sources.json",
+    output:
+        f"{RESULTS}/corpus/{config['corpus']['harmful_model']}",
+    log:
+        f"{LOGS}/download_harmful_model.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        download=1,
+    shell:
+        "python -m symbert download-harmful-model --settings {input.settings:q} --sources {input.sources:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
