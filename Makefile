@@ -5,7 +5,7 @@ CORES ?= all
 TORCH_INDEX ?=
 BIN := .venv/bin
 
-.PHONY: env reproduce test check clean-env
+.PHONY: env reproduce test check bench-corpus clean-env
 
 env: .venv/complete
 
@@ -26,6 +26,16 @@ check: env
 	$(BIN)/ruff format --check src tests
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
+
+# The corpus stage beside its peers; options in docs/evidence/README.md.
+bench-corpus: env .venv/bench/complete
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
+		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
+
+.venv/bench/complete: tests/benchmarks/requirements.txt | .venv/complete
+	$(PYTHON) -m venv .venv/bench
+	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r tests/benchmarks/requirements.txt
+	touch $@
 
 clean-env:
 	rm -rf .venv

@@ -1,0 +1,46 @@
+"""On what and with what the figures were measured; nothing that names the machine."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+PACKAGES = (
+    "zstandard",
+    "msgspec",
+    "pyarrow",
+    "marisa-trie",
+    "tokenizers",
+    "tokie",
+    "numpy",
+    "datasets",
+    "transformers",
+    "torch",
+)
+DATATROVE = "import importlib.metadata, platform; print(importlib.metadata.version('datatrove'))"
+
+
+def facts(peers: Path) -> list[str]:
+    """Processor, memory, load, versions; `peers` is the Python that has datatrove."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    datatrove = subprocess.run([peers, "-c", DATATROVE], capture_output=True, text=True, check=True).stdout.strip()
+    versions = [f"{name} {_version(name)}" for name in PACKAGES] + [f"datatrove {datatrove}"]
+    return [
+        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB; load {os.getloadavg()[0]:.2f} at the start",
+        f"{platform.system()}, Python {platform.python_version()}; {', '.join(versions)}",
+    ]
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

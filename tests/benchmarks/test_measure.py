@@ -1,0 +1,89 @@
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.measure import Contestant, Figure, Usage, interleave, measure
+from benchmarks.tables import figure_table, usage_table
+
+WORK = """
+import time
+block = bytearray(150_000_000)
+begun = time.process_time()
+while time.process_time() - begun < 0.3:
+    pass
+print('not this line')
+print('{"found": 7}')
+"""
+
+
+def script(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+def test_a_process_is_charged_its_own_cpu_seconds_and_memory():
+    working = measure(Contestant("working", [[script(WORK)]]), "test")
+    idle = measure(Contestant("idle", [[script("import time; time.sleep(0.4)")]]), "test")
+    assert 0.3 <= working.cpu < 0.5
+    assert idle.wall >= 0.4
+    assert idle.cpu < 0.2
+    assert working.memory > 150
+    assert working.said == {"found": 7}
+
+
+def test_commands_of_a_job_add_up_and_the_largest_counts():
+    once = measure(Contestant("once", [[script(WORK)]]), "test")
+    twice = measure(Contestant("twice", [[script(WORK), script(WORK)]]), "test")
+    assert twice.cpu == pytest.approx(2 * once.cpu, rel=0.5)
+    assert twice.memory == pytest.approx(once.memory, rel=0.1)
+
+
+def test_jobs_run_side_by_side_only_with_as_many_workers():
+    jobs = [[script("import time; time.sleep(0.5)")]] * 2
+    assert measure(Contestant("one", jobs), "test").wall > 1.0
+    assert measure(Contestant("two", jobs, workers=2), "test").wall < 1.0
+
+
+def test_a_command_that_fails_stops_the_benchmark_with_its_words():
+    with pytest.raises(SystemExit, match="ended with 3:\nno such part"):
+        measure(
+            Contestant("failing", [[script("import sys; print('no such part', file=sys.stderr); sys.exit(3)")]]), "test"
+        )
+
+
+def test_every_round_runs_all_contestants_after_its_preparation(tmp_path):
+    def mark(letter: str) -> list[str]:
+        return script(f"open({str(tmp_path / 'marks')!r}, 'a').write({letter!r})")
+
+    def prepare() -> None:
+        with open(tmp_path / "marks", "a") as marks:
+            marks.write("|")
+
+    rounds = interleave([Contestant(letter, [[mark(letter)]]) for letter in "ab"], 2, prepare)
+    assert (tmp_path / "marks").read_text() == "|ab|ab"
+    assert [list(round) for round in rounds] == [["a", "b"], ["a", "b"]]
+
+
+def test_figures_are_medians_over_rounds_beside_their_targets():
+    rounds = [{"slow": Usage(cpu, cpu, 90 + cpu), "fast": Usage(1, 1, 10)} for cpu in (3, 1, 2)]
+    figures = [
+        Figure("met", "×", lambda round: round["slow"].cpu / round["fast"].cpu, at_least=2),
+        Figure("missed", "MB", lambda round: round["slow"].memory, at_most=91),
+        Figure("promised nothing", "s", lambda round: round["slow"].wall),
+    ]
+    assert figure_table(figures, rounds).splitlines()[2:] == [
+        "| met | 2.00 × | 1.00–3.00 | ≥ 2 × | met |",
+        "| missed | 92.00 MB | 91.00–93.00 | ≤ 91 MB | **missed** |",
+        "| promised nothing | 2.00 s | 1.00–3.00 | – | |",
+    ]
+    assert usage_table({"once": Usage(5, 6, 7)}, rounds).splitlines()[2:] == [
+        "| once | 1 | 5.00 | 6.00 | 7 |",
+        "| slow | 3 | 2.00 | 2.00 | 93 |",
+        "| fast | 3 | 1.00 | 1.00 | 10 |",
+    ]
+
+
+def test_the_process_that_measures_imports_nothing_large(root):
+    """The kernel counts the memory of whoever starts a process towards that process's peak."""
+    check = "import sys, benchmarks.corpus; sys.exit('numpy' in sys.modules or 'pyarrow' in sys.modules)"
+    assert subprocess.run(script(check), cwd=root / "tests").returncode == 0
