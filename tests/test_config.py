@@ -115,6 +115,38 @@ def test_sweep_axes_are_in_no_settings_so_that_adding_one_reruns_nothing_else(co
     assert configuration.sections(more, "here") == before
 
 
+@pytest.mark.parametrize("changes", [{"harmful_model": "en.binary"}, {"blocklist_url": "https://mirror.example/ut1"}])
+@pytest.mark.parametrize("source", ["embedded", "mirror", "hub", "files"])
+def test_another_model_of_harmful_text_or_blocklist_downloads_no_part_again(config, source, changes):
+    """The blocklist is for the filter; what it says, and not where it came from, makes filter_part run again."""
+    told = merge(config, {"source": "hub", "corpus": {"source": source}, "mirror": "/here"})
+    before = configuration.sections(told, "embedded")
+    after = configuration.sections(merge(told, {"corpus": changes}), "embedded")
+    assert {name for name in before if before[name] != after[name]} <= {"blocklist_source"}
+    for section in ("corpus_source", "filter", "intake"):
+        assert after[section] == before[section]
+
+
+def test_the_blocklists_address_is_a_setting_of_the_hub_source_only(config):
+    changes = {"corpus": {"blocklist_url": "https://mirror.example/ut1"}}
+    for source, root in (("embedded", "embedded"), ("mirror", "/here")):
+        told = {**config, "source": source, "mirror": "/here"}
+        values = configuration.sections(told, "embedded")
+        assert configuration.sections(merge(told, changes), "embedded") == values
+        assert values["blocklist_source"] == {"source": source, "root": root, "url": None}
+    values = configuration.sections(merge({**config, "source": "hub"}, changes), "embedded")
+    assert values["blocklist_source"] == {"source": "hub", "root": None, "url": "https://mirror.example/ut1"}
+
+
+def test_another_revision_of_the_corpus_downloads_no_blocklist_again(config):
+    hub = {**config, "source": "hub"}
+    before, after = (
+        configuration.sections(told, "embedded") for told in (hub, merge(hub, {"corpus": {"revision": "v2"}}))
+    )
+    assert after["corpus_source"] != before["corpus_source"]
+    assert after["blocklist_source"] == before["blocklist_source"]
+
+
 def test_the_banner_says_what_the_scale_overrides(config, root):
     banner = configuration.banner(config, root / "workflow/scales/demo.yaml")
     assert "demo-embedded" in banner and "pretrain.steps" in banner and "results/demo-embedded" in banner
@@ -151,6 +183,36 @@ def test_files_that_are_missing_unnamed_or_named_alike_are_refused(config, schem
     (tmp_path / "a.parquet").touch()
     with pytest.raises(ConfigError, match=r"a\.parquet and .*a\.jsonl would both be part a; rename one"):
         configuration.check(own_files(config, tmp_path / "a.*"), schema)
+
+
+def test_a_part_is_named_by_the_words_of_its_path_in_any_alphabet(config, tmp_path):
+    """No name begins with '-', which a command line would read as an option, and none is a path or empty."""
+    names = {
+        "(1) x.jsonl": "1-x",
+        "--help.jsonl": "help",
+        "a b (copy).jsonl": "a-b-copy",
+        "корпус/часть 1.jsonl.zst": "корпус-часть-1",
+        "日本語.parquet": "日本語",
+        "naïve.jsonl.gz": "naïve",
+        "$(x);'\n.jsonl": "x",
+        "(!).jsonl": "part",
+    }
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    named = configuration.files_of(own_files(config, tmp_path / "**"))
+    assert named == {part: str(tmp_path / name) for name, part in names.items()}
+    (tmp_path / "(?).jsonl").touch()
+    with pytest.raises(ConfigError, match=r"/\(\?\)\.jsonl and .*/\(!\)\.jsonl would both be part part; rename one"):
+        configuration.files_of(own_files(config, tmp_path / "**"))
+
+
+def test_a_folder_that_is_called_like_a_file_is_none(config, tmp_path):
+    (tmp_path / "data.parquet").mkdir()
+    with pytest.raises(MissingInputError, match="file matches"):
+        configuration.files_of(own_files(config, tmp_path / "*"))
+    (tmp_path / "data.parquet" / "0.parquet").touch()
+    assert configuration.files_of(own_files(config, tmp_path / "**")) == {"0": f"{tmp_path}/data.parquet/0.parquet"}
 
 
 def test_only_the_users_files_are_annotated_unless_the_configuration_says_otherwise(config):

@@ -1,6 +1,15 @@
+import errno
 import multiprocessing
 import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from symbert.errors import DataError, InputOutputError, MissingInputError
@@ -24,6 +33,101 @@ def test_a_successful_write_replaces_the_file_at_once(tmp_path):
         assert not target.exists()
     assert target.read_text() == "new"
     assert os.listdir(target.parent) == ["table.csv"]
+
+
+PUBLISH_SLOWLY = """
+import sys, time
+from pathlib import Path
+from symbert.files import publish
+with publish(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+
+
+def publish_slowly(target):
+    """A process that has begun to publish `target` and will not end."""
+    process = subprocess.Popen([sys.executable, "-c", PUBLISH_SLOWLY, target], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path):
+    target = tmp_path / "a[1].csv"
+    killed, running, other = publish_slowly(target), publish_slowly(target), publish_slowly(tmp_path / "b.csv")
+    for process in (killed, other):
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    kept = {f".a[1].csv.{running.pid}.tmp", f".b.csv.{other.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{killed.pid}.tmp"}
+    for name in kept:
+        (tmp_path / name).touch()
+    assert set(os.listdir(tmp_path)) == {*kept, f".a[1].csv.{killed.pid}.tmp"}
+    with publish(target) as temporary:
+        assert set(os.listdir(tmp_path)) == kept
+        temporary.write_text("new")
+    assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
+    running.kill()
+    running.wait()
+
+
+def write_parquet(path):
+    pq.write_table(pa.table({"number": np.arange(10**6)}), path)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda path: path.write_bytes(bytes(10**6)), write_parquet], ids=["bytes", "parquet"]
+)
+def test_a_full_disk_is_named_with_target_space_and_remedy_and_the_old_file_stays(tmp_path, write):
+    target = tmp_path / "table"
+    target.write_text("old")
+    message = (
+        r"/table: No space left on device after 0\.0 MB; [\d,]+\.\d MB free on /\S*; free space there and run again$"
+    )
+    with pytest.raises(InputOutputError, match=message), publish(target) as temporary:
+        temporary.symlink_to("/dev/full")
+        write(temporary)
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["table"]
+
+
+def test_a_full_quota_is_a_full_disk_and_another_failure_is_not(tmp_path):
+    with pytest.raises(InputOutputError, match=r"x: .*[Qq]uota.* after 2\.5 MB"), publish(tmp_path / "x") as temporary:
+        temporary.write_bytes(bytes(2_500_000))
+        raise OSError(errno.EDQUOT, "as the file system says it")
+    with pytest.raises(OSError, match="device") as failure, publish(tmp_path / "x"):
+        raise OSError(errno.EIO, "device")
+    assert failure.value.errno == errno.EIO and os.listdir(tmp_path) == []
+
+
+ON_A_SMALL_DISK = """
+import os, sys
+from pathlib import Path
+from symbert.files import write_text
+target = Path(sys.argv[1], "deep", "x.txt")
+write_text(target, "old")
+try:
+    write_text(target, "x" * 5_000_000)
+except Exception as error:
+    print(type(error).__name__, error)
+print(target.read_text(), os.listdir(target.parent))
+"""
+
+
+def test_a_small_disk_that_fills_is_named_by_its_mount_with_what_was_written(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=3m none "$1" && shift && exec "$@"', "sh", disk]
+    if shutil.which("unshare") is None or subprocess.run([*mounted, "true"], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    done = subprocess.run([*mounted, sys.executable, "-c", ON_A_SMALL_DISK, disk], capture_output=True, text=True)
+    failure, left = done.stdout.splitlines()
+    assert left == "old ['x.txt']"
+    full = (
+        rf"InputOutputError {disk}/deep/x\.txt: No space left on device after ([\d.]+) MB; ([\d.]+) MB free on {disk};"
+    )
+    numbers = re.match(full, failure)
+    assert numbers, failure
+    assert 3.0 < float(numbers[1]) < 3.2 and float(numbers[2]) < 0.1
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path):

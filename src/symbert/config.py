@@ -157,7 +157,7 @@ def files_of(config: Config) -> dict[str, str]:
     if pattern is None:
         raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    paths = sorted(path for path in map(Path, found) if _TEXT_FILE.search(path.name))
+    paths = sorted(path for path in map(Path, found) if _TEXT_FILE.search(path.name) and path.is_file())
     if not paths:
         raise MissingInputError(
             f"config: 'corpus.files': no .jsonl, .jsonl.gz, .jsonl.zst or .parquet file matches {pattern}; correct it"
@@ -165,7 +165,7 @@ def files_of(config: Config) -> dict[str, str]:
     common = Path(os.path.commonpath([path.parent for path in paths]))
     named: dict[str, str] = {}
     for path in paths:
-        name = re.sub(r"[^A-Za-z0-9_]+", "-", _TEXT_FILE.sub("", str(path.relative_to(common))))
+        name = re.sub(r"\W+", "-", _TEXT_FILE.sub("", str(path.relative_to(common)))).strip("-") or "part"
         if name in named:
             raise ConfigError(f"config: 'corpus.files': {path} and {named[name]} would both be part {name}; rename one")
         named[name] = str(path)
@@ -207,6 +207,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     values = {
         "corpus_source": _source(config, "corpus", embedded_root),
         "glue_source": _source(config, "glue", embedded_root),
+        "blocklist_source": _blocklist_source(config, embedded_root),
         "embedded": corpus["embedded"],
         "filter": {**corpus["filter"], "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
@@ -246,13 +247,14 @@ def _source(config: Config, stage: str, embedded_root: str) -> Config:
     if source == "files":
         source = "mirror" if config["mirror"] else "hub"
     roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None}
-    return {
-        "source": source,
-        "root": roots[source],
-        "revision": config[stage]["revision"],
-        "harmful_model": config["corpus"]["harmful_model"],
-        "blocklist_url": config["corpus"]["blocklist_url"],
-    }
+    return {"source": source, "root": roots[source], "revision": config[stage]["revision"]}
+
+
+def _blocklist_source(config: Config, embedded_root: str) -> Config:
+    """UT1 is no repository of the hub: it has an address of its own, which only the hub source reads."""
+    place = _source(config, "corpus", embedded_root)
+    url = config["corpus"]["blocklist_url"] if place["source"] == "hub" else None
+    return {"source": place["source"], "root": place["root"], "url": url}
 
 
 def overrides(scale: Config, prefix: str = "") -> list[str]:

@@ -1,9 +1,11 @@
 """Files that are either complete or absent: atomic publishing, checksums, one writer per directory."""
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,25 +14,62 @@ from typing import Any
 
 from symbert.errors import DataError, InputOutputError, MissingInputError
 
+MEGABYTE = 10**6  # bytes
+
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; what is written there replaces `path` when the block succeeds.
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old
-    file or the new one, never a part. When the block fails, nothing is left behind.
+    file or the new one, never a part. When the block fails, nothing is left behind; what a process
+    that was killed left, the next one removes. InputOutputError says that the disk or quota is full.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
         _synchronise(temporary)
         os.replace(temporary, path)
         _synchronise(path.parent)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_space(path, temporary, error.errno) from None
+        raise
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of `path` whose processes are no more on this machine."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.tmp")
+    for file in path.parent.iterdir():
+        if (leftover := name.fullmatch(file.name)) and not _is_running(int(leftover[1])):
+            with suppress(FileNotFoundError, PermissionError):
+                file.unlink()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True
+
+
+def _no_space(path: Path, temporary: Path, code: int) -> InputOutputError:
+    written = temporary.stat().st_size if temporary.exists() else 0
+    folder = Path(os.path.realpath(path.parent))
+    mount = next(place for place in (folder, *folder.parents) if place.is_mount())
+    return InputOutputError(
+        f"{path}: {os.strerror(code)} after {written / MEGABYTE:,.1f} MB; "
+        f"{shutil.disk_usage(mount).free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
+    )
 
 
 def _synchronise(path: Path) -> None:

@@ -26,8 +26,15 @@ class SourceSettings:
     source: str  # embedded | mirror | hub
     root: str | None  # directory in the publishers' layout; null for the hub
     revision: str  # of the hub's data set
-    harmful_model: str  # file in oscar-corpus/harmful-kenlms
-    blocklist_url: str  # of the UT1 archive's directory, for the hub
+
+
+@dataclass(frozen=True)
+class BlocklistSettings:
+    """Where the UT1 archive comes from."""
+
+    source: str  # embedded | mirror | hub
+    root: str | None  # directory in the publishers' layout; null for the hub
+    url: str | None  # of the archive's directory (`corpus.blocklist_url`); null unless the source is hub
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,7 @@ class ReportSettings:
 SECTIONS: dict[str, type] = {
     "corpus_source": SourceSettings,
     "glue_source": SourceSettings,
+    "blocklist_source": BlocklistSettings,
     "embedded": EmbeddedSettings,
     "filter": FilterSettings,
     "intake": IntakeSettings,

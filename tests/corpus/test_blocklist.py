@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from corpus.mirrored import mirrored_documents
 from corpus.oscar import link, write_archive
 from symbert.corpus.blocklist import Blocklist, build_blocklist, parents_of
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError, InputOutputError, MissingInputError
 
 LISTED = {
     "adult": (
@@ -199,6 +199,14 @@ def test_a_damaged_archive_is_named_wherever_it_is_cut(tmp_path):
         (tmp_path / "cut.tar.gz").write_bytes(whole[:size])
         with pytest.raises(DataError, match=r"cut\.tar\.gz"):
             build_blocklist(tmp_path / "cut.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+
+
+def test_a_full_disk_is_said_with_the_blocklists_name(tmp_path):
+    archive = write_archive(tmp_path / "archive.tar.gz", {"blacklists/adult/domains": "bad.example"})
+    (tmp_path / f".trie.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(InputOutputError, match=r"/trie: No space left on device after"):
+        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+    assert os.listdir(tmp_path) == ["archive.tar.gz"]
 
 
 def test_a_file_that_is_no_blocklist_is_named(tmp_path):

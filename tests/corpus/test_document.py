@@ -1,7 +1,9 @@
 import gzip
 import json
 
+import numpy as np
 import pandas
+import pyarrow.parquet
 import pytest
 import zstandard
 from hypothesis import given
@@ -78,6 +80,7 @@ WEB_TEXTS = [
     ({"text": "", "url": None}, ("", None, None)),
     (record("a", number=3), ("a", "https://good.example/page", "<urn:uuid:3>")),  # OSCAR 23.01
     ({"content": "a", "metadata": {"annotation": ["tiny"]}}, ("a", None, None)),  # OSCAR 22.01
+    ({"text": "a", "url": "https://a.example/", "id": 7, "warc_headers": {}}, ("a", "https://a.example/", "7")),
 ]
 
 
@@ -118,6 +121,17 @@ def test_bad_rows_of_a_parquet_file_are_named_and_the_others_read(tmp_path):
     assert read == [1, 3]
     assert len(bad) == 1
     assert "a.parquet:2: neither 'text' nor 'content'" in str(bad[0])
+
+
+def test_a_row_that_is_not_utf_8_is_bad_and_the_others_are_read(tmp_path):
+    """Arrow does not look into the bytes of its strings; it was believed that a row is always text."""
+    offsets, data = np.array([0, 1, 2, 3], np.int32), b"a\xffc"
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), 3, [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)])
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "a.parquet")
+    bad = []
+    read = [(number, one.content) for number, one in documents(tmp_path / "a.parquet", "computed", bad.append)]
+    assert read == [(1, "a"), (3, "c")]
+    assert [str(error).split(": ")[0] for error in bad] == [f"{tmp_path}/a.parquet:2"]
 
 
 def test_parquet_without_text_or_for_published_annotations_is_refused(tmp_path):

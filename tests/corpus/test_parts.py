@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from corpus.oscar import record, write_part
 from symbert.corpus.document import decode
+from symbert.corpus.language_model import estimate, write_arpa
 from symbert.corpus.parts import filter_part, id_of
 from symbert.corpus.reasons import REASONS
 from symbert.corpus.sources import HARMFUL_MODEL, part_file
@@ -69,6 +70,9 @@ def test_counts_are_exact_and_overlaps_ignore_the_order(run):
     assert counts["overlaps"] == dict(zip(REASONS, [2, 3, 3, 4, 2, 4], strict=True))
     assert counts["characters"]["kept"] == sum(len(row["text"]) for row in kept)
     assert counts["characters"]["read"] == sum(len(line["content"]) for line, _ in CASES)
+    for name in REASONS:
+        assert counts["characters"]["dropped"][name] == sum(len(line["content"]) for line, why in CASES if why == name)
+    assert counts["without_url"] == sum("warc_headers" not in line for line, _ in CASES) == 2
 
 
 def test_kept_documents_keep_order_line_id_url_and_text(run):
@@ -90,7 +94,8 @@ def test_a_document_without_id_is_known_by_its_text():
 def test_a_part_of_which_nothing_is_kept_gives_an_empty_table(run):
     kept, counts = run([record(harmful_pp=None)])
     assert kept == []
-    assert counts["characters"] == {"read": 10, "kept": 0}
+    dropped = {reason: 10 * (reason == "no_perplexity") for reason in REASONS}
+    assert counts["characters"] == {"read": 10, "kept": 0, "dropped": dropped}
 
 
 def test_a_bad_line_ends_the_command_and_leaves_nothing(run, tmp_path):
@@ -186,6 +191,22 @@ def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
     kept, counts = run([record()], options)
     assert (len(kept), counts["taken"]) == (1, True)
     assert counts["file_sha256"] == sha256_of(tmp_path / "en_meta_part_1.jsonl.zst")
+
+
+def test_counts_do_not_depend_on_how_often_they_are_added_up(run, monkeypatch):
+    _, whole = run([line for line, _ in CASES])
+    monkeypatch.setattr("symbert.corpus.tally.FOLDED_AT_ONCE", 3)
+    _, folded = run([line for line, _ in CASES])
+    assert folded == whole
+    assert sum(whole["histograms"]["characters"]["read"]) == len(CASES)
+    assert sum(whole["histograms"]["characters"]["kept"]) == whole["kept"]
+
+
+def test_computed_categories_are_not_said_to_agree_with_metadata_that_are_not_there(run, tmp_path):
+    """They come from the URL, so they always agree with it."""
+    write_arpa(estimate(["the file"], ["click"]), tmp_path / "en.arpa")
+    _, counts = run([{"text": "a", "url": BAD_URL}], {"harmful_model": tmp_path / "en.arpa"}, annotations="computed")
+    assert counts["categories"]["phishing"] == counts["categories"]["any"] == {"url_only": 1, "parent_only": 0}
 
 
 def test_computed_annotations_need_a_model_and_say_so(run):

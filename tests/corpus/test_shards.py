@@ -43,11 +43,11 @@ def write_parts(folder, documents: list[Document], cuts=(), left_out=()) -> dict
     return files
 
 
-def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, shard_rows=3):
+def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, max_tokens=None, shard_rows=3):
     """Packs parts; gives the manifest."""
     values = {"sequence_length": length, "validation_sequences": held_out, "max_training_rows": max_rows}
     values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
-    values["max_tokens"] = max_rows and (max_rows + held_out + 1) * length
+    values["max_tokens"] = max_tokens
     (folder / "pack.json").write_text(json.dumps(values))
     output = folder / "shards" / "manifest.json"
     pack_shards(**files, vocabulary=folder / "vocab.txt", settings=folder / "pack.json", output=output)
@@ -122,6 +122,7 @@ def test_the_indexes_say_where_each_documents_tokens_are(tmp_path_factory, docum
         assert index["sha256"] == sha256_of(folder / "shards" / index["file"])
         assert len(table) == index["documents"] == manifest["documents"][index["split"]]
         stream = rows_of(folder, manifest, index["split"]).ravel()
+        reached = 0
         for start, part, line in table.tolist():
             tokens, offsets = np.load(files["tokens"][part]), np.load(files["offsets"][part])
             row = (line - 1) // 10
@@ -129,10 +130,11 @@ def test_the_indexes_say_where_each_documents_tokens_are(tmp_path_factory, docum
             after = offsets["start"][row + 1 : row + 2]
             document = document[: after[0] - offsets["start"][row]] if len(after) else document
             assert stream[start : start + len(document)].tolist() == document.tolist()
+            assert start == reached < len(stream)
+            reached += len(document)
             seen.append((part, row))
-    assert sorted(seen) == [
-        (part, row) for part, file in enumerate(files["offsets"]) for row in range(len(np.load(file)))
-    ]
+        assert reached == len(stream), "every token is a named document's"
+    assert len(seen) == len(set(seen))
 
 
 def test_the_manifest_describes_the_files_beside_it(tmp_path):
@@ -180,21 +182,38 @@ def test_training_rows_beyond_the_limit_are_counted_as_surplus(tmp_path):
     assert pack(tmp_path / "ample", DOCUMENTS, max_rows=10**6) == whole
 
 
+def test_documents_beyond_the_tokens_asked_for_do_not_count(tmp_path):
+    """Whatever else was read, for a larger budget or a larger batch: the first documents that have as many tokens."""
+    capped = pack(tmp_path / "capped", DOCUMENTS, cuts=[10, 25, 30], max_tokens=96)
+    assert capped == pack(tmp_path / "short", DOCUMENTS[:20], cuts=[10, 20, 20])
+    exact = pack(tmp_path / "exact", DOCUMENTS, cuts=[10, 20, 30], max_tokens=100)
+    assert exact == pack(tmp_path / "same", DOCUMENTS[:20], cuts=[10, 20, 20])
+
+
 def test_parts_that_were_left_out_and_are_needed_are_refused(tmp_path):
-    """They were left out because fewer documents, or rows, were asked for when they came up."""
+    """They were left out because fewer documents, or tokens, were asked for when they came up."""
     attempt = partial(pack, documents=DOCUMENTS[:20], cuts=[10, 20, 20], left_out=[2, 3])
-    remedy = r"part_2 and the 1 parts after it were left out .*; delete their files in corpus/filtered and run again"
-    with pytest.raises(DataError, match=f"20 documents with 100 tokens, fewer than are asked for, but {remedy}"):
+    with pytest.raises(DataError, match=r"are needed now: part_2, part_3; delete .* and run again"):
         attempt(tmp_path, max_documents=21)
-    with pytest.raises(DataError, match=remedy):
-        attempt(tmp_path, max_rows=23)
+    with pytest.raises(DataError, match="needed now: part_2, part_3;"):
+        attempt(tmp_path, max_tokens=101)
     assert attempt(tmp_path, max_documents=20)["documents"] == {"train": 17, "validation": 3}
-    assert attempt(tmp_path, max_rows=22)["rows"]["train"] == 22
+    assert attempt(tmp_path, max_tokens=100)["rows"]["train"] == 22
+
+
+def test_later_parts_do_not_make_up_for_one_that_was_left_out(tmp_path):
+    """It was believed that enough documents in all are enough; then the shards depended on earlier runs."""
+    attempt = partial(pack, documents=DOCUMENTS, cuts=[10, 10], left_out=[1])
+    with pytest.raises(DataError, match="left out when less was asked for are needed now: part_1;"):
+        attempt(tmp_path, max_documents=20)
+    assert sum(attempt(tmp_path, max_documents=10)["documents"].values()) <= 10
 
 
 def test_documents_of_equal_id_are_on_one_side(tmp_path):
     twins = [(1, 5), (50, 20), (1, 5), (60, 20)]
-    assert pack(tmp_path, twins, held_out=1)["documents"] == {"train": 2, "validation": 2}
+    manifest = pack(tmp_path, twins, held_out=1)
+    assert manifest["rows"]["train"] == 10
+    assert manifest["surplus_tokens"]["validation"] == 6, "both twins, of which one row is used"
 
 
 def test_shards_of_a_larger_corpus_do_not_stay(tmp_path):

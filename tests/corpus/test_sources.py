@@ -74,6 +74,12 @@ def brief(write_section, published):
 
 
 @pytest.fixture
+def blocklist_brief(write_section, published):
+    """Settings of the mirror's blocklist."""
+    return write_section("blocklist_source", source="mirror", root=str(published))
+
+
+@pytest.fixture
 def hub(monkeypatch):
     """The hub, with a part, the list of parts, two models of harmful text and a vocabulary."""
     with served_hub(monkeypatch) as hub:
@@ -95,16 +101,15 @@ def ut1():
 
 
 @pytest.fixture
-def hub_brief(write_section, hub, ut1):
+def hub_brief(write_section, hub):
     """Settings of the hub source."""
-    return write_section(
-        "corpus_source",
-        source="hub",
-        root=None,
-        revision="main",
-        harmful_model="en.binary",
-        blocklist_url=f"{ut1.address}/ut1",
-    )
+    return write_section("corpus_source", source="hub", root=None, revision="main")
+
+
+@pytest.fixture
+def ut1_brief(write_section, ut1):
+    """Settings of the blocklist from UT1's host, given with a slash at its end."""
+    return write_section("blocklist_source", source="hub", root=None, url=f"{ut1.address}/ut1/")
 
 
 @pytest.fixture
@@ -141,19 +146,19 @@ def test_a_mirror_gives_checked_copies(brief, published, resolved, output):
     assert output.read_bytes() == (published / part_file(PART).location).read_bytes()
     download_vocabulary(brief, sources, output)
     assert output.read_text() == "[PAD]\n"
-    download_harmful_model(brief, sources, output)
+    download_harmful_model(brief, sources, "en.arpa", output)
     assert output.read_text() == "\\data\\\n"
 
 
-def test_a_missing_mirror_file_is_named(brief, published, resolved, output):
+def test_a_missing_mirror_file_is_named(brief, blocklist_brief, published, resolved, output):
     sources = resolved(brief)
     for file in (part_file(PART), VOCABULARY, HARMFUL_MODEL, BLOCKLIST):
         (published / file.location).unlink()
     for name, download in (
         (f"{PART}.jsonl.zst", lambda: download_part(brief, sources, PART, output)),
         ("vocab.txt", lambda: download_vocabulary(brief, sources, output)),
-        ("en.arpa", lambda: download_harmful_model(brief, sources, output)),
-        ("blacklists.tar.gz", lambda: download_blocklist(brief, output, output.with_name("record.json"))),
+        ("en.arpa", lambda: download_harmful_model(brief, sources, "en.arpa", output)),
+        ("blacklists.tar.gz", lambda: download_blocklist(blocklist_brief, output, output.with_name("record.json"))),
     ):
         with pytest.raises(MissingInputError, match=rf"{name}: file not found; put the publisher's file there"):
             download()
@@ -171,7 +176,7 @@ def test_the_list_of_the_corpus_is_read_only_where_the_corpus_is_needed(brief, p
         download_part(brief, sources, PART, output)
 
 
-def test_a_wrong_checksum_names_file_expected_and_found(brief, published, resolved, output):
+def test_a_wrong_checksum_names_file_expected_and_found(brief, blocklist_brief, published, resolved, output):
     sources = resolved(brief)
     (published / part_file(PART).location).write_bytes(b"other")
     found = sha256(b"other")
@@ -179,7 +184,7 @@ def test_a_wrong_checksum_names_file_expected_and_found(brief, published, resolv
         download_part(brief, sources, PART, output)
     (published / BLOCKLIST.location).write_bytes(b"other")
     with pytest.raises(IntegrityError, match=r"blacklists\.tar\.gz: md5 expected"):
-        download_blocklist(brief, output, output.with_name("record.json"))
+        download_blocklist(blocklist_brief, output, output.with_name("record.json"))
     assert list(output.parent.iterdir()) == []
 
 
@@ -229,7 +234,7 @@ def test_the_hub_is_resolved_once_and_gives_checked_files_of_that_commit(hub, hu
     hub.host.asked.clear()
     download_part(hub_brief, sources, PART, output)
     assert output.read_bytes() == BODY
-    download_harmful_model(hub_brief, sources, output)
+    download_harmful_model(hub_brief, sources, "en.binary", output)
     assert output.read_bytes() == b"model"
     download_vocabulary(hub_brief, sources, output)
     assert output.read_bytes() == b"[PAD]\n"
@@ -240,7 +245,7 @@ def test_a_repository_that_is_not_needed_is_not_asked_for(hub, hub_brief, resolv
     sources = resolved(hub_brief, BERT)
     assert [asked.path for asked in hub.host.asked] == [hub.interface("model", BERT)]
     with pytest.raises(DataError, match=r"sources\.json: no commit of oscar-corpus/harmful-kenlms; delete it"):
-        download_harmful_model(hub_brief, sources, output)
+        download_harmful_model(hub_brief, sources, "en.binary", output)
 
 
 def test_a_branch_that_moves_does_not_change_what_is_downloaded(hub, hub_brief, resolved, output):
@@ -298,9 +303,9 @@ def test_a_refusal_names_the_page_and_the_token_but_not_its_value(hub, hub_brief
     assert TOKEN not in said and not (tmp_path / "sources.json").exists()
 
 
-def test_the_blocklist_is_checked_and_written_down(hub, hub_brief, ut1, output):
+def test_the_blocklist_is_checked_and_written_down(hub, ut1_brief, ut1, output):
     note = output.with_name("record.json")
-    download_blocklist(hub_brief, output, note)
+    download_blocklist(ut1_brief, output, note)
     assert output.read_bytes() == BODY
     written = read_json(note)
     date.fromisoformat(written.pop("retrieved"))
@@ -314,17 +319,17 @@ def test_the_blocklist_is_checked_and_written_down(hub, hub_brief, ut1, output):
     assert all("authorization" not in asked.headers for asked in ut1.asked), "the hub's token is the hub's only"
 
 
-def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(hub_brief, ut1, output):
+def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(ut1_brief, ut1, output):
     note = output.with_name("record.json")
     ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")))
-    download_blocklist(hub_brief, output, note)
+    download_blocklist(ut1_brief, output, note)
     assert output.read_bytes() == BODY
     assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 2
     output.unlink()
     note.unlink()
     ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")), always=True)
     with pytest.raises(IntegrityError, match=r"/ut1/blacklists\.tar\.gz: md5 expected [0-9a-f]{32}, found "):
-        download_blocklist(hub_brief, output, note)
+        download_blocklist(ut1_brief, output, note)
     assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 4
     assert list(output.parent.iterdir()) == []
 
@@ -344,23 +349,23 @@ def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(hub_br
         ("blacklists.tar.gz", sites.status(418), RemoteError, r"blacklists\.tar\.gz: HTTP 418; check the address"),
     ],
 )
-def test_a_blocklist_that_cannot_be_had_is_named(hub_brief, ut1, output, path, fault, kind, message):
+def test_a_blocklist_that_cannot_be_had_is_named(ut1_brief, ut1, output, path, fault, kind, message):
     ut1.fail(f"/ut1/{path}", fault)
     with pytest.raises(kind, match=message):
-        download_blocklist(hub_brief, output, output.with_name("record.json"))
+        download_blocklist(ut1_brief, output, output.with_name("record.json"))
     assert list(output.parent.iterdir()) == []
 
 
 def test_the_blocklist_comes_over_https_only(write_section, output):
     url = "http://dsi.example/blacklists"
-    brief = write_section("corpus_source", source="hub", root=None, blocklist_url=url)
+    brief = write_section("blocklist_source", source="hub", root=None, url=url)
     with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: 'http://dsi\.example"):
         download_blocklist(brief, output, output.with_name("record.json"))
 
 
 def test_an_archive_that_somebody_has_may_stand_without_a_list(write_section, published, output, capsys):
     folder = published / BLOCKLIST.repository
-    brief = write_section("corpus_source", source="hub", root=None, blocklist_url=str(folder))
+    brief = write_section("blocklist_source", source="hub", root=None, url=str(folder))
     note = output.with_name("record.json")
     download_blocklist(brief, output, note)
     assert output.read_bytes() == b"archive"

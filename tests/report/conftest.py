@@ -92,7 +92,12 @@ def counts_of_part(name, number):
         "bad_lines": [],
         "dropped": {"blocked_category": 3, "quality_warning": number},
         "overlaps": {"blocked_category": 3, "quality_warning": number},
-        "characters": {"read": 4_000_150, "kept": 4_000_000},
+        "without_url": 4,
+        "characters": {
+            "read": 4_000_150,
+            "kept": 4_000_000,
+            "dropped": {"blocked_category": 50, "quality_warning": 100},
+        },
         "categories": {
             "any": {"both": 3, "metadata_only": 1, "url_only": 0, "parent_only": 2},
             "adult": {"both": 2, "metadata_only": 1, "url_only": 0, "parent_only": 2},

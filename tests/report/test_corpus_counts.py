@@ -25,6 +25,13 @@ def test_a_part_that_does_not_add_up_is_named(corpus_files):
         read_counts(counts)
 
 
+def test_characters_that_do_not_add_up_are_named(corpus_files):
+    characters = {"read": 7, "kept": 4, "dropped": {"quality_warning": 2}}
+    counts, _ = corpus_files(4, part={"characters": characters})
+    with pytest.raises(DataError, match=r"en_meta_part_4: characters read 7 is not kept 4 \+ bad 0 \+ dropped 2"):
+        read_counts(counts)
+
+
 def test_a_part_given_twice_is_refused(corpus_files):
     counts, records = corpus_files(1, 2)
     with pytest.raises(DataError, match="counts: part en_meta_part_1 is there twice"):

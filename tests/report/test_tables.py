@@ -43,11 +43,12 @@ def outputs(tmp_path):
 def corpus(tmp_path, settings_file, corpus_files):
     """Writes counts and records of parts, and a manifest; returns the arguments of tabulate_corpus."""
 
-    def make(*numbers, documents=(900, 50), tokens=640_000, record=None, **part):
+    def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
         manifest = tmp_path / "manifest.json"
-        splits = {"train": documents[0], "validation": documents[1]}
-        rows = {"train": 9900, "validation": 100}
-        manifest.write_text(json.dumps({"documents": splits, "tokens": tokens, "rows": rows}))
+        values = {"documents": {"train": documents[0], "validation": documents[1]}, "tokens": tokens}
+        values |= {"rows": {"train": 9900, "validation": 100}, "sequence_length": 64}
+        values |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
+        manifest.write_text(json.dumps(values))
         return *corpus_files(*numbers, part=part, record=record), manifest, settings_file()
 
     return make
@@ -66,12 +67,9 @@ def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
         "1440000",
         "1926000",
     ]
-    assert [total[key] for key in ("packed_documents", "packed_tokens", "train_rows", "validation_rows")] == [
-        "950",
-        "640000",
-        "9900",
-        "100",
-    ]
+    packed = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
+    assert [total[key] for key in packed] == ["950", "640000", "60", "9900", "100"]
+    assert total["characters_dropped_quality_warning"] == "300"
     assert (paper["kept"], paper["tokens"]) == ("30000000", "70000000000")
     assert (paper["train_rows"], paper["validation_rows"]) == ("137000000", "10000")
 
@@ -85,8 +83,8 @@ def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
 
 
 def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
-    """3,600 tokens of 1,000 documents are 1,600 of words; 800 words a part."""
-    tabulate_corpus(*corpus(1, 2, tokens=3_600, record={"tokens": 3_600, "words": 800}), outputs)
+    """3,600,000 tokens of 1,000 documents are 3,598,000 of words; 1,799,000 words a part."""
+    tabulate_corpus(*corpus(1, 2, record={"tokens": 3_600_000, "words": 1_799_000}), outputs)
     assert [row["fertility"] for row in read(outputs[0])] == ["2.00", "2.00", "2.00", ""]
 
 
@@ -100,13 +98,17 @@ def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was
     assert "| documents kept | 1,000 | 1,000 | 2,000 | 99.01 | 30,000,000 |" in text
     assert "| characters kept | 4,000,000 | 4,000,000 | 8,000,000 | 100.00 | – |" in text
     assert "| tokens per word | 1.33 | 1.33 | 1.33 | – | – |" in text
+    assert "| documents read without URL | 4 | 4 | 8 | 0.40 | – |" in text
+    assert "| tokens left over | – | – | 60 | – | – |" in text
+    assert "characters dropped" not in text
     assert "| train rows | – | – | 9,900 | – | 137,000,000 |" in text
     assert r"tokens kept & 642,000 & 642,000 & 1,284,000 & -- & 70,000,000,000 \\" in outputs[2].read_text()
 
 
 def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, settings_file):
     counts, records, manifest, settings = corpus(1, 2)
-    empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "characters": {"read": 0, "kept": 0}}
+    empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "without_url": 0}
+    empty["characters"] = {"read": 0, "kept": 0, "dropped": {}}
     counts[1].write_text(json.dumps(json.loads(counts[1].read_text()) | empty))
     nothing = {"documents": 0, "tokens": 0, "words": 0, "histogram": []}
     records[1].write_text(json.dumps({"part": "en_meta_part_2", **nothing}))
@@ -124,6 +126,10 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
         tabulate_corpus(*corpus(1, documents=(1000, 50)), outputs)
     with pytest.raises(DataError, match=r"manifest.json: 642001 tokens packed, but 642000 kept"):
         tabulate_corpus(*corpus(1, tokens=642_001), outputs)
+    counts, records, manifest, settings = corpus(1)
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"remainder_tokens": 11}))
+    with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
+        tabulate_corpus(counts, records, manifest, settings, outputs)
     assert not any(path.exists() for path in outputs)
 
 

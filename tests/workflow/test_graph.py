@@ -1,5 +1,8 @@
 """What Snakemake would run, without running it."""
 
+import ast
+import re
+
 import pytest
 
 PAPER = ("scale=paper", "source=hub")
@@ -57,6 +60,37 @@ def test_more_seeds_are_no_more_jobs_and_more_operators_are(checkout):
     more = "sweep={finetune_seeds: [1, 2, 3, 4, 5, 6, 7], attention: [original]}"
     jobs = checkout.snakemake("--dry-run", "--config", more).jobs
     assert (jobs["pretrain_model"], jobs["finetune"]) == (1, 3)
+
+
+def test_a_file_of_any_name_is_a_part_that_a_command_takes(checkout, tmp_path):
+    for name in ("(1) x.jsonl", "-v.jsonl", "日本 語.jsonl"):
+        (tmp_path / name).touch()
+    outcome = checkout.snakemake(
+        "--dry-run", "--printshellcmds", "corpus", "--config", f'corpus={{source: files, files: "{tmp_path}/*"}}'
+    )
+    assert outcome.jobs["filter_part"] == outcome.jobs["tokenize_part"] == 3, outcome.output
+    assert set(re.findall(r"--name '?([^ ']+)'? ", outcome.output)) == {"1-x", "v", "日本-語"}
+
+
+def test_the_model_of_harmful_text_is_a_word_of_its_command_and_of_no_settings(checkout):
+    options = ["source=hub", "corpus={annotations: computed, harmful_model: en.binary}"]
+    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "corpus", "--config", *options)
+    (command,) = re.findall(r"-m symbert (download-harmful-model .*)", outcome.output)
+    assert " --file en.binary " in command and "/corpus/en.binary " in command
+    assert all("en.binary" not in values for values in re.findall(r"-m symbert (write-settings .*)", outcome.output))
+
+
+def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(root):
+    package = root / "src/symbert"
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package.glob("report/*.py")]
+    modules = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    stages = {
+        module.removeprefix("symbert.").replace(".", "/") + ".py"
+        for module in modules
+        if module.startswith(("symbert.corpus.", "symbert.pretrain.", "symbert.glue.", "symbert.model."))
+    }
+    listed = re.search(r"^IMPORTED = (\[.*\])$", (root / "workflow/rules/experiment.smk").read_text(), re.M)[1]
+    assert stages == set(ast.literal_eval(listed))
 
 
 @pytest.mark.parametrize(

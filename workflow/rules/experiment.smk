@@ -33,7 +33,7 @@ ENVIRONMENT = "../../envs/symbert.yaml"  # of every rule
 
 
 wildcard_constraints:
-    part="[A-Za-z0-9_-]+",
+    part=r"[\w-]+",
     batch=r"\d+",
     section="|".join(SECTIONS),
     size="|".join(SIZES),
@@ -126,9 +126,11 @@ def finetune_seeds(wildcards):
 TABLES = f"{RESULTS}/report/tables"
 FIGURES = f"{RESULTS}/report/figures"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
-# A parameter of every report rule: editing the report's code makes tables and figures anew, and nothing else.
+# A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
+# figures anew, and nothing else.
 PACKAGE = Path(workflow.basedir) / "src/symbert"
-CODE = hash_of([sha256_of(path) for path in [*sorted(PACKAGE.glob("report/*.py")), PACKAGE / "corpus/histograms.py"]])
+IMPORTED = ["corpus/histograms.py", "corpus/reasons.py", "glue/tasks.py"]
+CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("report/*.py")), *IMPORTED]])
 
 
 def table(name, caption, title):

@@ -81,7 +81,7 @@ rule download_part:
 rule download_blocklist:
     input:
         published("corpus", ARCHIVE, ARCHIVE_CHECKSUMS),
-        settings=settings("corpus_source"),
+        settings=settings("blocklist_source"),
     output:
         archive=f"{RAW}/blacklists.tar.gz",
         record=f"{RESULTS}/corpus/blacklists.json",
@@ -127,6 +127,8 @@ rule download_harmful_model:
         ENVIRONMENT
     resources:
         download=1,
+    params:
+        file=config["corpus"]["harmful_model"],
     shell:
         "python -m symbert download-harmful-model --settings {input.settings:q} --sources {input.sources:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --file {params.file:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

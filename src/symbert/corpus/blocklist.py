@@ -29,7 +29,7 @@ def build_blocklist(archive: Path, output: Path, summary: Path) -> None:
     counts: Counter[tuple[str, Listing]] = Counter()
     trie = marisa_trie.BytesTrie(_entries(listings, counts))
     with publish(output) as temporary:
-        trie.save(str(temporary))
+        temporary.write_bytes(trie.tobytes())  # save() does not say why it fails
     directories = {**{name: name for name in listings.directories}, **listings.aliases()}
     categories = {
         name: {kind: counts[directory, kind] for kind in ("domains", "urls")}

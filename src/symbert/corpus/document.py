@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError, MissingInputError
 
+if TYPE_CHECKING:
+    import pyarrow
+
 Line = tuple[int, "Document"]
 """A document and its line in the part, from 1."""
 
 Schema = TypeVar("Schema")
 ROWS_AT_ONCE = 256  # of a parquet file
+BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
 """What happens to a bad line: raise what is given, or count it."""
@@ -113,8 +117,9 @@ def _without_annotations(found: WebText, place: str) -> Document:
     content = found.text if found.text is not None else found.content
     if content is None:
         raise DataError(f"{place}: neither 'text' nor 'content' is a string; correct it, or allow max_bad_fraction")
-    headers = found.warc_headers or WarcHeaders(found.url, None if found.id is None else str(found.id))
-    return Document(content, Metadata(), headers)
+    headers = found.warc_headers or WarcHeaders()
+    identity = headers.record_id or (None if found.id is None else str(found.id))
+    return Document(content, Metadata(), WarcHeaders(headers.url or found.url, identity))
 
 
 def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad) -> Iterator[Line]:
@@ -135,11 +140,12 @@ def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
     import pyarrow
     import pyarrow.parquet
 
+    unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
     try:
-        with pyarrow.parquet.ParquetFile(part) as file:
+        with pyarrow.parquet.ParquetFile(part, **unbuffered) as file:
             columns = [name for name in WebText.__struct_fields__ if name in file.schema_arrow.names]
-            rows = (row for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns) for row in batch.to_pylist())
-            for number, row in enumerate(rows, start=1):
+            batches = file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False)
+            for number, row in enumerate((row for batch in batches for row in _cells(batch)), start=1):
                 try:
                     document = _without_annotations(_converted(row, f"{part}:{number}"), f"{part}:{number}")
                 except DataError as error:
@@ -148,13 +154,24 @@ def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
                     yield number, document
     except FileNotFoundError:
         raise MissingInputError(f"{part}: file not found; correct corpus.files") from None
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{part}: damaged or no parquet file ({message}); get the file again") from None
 
 
-def _converted(row: dict[str, Any], place: str) -> WebText:
+def _cells(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+    """The rows, or why one cannot be read; one by one only where there is such a row."""
     try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError as error:
+        rows = [error] if len(batch) == 1 else [row for at in range(len(batch)) for row in _cells(batch.slice(at, 1))]
+    yield from rows
+
+
+def _converted(row: dict[str, Any] | UnicodeDecodeError, place: str) -> WebText:
+    try:
+        if isinstance(row, UnicodeDecodeError):
+            raise row
         return msgspec.convert(row, WebText)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise DataError(f"{place}: not a document ({error}); correct the file") from None

@@ -33,11 +33,10 @@ from symbert.errors import (
     RemoteError,
     SymbertError,
 )
-from symbert.files import publish, write_json
+from symbert.files import MEGABYTE, publish, write_json
 from symbert.progress import Progress
 
 LARGE = 10**7  # bytes from which on progress is reported
-MEGABYTE = 10**6
 WORTH_REPEATING = (408, 425, 429)  # and every 5xx
 
 Result = TypeVar("Result")

@@ -39,9 +39,11 @@ def _expanded(path: Path) -> Iterator[io.BufferedReader]:
     expand = {".zst": _Frames, ".gz": gzip.GzipFile}.get(path.suffix)
     try:
         with open(path, "rb") as file:
+            if expand and not path.stat().st_size:
+                raise EOFError  # which the gzip module takes for a whole file
             yield io.BufferedReader(expand(fileobj=file), BUFFER) if expand else file
     except FileNotFoundError:
-        raise MissingInputError(f"{path}: file not found; run download-part") from None
+        raise MissingInputError(f"{path}: file not found; run download-part, or correct corpus.files") from None
     except EOFError:
         raise DataError(f"{path}: ends within a compressed frame; get the file again") from None
     except (zstandard.ZstdError, gzip.BadGzipFile, zlib.error) as error:

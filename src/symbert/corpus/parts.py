@@ -98,7 +98,7 @@ def id_of(document: Document) -> str:
 def _checked_digest(part: Path, sources: Path | None) -> str:
     """The part's SHA-256; IntegrityError when its publisher's is another."""
     if not part.is_file():
-        raise MissingInputError(f"{part}: file not found; run download-part")
+        raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
     digest = sha256_of(part)
     expected = read_json(sources)["checksums"].get(part.name, digest) if sources else digest
     if digest != expected:

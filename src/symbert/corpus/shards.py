@@ -6,7 +6,7 @@ remainder at the very end is lost.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,10 @@ class Split:
     parts: list[Part]
     chooses: Callable[[np.ndarray], np.ndarray]
 
-    def totals(self) -> tuple[int, int]:
-        """How many documents are on this side, and how many tokens they have."""
-        documents = tokens = 0
-        for part in self.parts:
-            mask = self.chooses(part.documents()["id_hash"])
-            documents += int(mask.sum())
-            tokens += int(np.diff(part.bounds())[mask].sum())
-        return documents, tokens
+    def tokens(self) -> int:
+        """How many tokens the documents on this side have."""
+        masks = (self.chooses(part.documents()["id_hash"]) for part in self.parts)
+        return sum(int(np.diff(part.bounds())[mask].sum()) for part, mask in zip(self.parts, masks, strict=True))
 
     def slices(self) -> Iterator[np.ndarray]:
         """Their tokens in order; documents that are neighbours come together."""
@@ -94,26 +90,25 @@ def pack_shards(
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
-    Only the first `max_documents` documents count. The documents of lowest id hash are held out until they
-    fill `validation_sequences` rows; their tokens beyond, and training rows beyond `max_training_rows`, are counted
-    as surplus. Raises IntegrityError when a file is not what its record says, DataError when the documents do not
-    fill the validation rows and one training row, or parts were left out that are needed.
+    Only the first `max_documents` documents count, or those up to `max_tokens`. The documents of lowest id hash are
+    held out until they fill `validation_sequences` rows; their tokens beyond, and training rows beyond
+    `max_training_rows`, are counted as surplus. Raises IntegrityError when a file is not what its record says,
+    DataError when the documents do not fill the validation rows and one training row, or parts were left out that
+    are needed.
     """
     pack = read_settings(settings, PackSettings)
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
-    parts = _read_parts(tokens, offsets, records, vocabulary_sha256, pack.max_documents)
-    _check_intake(parts, pack, output)
+    parts = _read_parts(tokens, offsets, records, vocabulary_sha256)
+    parts = _take(parts, pack, output)
     threshold = _validation_threshold(parts, pack)
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
-    documents, filled = {}, {}
-    for split in (train, validation):
-        documents[split.name], filled[split.name] = split.totals()
+    filled = {split.name: split.tokens() for split in (train, validation)}
     rows = {"train": _training_rows(filled["train"], pack, output), "validation": pack.validation_sequences}
     shards, indexes = [], []
     for split in (train, validation):
         shards += _write_shards(split, rows[split.name], pack, output.parent)
-        indexes.append(_write_index(split, output.parent))
+        indexes.append(_write_index(split, rows[split.name] * pack.sequence_length, output.parent))
     _remove_others(output.parent, {file["file"] for file in shards + indexes})
     remainder = filled["train"] % pack.sequence_length
     over = {name: filled[name] - rows[name] * pack.sequence_length for name in rows}
@@ -125,7 +120,7 @@ def pack_shards(
             "vocabulary_sha256": vocabulary_sha256,
             "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
             "rows": rows,
-            "documents": documents,
+            "documents": {index["split"]: index["documents"] for index in indexes},
             "tokens": sum(filled.values()),
             "remainder_tokens": remainder,
             "surplus_tokens": {"train": over["train"] - remainder, "validation": over["validation"]},
@@ -137,18 +132,14 @@ def pack_shards(
     )
 
 
-def _read_parts(
-    tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str, max_documents: int
-) -> list[Part]:
-    """The parts, verified, and cut after `max_documents` documents in all."""
+def _read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str) -> list[Part]:
+    """The parts, verified."""
     parts: list[Part] = []
     progress = Progress("pack: verify", len(tokens), "parts")
     for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
         record = read_json(record_file)
         _verify(token_file, offset_file, record_file, record, vocabulary_sha256)
-        count = min(record["documents"], max_documents)
-        max_documents -= count
-        parts.append(Part(Path(token_file), Path(offset_file), record, count))
+        parts.append(Part(Path(token_file), Path(offset_file), record, record["documents"]))
         progress.update(len(parts))
     return parts
 
@@ -171,17 +162,33 @@ def _verify(token_file: Path, offset_file: Path, record_file: Path, record: dict
         raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
 
 
-def _check_intake(parts: list[Part], pack: PackSettings, output: Path) -> None:
-    """DataError when parts were left out, because less was asked for then, that are needed now."""
-    left_out = [part.record["part"] for part in parts if not part.record["taken"]]
-    documents = sum(part.count for part in parts)
-    tokens = sum(int(part.bounds()[-1]) for part in parts)
-    if left_out and documents < pack.max_documents and (pack.max_tokens is None or tokens < pack.max_tokens):
-        raise DataError(
-            f"{output}: {documents:,} documents with {tokens:,} tokens, fewer than are asked for, but "
-            f"{left_out[0]} and the {len(left_out) - 1} parts after it were left out when less was asked for; delete "
-            "their files in corpus/filtered and run again"
-        )
+def _take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
+    """The parts, cut after the document that reaches `max_documents` or `max_tokens`.
+
+    DataError when a part before that point was left out, because less was asked for when it was its turn: the
+    shards must not depend on what was asked for before.
+    """
+    taken: list[Part] = []
+    documents, tokens = pack.max_documents, pack.max_tokens
+    for part in parts:
+        if documents and tokens != 0 and not part.record["taken"]:
+            _refuse_gap([part.record["part"] for part in parts if not part.record["taken"]], output)
+        count = min(part.count, documents)
+        if tokens is not None:
+            ends = replace(part, count=count).bounds()[1:]
+            count = min(count, int(np.searchsorted(ends, tokens)) + 1) if tokens else 0
+            tokens = max(0, tokens - int(ends[count - 1])) if count else tokens
+        documents -= count
+        taken.append(replace(part, count=count))
+    return taken
+
+
+def _refuse_gap(left_out: list[str], output: Path) -> None:
+    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+    raise DataError(
+        f"{output}: parts that were left out when less was asked for are needed now: {names}; delete their files in "
+        "corpus/filtered, and in corpus/raw if they are kept there, and run again"
+    )
 
 
 def _validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
@@ -246,11 +253,12 @@ def _write_shards(split: Split, rows: int, pack: PackSettings, directory: Path) 
         progress.update(first + shape[0])
 
 
-def _write_index(split: Split, directory: Path) -> dict[str, Any]:
+def _write_index(split: Split, tokens: int, directory: Path) -> dict[str, Any]:
+    """Publish DOCUMENT of the documents that are, at least in part, among the first `tokens` of the split."""
     path = directory / f"{split.name}-documents.npy"
     with publish(path) as temporary, ArrayWriter(temporary, DOCUMENT) as index:
         for documents in split.index():
-            index.append(documents)
+            index.append(documents[documents["start"] < tokens])
     return {"file": path.name, "split": split.name, "documents": index.length, "sha256": sha256_of(path)}
 
 

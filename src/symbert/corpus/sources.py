@@ -18,7 +18,7 @@ from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.corpus.intake import is_full
 from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.files import publish, read_json, write_json, write_text
-from symbert.settings import SourceSettings, read_settings
+from symbert.settings import BlocklistSettings, SourceSettings, read_settings
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,9 @@ def download_vocabulary(settings: Path, sources: Path, output: Path) -> None:
     open_source(read_settings(settings, SourceSettings), read_json(sources)).fetch(VOCABULARY, output)
 
 
-def download_harmful_model(settings: Path, sources: Path, output: Path) -> None:
-    """Fetch the language model of harmful text that the settings name."""
-    read = read_settings(settings, SourceSettings)
-    open_source(read, read_json(sources)).fetch(harmful_model_file(read.harmful_model), output)
+def download_harmful_model(settings: Path, sources: Path, file: str, output: Path) -> None:
+    """Fetch the language model of harmful text called `file` (`corpus.harmful_model`)."""
+    open_source(read_settings(settings, SourceSettings), read_json(sources)).fetch(harmful_model_file(file), output)
 
 
 def download_blocklist(settings: Path, output: Path, record: Path) -> None:
@@ -177,13 +176,13 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
 
     `corpus.blocklist_url` may be a directory. Only a directory may lack the list; that is said on stderr.
     """
-    read = read_settings(settings, SourceSettings)
-    url = read.blocklist_url.rstrip("/")
-    if read.source == "hub" and "://" in url:
+    read = read_settings(settings, BlocklistSettings)
+    if read.url and "://" in read.url:
+        url = read.url.rstrip("/")
         origin = {"url": f"{url}/{BLOCKLIST.name}"}
         _download_blocklist(url, output)
     else:
-        folder = Path(url) if read.source == "hub" else Path(read.root, BLOCKLIST.repository)
+        folder = Path(read.url or Path(read.root, BLOCKLIST.repository))
         origin = {"path": str(folder / BLOCKLIST.name)}
         _copy_blocklist(folder, output)
     digests = {algorithm: digest_of(output, algorithm) for algorithm in ("md5", "sha256")}

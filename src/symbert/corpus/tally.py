@@ -1,12 +1,13 @@
 """What became of the documents of a part: every one is counted, once."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symbert.corpus.blocklist import Found
+from symbert.corpus.blocklist import NOTHING, Found
 from symbert.corpus.document import Document
 from symbert.corpus.histograms import histogram
 from symbert.corpus.reasons import REASONS
@@ -14,49 +15,61 @@ from symbert.errors import DataError
 from symbert.settings import FilterSettings
 
 BAD_LINES_SHOWN = 10
+FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
+OUTCOMES = ("kept", *REASONS)
+_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
+AGREEMENT = {"published": ("both", "metadata_only", "url_only"), "computed": ("url_only",)}
+"""Where categories are found, by whether they come with the document or from its URL alone."""
 
 
 class Tally:
     """Counts of one part, and its bad lines, of which `max_bad_fraction` are borne."""
 
     def __init__(self, settings: FilterSettings) -> None:
+        self.read = 0  # lines, bad ones included
         self._settings = settings
         self._blocked = frozenset(settings.blocked_categories)
         self._bad: list[str] = []
         self._bad_lines = 0
-        self._dropped: Counter[str] = Counter()
+        self._without_url = 0
         self._overlaps: Counter[str] = Counter()
         self._categories = {name: Counter() for name in ("any", *settings.blocked_categories)}
-        self._characters: list[int] = []
-        self._perplexities: list[float | None] = []
-        self._is_kept: list[bool] = []
-
-    @property
-    def read(self) -> int:
-        """Lines read, bad ones included."""
-        return len(self._is_kept) + self._bad_lines
+        self._documents = np.zeros(len(OUTCOMES), np.int64)
+        self._characters = np.zeros(len(OUTCOMES), np.int64)
+        quantities = ("harmful_perplexity", "characters")
+        self._histograms = {
+            name: {side: np.array(histogram(name, [])) for side in ("read", "kept")} for name in quantities
+        }
+        self._pending: list[tuple[int, int, float | None]] = []  # outcome, characters, harmful perplexity
 
     def bad(self, error: DataError) -> None:
         """Count a bad line; raise `error` when none is borne."""
         if not self._settings.max_bad_fraction:
             raise error
+        self.read += 1
         self._bad_lines += 1
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
     def document(self, document: Document, found: Found, reasons: list[str]) -> None:
         """Count a document with all reasons against it, in order; none: it is kept."""
-        self._characters.append(len(document.content))
-        self._perplexities.append(document.metadata.harmful_pp)
-        self._is_kept.append(not reasons)
+        metadata = document.metadata
+        self.read += 1
+        self._without_url += document.url is None
+        outcome = 0
         if reasons:
-            self._dropped[reasons[0]] += 1
+            outcome = _NUMBERS[reasons[0]]
             self._overlaps.update(reasons)
-        if found.suffix or document.metadata.categories:
-            self._compare(frozenset(document.metadata.categories or ()) & self._blocked, found)
+        self._pending.append((outcome, len(document.content), metadata.harmful_pp))
+        if len(self._pending) == FOLDED_AT_ONCE:
+            self._fold()
+        if found is not NOTHING or metadata.categories:
+            self._compare(metadata.categories or (), found)
 
-    def _compare(self, in_metadata: frozenset[str], found: Found) -> None:
+    def _compare(self, categories: Iterable[str], found: Found) -> None:
         """Where OSCAR's categories and those of the URL in the blocklist differ, for each blocked one and for any."""
+        published = self._settings.annotations == "published"
+        in_metadata = self._blocked.intersection(categories) if published else frozenset()
         exact, suffix = found.exact & self._blocked, found.suffix & self._blocked
         by_url = {"exact": exact, "suffix": suffix}[self._settings.match]
         for name in in_metadata | suffix:
@@ -64,6 +77,20 @@ class Tally:
             self._categories[name]["parent_only"] += name not in exact and name in suffix
         self._categories["any"].update(_agreement(bool(in_metadata), bool(by_url)))
         self._categories["any"]["parent_only"] += not exact and bool(suffix)
+
+    def _fold(self) -> None:
+        """Add up what is pending, so that memory does not grow with the part."""
+        if not self._pending:
+            return
+        outcomes, characters, perplexities = map(np.array, zip(*self._pending, strict=True))
+        self._pending = []
+        values = {"harmful_perplexity": perplexities.astype(np.float64), "characters": characters}  # None is NaN
+        self._documents += np.bincount(outcomes, minlength=len(OUTCOMES))
+        self._characters += np.bincount(outcomes, characters, len(OUTCOMES)).astype(np.int64)
+        for name, sides in self._histograms.items():
+            known = ~np.isnan(values[name])
+            sides["read"] += histogram(name, values[name][known])
+            sides["kept"] += histogram(name, values[name][known & (outcomes == 0)])
 
     def check(self, part: Path) -> None:
         """DataError when the part has too many bad lines."""
@@ -76,33 +103,29 @@ class Tally:
 
     def counts(self) -> dict[str, Any]:
         """The counts as JSON; `overlaps` counts a document under each reason against it."""
-        kept = np.array(self._is_kept, bool)
-        assert self.read == kept.sum() + self._bad_lines + self._dropped.total()
-        characters = np.array(self._characters, np.int64)
-        perplexities = np.array(self._perplexities, np.float64)  # NaN for None
+        self._fold()
+        kept, *dropped = self._documents.tolist()
+        characters_kept, *characters_dropped = self._characters.tolist()
+        assert self.read == kept + sum(dropped) + self._bad_lines
+        kinds = (*AGREEMENT[self._settings.annotations], "parent_only")
         return {
             "read": self.read,
-            "kept": int(kept.sum()),
+            "kept": kept,
             "bad": self._bad_lines,
             "bad_lines": self._bad,
-            "dropped": {reason: self._dropped[reason] for reason in REASONS},
+            "without_url": self._without_url,
+            "dropped": dict(zip(REASONS, dropped, strict=True)),
             "overlaps": {reason: self._overlaps[reason] for reason in REASONS},
-            "characters": {"read": int(characters.sum()), "kept": int(characters[kept].sum())},
-            "categories": {
-                name: {kind: counter[kind] for kind in ("both", "metadata_only", "url_only", "parent_only")}
-                for name, counter in self._categories.items()
+            "characters": {
+                "read": characters_kept + sum(characters_dropped),
+                "kept": characters_kept,
+                "dropped": dict(zip(REASONS, characters_dropped, strict=True)),
             },
+            "categories": {name: {kind: counter[kind] for kind in kinds} for name, counter in self._categories.items()},
             "histograms": {
-                "harmful_perplexity": _histograms("harmful_perplexity", perplexities, kept),
-                "characters": _histograms("characters", characters, kept),
+                name: {side: bins.tolist() for side, bins in sides.items()} for name, sides in self._histograms.items()
             },
         }
-
-
-def _histograms(name: str, values: np.ndarray, kept: np.ndarray) -> dict[str, list[int]]:
-    """Of the values that are numbers."""
-    known = ~np.isnan(values)
-    return {"read": histogram(name, values[known]), "kept": histogram(name, values[known & kept])}
 
 
 def _agreement(in_metadata: bool, by_url: bool) -> list[str]:

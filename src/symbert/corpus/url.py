@@ -1,6 +1,5 @@
 """The parts of a web address that blocklists speak of, in one canonical form; None for what is no web address."""
 
-import posixpath
 import re
 from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -9,7 +8,10 @@ _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _HOST = re.compile(r"[^\s/\\?#@:<>^|%\x00-\x20\x7f]+")
 _PATH_CHARACTERS = "/%:@!$&'()*+,;=~|[]^\\"  # what browsers leave as it is in a path
 # Addresses that are in canonical form but for the case of the host: nearly all of them.
-_PLAIN = re.compile(r"http(s?)://([\w-]+(?:\.[\w-]+)*)((?:/(?!\.)[\w.~%:@!$&'()*+,;=|\[\]^-]*)*)(?:[?#]|\Z)", re.ASCII)
+_PLAIN = re.compile(
+    r"http(s?)://([\w-]+(?:\.[\w-]+)*)((?:/(?!\.|%2[eE])[\w.~%:@!$&'()*+,;=|\[\]^-]*)*)(?:[?#]|\Z)", re.ASCII
+)
+_DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 
 
 class Address(NamedTuple):
@@ -69,9 +71,21 @@ def _location(host: str, parts: SplitResult) -> str | None:
 
 
 def _path(path: str) -> str:
+    """The path with dot segments resolved as browsers do (url.spec.whatwg.org, "path state"): `%2e` is a dot, an empty
+    segment is one that `..` removes, and a path that ends in dots ends in a slash."""
     path = quote(path.replace("\\", "/") or "/", safe=_PATH_CHARACTERS, errors="surrogatepass")
-    if "/." in path:
-        directory = path.endswith(("/", "/.", "/.."))
-        resolved = posixpath.normpath(path)
-        path = resolved + "/" if directory and not resolved.endswith("/") else resolved
-    return path
+    resolved: list[str] = []
+    for segment in path.split("/")[1:]:
+        dots = _dots(segment)
+        if dots == 0:
+            resolved.append(segment)
+        elif dots == 2 and resolved:
+            resolved.pop()
+    if dots:
+        resolved.append("")
+    return "/" + "/".join(resolved)
+
+
+def _dots(segment: str) -> int:
+    """1 for a segment that stays where it is, 2 for one that goes up, 0 for any other."""
+    return len(segment.lower().replace("%2e", ".")) if _DOTS.fullmatch(segment) else 0

@@ -10,22 +10,20 @@ from symbert.files import read_json
 
 Row = dict[str, Any]
 
-COUNTS = ("part", "taken", "read", "kept", "bad", "dropped", "characters", "categories", "histograms")
+COUNTS = ("part", "taken", "read", "kept", "bad", "without_url", "dropped", "characters", "categories", "histograms")
 RECORD = ("part", "documents", "tokens", "words", "histogram")
 
 
 def read_counts(files: list[Path]) -> list[Row]:
     """The counts of each part, en_meta_part_9 before en_meta_part_10.
 
-    DataError names the file and the part where read is not kept + dropped + bad, or the part that is there twice.
+    DataError names the file and the part where documents read are not kept + dropped + bad, or characters read not
+    kept + dropped, or the part that is there twice.
     """
     counts = [_entry(file, COUNTS, "filter-part") for file in files]
     for part, file in zip(counts, files, strict=True):
-        if part["read"] != part["kept"] + part["bad"] + sum(part["dropped"].values()):
-            raise DataError(
-                f"{file}: part {part['part']}: read {part['read']} is not kept {part['kept']} + bad {part['bad']} "
-                f"+ dropped {sum(part['dropped'].values())}; run filter-part again"
-            )
+        _check_sum(file, part["part"], "", part, part["bad"])
+        _check_sum(file, part["part"], "characters ", part["characters"], 0)
     _refuse_duplicates(counts, "counts")
     return sorted(counts, key=lambda part: _natural(part["part"]))
 
@@ -63,6 +61,15 @@ def not_read(counts: list[Row]) -> str:
         return ""
     listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} parts from {names[0]} to {names[-1]}"
     return f"not read, because there were enough documents: {listed}"
+
+
+def _check_sum(file: Path, name: str, what: str, counts: Row, bad: int) -> None:
+    dropped = sum(counts["dropped"].values())
+    if counts["read"] != counts["kept"] + bad + dropped:
+        raise DataError(
+            f"{file}: part {name}: {what}read {counts['read']} is not kept {counts['kept']} + bad {bad} "
+            f"+ dropped {dropped}; run filter-part again"
+        )
 
 
 def _entry(file: Path, keys: tuple[str, ...], command: str) -> Row:

@@ -18,11 +18,14 @@ NAMES = {
     "read": "documents read",
     "bad": "bad lines",
     "kept": "documents kept",
+    "without_url": "documents read without URL",
+    "left_over_tokens": "tokens left over",
     "words": "words kept",
     "tokens": "tokens kept",
     "fertility": "tokens per word",
 }
-PACKED = ("packed_documents", "packed_tokens", "train_rows", "validation_rows")
+PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
+BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
 
 
 def corpus_table(counts: list[Path], records: list[Path], manifest: Path, settings: ReportSettings) -> Table:
@@ -42,7 +45,8 @@ def corpus_table(counts: list[Path], records: list[Path], manifest: Path, settin
         f"Corpus. {captions.experiment_of(settings)}; {captions.corpus_of(settings)}. Documents read, bad, dropped by "
         "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
-        f"{settings.sequence_length} tokens. {skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}"
+        f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows, beyond the "
+        f"budget, and of the last row. {skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}"
         f"The paper is {published.PAPER}, which does not say what it read or dropped."
     )
     everything = [*rows, total, paper]
@@ -57,7 +61,9 @@ def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
         "bad": part["bad"],
         **{reason: part["dropped"].get(reason, 0) for reason in reasons},
         "kept": part["kept"],
+        "without_url": part["without_url"],
         "characters_read": part["characters"]["read"],
+        **{BY_REASON + reason: part["characters"]["dropped"].get(reason, 0) for reason in reasons},
         "characters_kept": part["characters"]["kept"],
         "words": record["words"],
         "tokens": record["tokens"],
@@ -74,15 +80,24 @@ def _fertility(tokens: int, documents: int, words: int) -> float | None:
 def _total_row(rows: list[Row], manifest: Row, file: Path) -> Row:
     summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
     sums = {key: sum(row[key] for row in rows) for key in summed}
-    packed = dict(zip(PACKED, (sum(manifest["documents"].values()), manifest["tokens"]), strict=False))
-    for what, most in (("documents", sums["kept"]), ("tokens", sums["tokens"])):
-        if packed[f"packed_{what}"] > most:
-            raise DataError(
-                f"{file}: {packed[f'packed_{what}']} {what} packed, but {most} kept in all parts; run pack-shards again"
-            )
     fertility = _fertility(sums["tokens"], sums["kept"], sums["words"])
-    split_rows = {f"{split}_rows": manifest["rows"][split] for split in ("train", "validation")}
-    return {**rows[0], **sums, "part": "total", "taken": None, "fertility": fertility, **packed, **split_rows}
+    return {**rows[0], **sums, "part": "total", "taken": None, "fertility": fertility, **_packed(sums, manifest, file)}
+
+
+def _packed(sums: Row, manifest: Row, file: Path) -> Row:
+    """What is in rows, and what is not; DataError when that is not what was kept, as far as it was asked for."""
+    documents, rows = sum(manifest["documents"].values()), manifest["rows"]
+    packed = sum(rows.values()) * manifest["sequence_length"]
+    left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
+    if packed + left_over != manifest["tokens"]:
+        raise DataError(
+            f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
+            "run pack-shards again"
+        )
+    for what, count, most in (("documents", documents, sums["kept"]), ("tokens", manifest["tokens"], sums["tokens"])):
+        if count > most:
+            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; run pack-shards again")
+    return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
 
 
 def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
@@ -90,7 +105,7 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
     *parts, total, paper = rows
     shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
     lines = []
-    for key in (key for key in total if key not in ("part", "taken")):
+    for key in (key for key in total if key not in ("part", "taken") and not key.startswith(BY_REASON)):
         name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
         share: dict[str, Any] = {"of_read_percent": _share(total, key, reasons)}
         lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
@@ -99,5 +114,6 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
 
 def _share(total: Row, key: str, reasons: list[str]) -> float | None:
     """Percentage of the documents or characters read; None for what is no part of them."""
-    of = "characters_read" if key == "characters_kept" else "read" if key in (*reasons, "bad", "kept") else None
+    documents = (*reasons, "bad", "kept", "without_url")
+    of = "characters_read" if key == "characters_kept" else "read" if key in documents else None
     return 100 * total[key] / total[of] if of and total[of] else None
