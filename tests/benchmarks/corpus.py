@@ -33,7 +33,7 @@ def contestants(folder: Path, peers: Path) -> list[Contestant]:
     `peers` is the Python that has datatrove.
     """
     given, output = folder / "input", folder / "output"
-    part, vocabulary = given / "part.jsonl.zst", given / "vocab.txt"
+    part, large, vocabulary = given / "part.jsonl.zst", given / "large.jsonl.zst", given / "vocab.txt"
     kept, fast = output / "part.parquet", output / "fast.npy"
     authors, cache, rows = output / "authors.jsonl.zst", output / "cache", output / "rows.arrow"
     halves = [[filter_part(folder, "part", name), tokenize_part(folder, name)] for name in ("first", "second")]
@@ -42,6 +42,9 @@ def contestants(folder: Path, peers: Path) -> list[Contestant]:
         Contestant("filter: authors", [[peer("filter_part", part, authors)]]),
         Contestant("filter: datatrove", [[python("trove", given, part.name, output / "datatrove", by=peers)]]),
         Contestant("filter: symbert", [[filter_part(folder, "part", "part")]]),
+        Contestant("decode and parse only, large part", [[peer("decode_part", large)]]),
+        Contestant("filter: authors, large part", [[peer("filter_part", large, output / "large.jsonl.zst")]]),
+        Contestant("filter: datatrove, large part", [[python("trove", given, large.name, output / "trove", by=peers)]]),
         Contestant("filter: symbert, large part", [[filter_part(folder, "large", "large")]]),
         Contestant("URLs: symbert", [[python("lookups", folder / "blocklist.marisa", given / "urls.txt")]]),
         Contestant("load: authors", [[peer("load_documents", authors, cache)]]),
@@ -81,12 +84,21 @@ def ratio(slower: Callable[[Round], float], faster: Callable[[Round], float]) ->
 FILTER, PACK, URLS = "filter: symbert", "tokenise and pack: symbert", "URLs: symbert"
 AUTHORS = ("filter: authors", "load: authors", "tokenise and pack: authors")
 
+
+def filter_figures(size: str) -> tuple[Figure, ...]:
+    """What is promised of the filter, on a part of that size."""
+    ours = cpu(FILTER + size)
+    return (
+        Figure(f"filter{size}: authors' way / ours", "×", ratio(cpu(AUTHORS[0] + size), ours), at_least=2.1),
+        Figure(f"filter{size}: datatrove / ours", "×", ratio(cpu("filter: datatrove" + size), ours), at_least=1.8),
+        Figure(f"filter{size}: ours / decode and parse only", "×", ratio(ours, cpu("decode and parse only" + size))),
+        Figure(f"filter{size}: peak memory", "MB", memory(FILTER + size), at_most=400),
+    )
+
+
 FIGURES = (
-    Figure("filter: authors' way / ours", "×", ratio(cpu(AUTHORS[0]), cpu(FILTER)), at_least=2.1),
-    Figure("filter: datatrove / ours", "×", ratio(cpu("filter: datatrove"), cpu(FILTER)), at_least=1.8),
-    Figure("filter: ours / decode and parse only", "×", ratio(cpu(FILTER), cpu("decode and parse only"))),
-    Figure("filter: peak memory", "MB", memory(FILTER), at_most=400),
-    Figure(f"filter: peak memory, {LARGE} × the text", "MB", memory(f"{FILTER}, large part"), at_most=400),
+    *filter_figures(""),
+    *filter_figures(", large part"),
     Figure("UT1: one URL", "µs", said(URLS, "microseconds"), at_most=5),
     Figure("UT1: memory of a job, with resident trie", "MB", said(URLS, "private_mb", "mapped_mb"), at_most=50),
     Figure("UT1: of that private, not shared by jobs", "MB", said(URLS, "private_mb")),

@@ -77,7 +77,7 @@ def test_another_kept_document_or_another_id_is_noticed(measured, tmp_path):
 
 def test_every_figure_that_needs_no_datatrove_is_measured(measured):
     figures = [figure for figure in FIGURES if "datatrove" not in figure.name]
-    assert len(figures) == len(FIGURES) - 1
+    assert len(figures) == len(FIGURES) - 2
     assert all(figure.value(measured[1]) > 0 for figure in figures)
     assert figure_table(figures, [measured[1]]).count("\n") == len(figures) + 2
 

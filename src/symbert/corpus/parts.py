@@ -51,7 +51,7 @@ def filter_part(
     """
     choice = read_settings(settings, FilterSettings)
     taken = not is_full(batch, intake)
-    digest = _checked_digest(part, sources) if taken else None
+    digest = _verified(part, sources) if taken else None
     select = _Selection(choice, Blocklist(blocklist), harmful_model)
     with ExitStack() as stack:
         kept = stack.enter_context(_written(output, KEPT, taken))
@@ -95,15 +95,14 @@ def id_of(document: Document) -> str:
     return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
 
 
-def _checked_digest(part: Path, sources: Path | None) -> str:
-    """The part's SHA-256; IntegrityError when its publisher's is another."""
+def _verified(part: Path, sources: Path | None) -> str | None:
+    """The part's SHA-256, where its publisher lists one; IntegrityError when the file's is another."""
     if not part.is_file():
         raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
-    digest = sha256_of(part)
-    expected = read_json(sources)["checksums"].get(part.name, digest) if sources else digest
-    if digest != expected:
-        raise IntegrityError(f"{part}: sha256 expected {expected}, found {digest}; delete it and run download-part")
-    return digest
+    expected = read_json(sources)["checksums"].get(part.name) if sources else None
+    if expected and (found := sha256_of(part)) != expected:
+        raise IntegrityError(f"{part}: sha256 expected {expected}, found {found}; delete it and run download-part")
+    return expected
 
 
 def _row(line: int, document: Document, reasons: list[str]) -> tuple[Any, ...]:
