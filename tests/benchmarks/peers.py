@@ -9,8 +9,10 @@ import json
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import zstandard
 
 SEQUENCE_LENGTH = 512
 DOCUMENTS_AT_ONCE = 1000
@@ -39,7 +41,6 @@ def is_kept(metadata: dict) -> bool:
 def decode_part(part: Path) -> None:
     """The floor of every filter: decompress, and parse the fields that a filter needs."""
     import msgspec
-    import zstandard
 
     class Metadata(msgspec.Struct):
         harmful_pp: float | None = None
@@ -63,8 +64,6 @@ def decode_part(part: Path) -> None:
 
 def filter_part(part: Path, output: Path) -> None:
     """The authors' filter: kept documents as JSON lines, compressed like the part."""
-    import zstandard
-
     with (
         open(part, "rb") as file,
         open(output, "wb") as kept,
@@ -127,7 +126,21 @@ def bert(vocabulary: Path):
 
 
 def _load(datasets, documents: Path, cache: Path):
-    return datasets.load_dataset("json", data_files=str(documents), split="train", cache_dir=str(cache))
+    """With the first document's types, for the library guesses them block by block, and dates as it likes."""
+    with open(documents, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        features = datasets.Features(_types(datasets, json.loads(io.BufferedReader(stream).readline())))
+    files, folder = str(documents), str(cache)
+    return datasets.load_dataset("json", data_files=files, split="train", cache_dir=folder, features=features)
+
+
+def _types(datasets, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _types(datasets, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return datasets.List(_types(datasets, value[0]))
+    if value is None:  # the lists that OSCAR leaves out
+        return datasets.List(datasets.Value("string"))
+    return datasets.Value("string" if isinstance(value, str) else "float64")
 
 
 if __name__ == "__main__":
