@@ -137,7 +137,7 @@ def _types(datasets, value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _types(datasets, item) for key, item in value.items()}
     if isinstance(value, list):
-        return datasets.List(_types(datasets, value[0]))
+        return datasets.List(_types(datasets, next(item for item in value if item is not None)))
     if value is None:  # the lists that OSCAR leaves out
         return datasets.List(datasets.Value("string"))
     return datasets.Value("string" if isinstance(value, str) else "float64")

@@ -56,7 +56,6 @@ def test_a_document_without_warc_headers_has_neither_url_nor_id(headers):
         b'{"content": 1, "metadata": {}}',
         b'{"content": "\\ud800", "metadata": {}}',
         b'{"content": "\xff", "metadata": {}}',
-        b'{"content": "a", "metadata": {}, "tlsh": "\xff"}',
         b'{"content": "a\x00", "metadata": {}}',
         b'{"content": "a", "metadata": {}} {}',
     ],
@@ -112,6 +111,15 @@ def test_every_format_gives_the_same_documents(tmp_path, name, pack):
     read = list(documents(tmp_path / name, "computed", refuse))
     assert [number for number, _ in read] == [1, 2, 3]
     assert read == list(documents(tmp_path / "a.parquet", "computed", refuse))
+
+
+def test_a_line_is_bad_wherever_it_is_not_utf_8(tmp_path):
+    """The decoder does not look into strings that it skips."""
+    good = b'{"text": "a", "other": "\xe2\x82\xac"}\n'
+    (tmp_path / "a.jsonl").write_bytes(good + good.replace(b"\x82", b"\xff") + good)
+    bad = []
+    assert [number for number, _ in documents(tmp_path / "a.jsonl", "computed", bad.append)] == [1, 3]
+    assert "a.jsonl:2: not UTF-8" in str(bad[0])
 
 
 def test_bad_rows_of_a_parquet_file_are_named_and_the_others_read(tmp_path):

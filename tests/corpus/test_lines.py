@@ -1,7 +1,10 @@
 import gzip
+import io
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import DataError, MissingInputError
@@ -63,6 +66,26 @@ def test_a_line_too_long_for_memory_is_none_and_the_next_ones_are_read(tmp_path)
     read = list(read_lines(path))
     assert (len(read), len(read[1])) == (5, LONGEST_LINE)
     assert read[:1] + read[2:] == [b"first\n", None, b"fourth\n", None]
+
+
+@given(
+    st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"])), st.integers(1, 9)
+)
+def test_just_the_lines_that_are_not_utf_8_are_none(tmp_path_factory, pieces, buffer):
+    """Whatever character a buffer ends in."""
+    raw = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+    path = tmp_path_factory.mktemp("part") / "part.jsonl.zst"
+    path.write_bytes(zstandard.compress(raw))
+    expected = []
+    for line in io.BytesIO(raw):
+        try:
+            line.decode()
+            expected.append(line)
+        except UnicodeDecodeError:
+            expected.append(None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("symbert.corpus.lines.BUFFER", buffer)
+        assert list(read_lines(path)) == expected
 
 
 def test_a_missing_part_is_named(tmp_path):

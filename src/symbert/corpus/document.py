@@ -106,8 +106,6 @@ def decode_web_text(line: bytes, place: str) -> Document:
 
 def _decode(decoder: msgspec.json.Decoder[Schema], line: bytes, place: str, what: str) -> Schema:
     try:
-        if not line.isascii():
-            str(line, "utf-8")  # the decoder does not look into strings that it skips
         return decoder.decode(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not {what} ({error}); get the file again, or allow max_bad_fraction") from None
@@ -127,7 +125,7 @@ def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad)
         place = f"{part}:{number}"
         try:
             if line is None:
-                raise DataError(f"{place}: line of more than {LONGEST_LINE:,} bytes; get the file again")
+                raise DataError(f"{place}: not UTF-8, or longer than {LONGEST_LINE:,} bytes; get the file again")
             document = decoder(line, place)
         except DataError as error:
             on_bad(error)

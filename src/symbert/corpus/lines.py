@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+import pyarrow
 import zstandard
 
 from symbert.errors import DataError, MissingInputError
@@ -19,29 +21,30 @@ BUFFER = 1 << 20  # bytes of lines
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
-    """The lines of a .zst, .gz or plain file, each with its \\n, the only end of a line; None: beyond LONGEST_LINE.
+    """The lines of a .zst, .gz or plain file, each with its \\n, the only end of a line.
 
-    Raises DataError naming the file for a truncated or damaged stream.
+    None stands for a line that is longer than LONGEST_LINE or not UTF-8. Raises DataError naming the file for a
+    truncated or damaged stream.
     """
-    with _expanded(path) as stream:
-        while line := stream.readline(LONGEST_LINE):
+    with _opened(path) as content:
+        lines = io.BufferedReader(content, BUFFER)
+        while line := lines.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 while line and not line.endswith(b"\n"):
-                    line = stream.readline(LONGEST_LINE)
+                    line = lines.readline(LONGEST_LINE)
                 yield None
             else:
-                yield line
+                yield line if content.is_text or _is_text(line) else None
 
 
 @contextmanager
-def _expanded(path: Path) -> Iterator[io.BufferedReader]:
-    """The file's content; zstd: of all frames, one after another, the last of which must be complete."""
+def _opened(path: Path) -> Iterator["_Text"]:
     expand = {".zst": _Frames, ".gz": gzip.GzipFile}.get(path.suffix)
     try:
         with open(path, "rb") as file:
             if expand and not path.stat().st_size:
                 raise EOFError  # which the gzip module takes for a whole file
-            yield io.BufferedReader(expand(fileobj=file), BUFFER) if expand else file
+            yield _Text(expand(fileobj=file) if expand else file)
     except FileNotFoundError:
         raise MissingInputError(f"{path}: file not found; run download-part, or correct corpus.files") from None
     except EOFError:
@@ -50,31 +53,81 @@ def _expanded(path: Path) -> Iterator[io.BufferedReader]:
         raise DataError(f"{path}: damaged stream ({error}); get the file again") from None
 
 
-class _Frames(io.RawIOBase):
-    """The content of zstd frames; EOFError when the file ends within one, which the library's own reader keeps to
-    itself."""
+class _Text(io.RawIOBase):
+    """A stream that looks whether it is UTF-8, much at a time: line by line that takes as long as parsing them."""
 
-    def __init__(self, fileobj: BinaryIO) -> None:
-        self._file = fileobj
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-        self._frame = self._decompressor.decompressobj()
-        self._compressed = self._content = b""
-        self._given = 0
+    def __init__(self, content: BinaryIO | io.RawIOBase) -> None:
+        self._content = content
+        self._begun = b""  # a character that goes on in what is read next
+        self.is_text = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:
-        while self._given == len(self._content):
-            if not (self._compressed or (chunk := self._file.read(CHUNK))):
+        size = self._content.readinto(buffer)
+        if self.is_text:
+            self.is_text = self._goes_on(memoryview(buffer)[:size]) if size else not self._begun
+        return size
+
+    def _goes_on(self, data: memoryview) -> bool:
+        """Whether what was begun and `data` are UTF-8, but for a character that is begun at the end."""
+        missing = _length(self._begun[0]) - len(self._begun) if self._begun else 0
+        first, data = self._begun + bytes(data[:missing]), data[missing:]
+        back = next((back for back in range(1, min(4, len(data) + 1)) if data[-back] >= 0xC0), 0)
+        end = len(data) - back if back and back < _length(data[-back]) else len(data)
+        self._begun = bytes(data[end:])
+        return _is_text(first) and _is_text(data[:end])
+
+
+def _length(byte: int) -> int:
+    """Of the character in UTF-8 that a byte begins."""
+    return 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
+
+
+def _is_text(data: bytes | memoryview) -> bool:
+    offsets = pyarrow.py_buffer(np.array([0, len(data)], np.int32))
+    try:
+        pyarrow.StringArray.from_buffers(1, offsets, pyarrow.py_buffer(data)).validate(full=True)
+        return True
+    except pyarrow.ArrowInvalid:
+        return False
+
+
+class _Frames(io.RawIOBase):
+    """The content of all zstd frames of a file, one after another; EOFError when it ends within one, which the
+    library's own reader keeps to itself."""
+
+    def __init__(self, fileobj: BinaryIO) -> None:
+        self._file = fileobj
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        self._frame = self._decompressor.decompressobj()
+        self._compressed = b""
+        self._content = memoryview(b"")  # that was not given yet
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer, unless the file ends."""
+        filled = 0
+        while filled < len(buffer) and (self._content or self._expand()):
+            size = min(len(buffer) - filled, len(self._content))
+            buffer[filled : filled + size] = self._content[:size]
+            self._content = self._content[size:]
+            filled += size
+        return filled
+
+    def _expand(self) -> bool:
+        """Get some content; false when there is no more."""
+        while not self._content:
+            compressed = self._compressed or self._file.read(CHUNK)
+            if not compressed:
                 if not self._frame.eof:
                     raise EOFError
-                return 0
+                return False
             if self._frame.eof:
                 self._frame = self._decompressor.decompressobj()
-            self._content = self._frame.decompress(self._compressed or chunk)
-            self._compressed, self._given = self._frame.unused_data, 0
-        size = min(len(buffer), len(self._content) - self._given)
-        buffer[:size] = self._content[self._given : self._given + size]
-        self._given += size
-        return size
+            self._content = memoryview(self._frame.decompress(compressed))
+            self._compressed = self._frame.unused_data
+        return True
