@@ -3,7 +3,7 @@ import io
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from symbert.corpus.lines import LONGEST_LINE, read_lines
@@ -68,9 +68,11 @@ def test_a_line_too_long_for_memory_is_none_and_the_next_ones_are_read(tmp_path)
     assert read[:1] + read[2:] == [b"first\n", None, b"fourth\n", None]
 
 
+@settings(max_examples=400, deadline=None)
 @given(
     st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"])), st.integers(1, 9)
 )
+@example([b"\xff", "\n"], 2)  # it was believed that a character may go on after an ASCII byte
 def test_just_the_lines_that_are_not_utf_8_are_none(tmp_path_factory, pieces, buffer):
     """Whatever character a buffer ends in."""
     raw = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)

@@ -74,10 +74,19 @@ class _Text(io.RawIOBase):
         """Whether what was begun and `data` are UTF-8, but for a character that is begun at the end."""
         missing = _length(self._begun[0]) - len(self._begun) if self._begun else 0
         first, data = self._begun + bytes(data[:missing]), data[missing:]
-        back = next((back for back in range(1, min(4, len(data) + 1)) if data[-back] >= 0xC0), 0)
-        end = len(data) - back if back and back < _length(data[-back]) else len(data)
+        end = len(data) - _begun_bytes(data)
         self._begun = bytes(data[end:])
         return _is_text(first) and _is_text(data[:end])
+
+
+def _begun_bytes(data: memoryview) -> int:
+    """How many bytes at the end are the beginning of a character."""
+    for back in range(1, min(4, len(data) + 1)):
+        if data[-back] < 0x80:
+            return 0
+        if data[-back] >= 0xC0:
+            return back if back < _length(data[-back]) else 0
+    return 0
 
 
 def _length(byte: int) -> int:

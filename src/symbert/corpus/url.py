@@ -45,7 +45,7 @@ def _split(url: str) -> SplitResult | None:
 def _host(parts: SplitResult) -> str | None:
     if parts.netloc.rpartition("@")[2].startswith("["):
         return f"[{parts.hostname}]" if parts.hostname else None
-    host = unquote(parts.hostname or "").removesuffix(".")
+    host = unquote(parts.hostname or "").rstrip(".")
     if not host.isascii():
         host = _ascii(host)
     return host.lower() if _HOST.fullmatch(host) else None
