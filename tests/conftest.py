@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from configurations import merge
+from symbert.config import merge
 
 ROOT = Path(__file__).parents[1]
 

@@ -3,8 +3,8 @@ import copy
 import pytest
 import yaml
 
-from configurations import merge
 from symbert import config as configuration
+from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.model.attention import ATTENTION
 from symbert.model.sizes import SIZES

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from configurations import merge
 from symbert import cli
+from symbert.config import merge
 from symbert.corpus import plan
 from symbert.corpus.plan import intake, plan_of, read_config, size
 from symbert.errors import MissingInputError, UsageError

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas
 import pytest
 
-from configurations import merge
 from corpus.oscar import record, write_part
+from symbert.config import merge
 from symbert.corpus.language_model import estimate, write_arpa
 from symbert.corpus.stand_ins import write_blocklist_archive
 from workflow.checkout import Checkout, check_out
