@@ -1,8 +1,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
-from symbert.draws import mix, permute, uniform
+from symbert.draws import below, mix, permute, stream, uniform
 
 
 def test_the_finaliser_is_that_of_splitmix64():
@@ -34,3 +35,26 @@ def test_uniform_numbers_are_uniform_and_independent_of_their_neighbours():
     assert abs(sample.mean() - 0.5) < 5 * (1 / 12 / len(sample)) ** 0.5
     assert abs(np.corrcoef(sample[:-1], sample[1:])[0, 1]) < 5 / len(sample) ** 0.5
     assert uniform(3, np.array([17]))[0] == sample[17]
+
+
+def test_a_stream_is_the_output_of_splitmix64():
+    """First outputs of the reference implementation for seed 1234567 (Vigna, splitmix64.c)."""
+    expected = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    assert stream(np.array([99, 1234567], np.uint64), 5)[1].tolist() == expected
+
+
+@given(st.integers(1, 2**40))
+def test_integers_below_a_limit_share_the_words_evenly(limit):
+    edges = np.array([0, 2**63, 2**64 - 1], np.uint64)
+    assert below(edges, limit).tolist() == [0, limit // 2, limit - 1]
+
+
+def test_integers_below_a_limit_are_equally_likely():
+    counts = np.bincount(below(mix(1, np.arange(120_000)), 12), minlength=12)
+    assert chisquare(counts).pvalue > 1e-6

@@ -17,8 +17,23 @@ def mix(*words: int | Words) -> Words:
     state = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for word in words:
-            state = _finalise(state + GOLDEN + np.asarray(word).astype(np.uint64))
+            state = _fold(state, np.asarray(word).astype(np.uint64))
     return state
+
+
+def _fold(state: Words, word: Words) -> Words:
+    return _finalise(state + GOLDEN + word)
+
+
+def stream(keys: Words, length: int) -> Words:
+    """`keys length`: the first outputs of SplitMix64 started from each key, at one finalisation a word."""
+    with np.errstate(over="ignore"):
+        return _finalise(keys[:, None] + np.arange(1, length + 1, dtype=np.uint64) * GOLDEN)
+
+
+def below(words: Words, limit: int) -> NDArray[np.int64]:
+    """An integer in range(limit) from each word; no integer is likelier than another by more than 2**-52."""
+    return (_fraction(words) * limit).astype(np.int64)
 
 
 def _finalise(bits: Words) -> Words:
@@ -29,7 +44,12 @@ def _finalise(bits: Words) -> Words:
 
 def uniform(*words: int | Words) -> NDArray[np.float64]:
     """A number in [0, 1) for each broadcast combination of `words`."""
-    return (mix(*words) >> np.uint64(11)) * 2.0**-53
+    return _fraction(mix(*words))
+
+
+def _fraction(words: Words) -> NDArray[np.float64]:
+    """The upper 53 bits of each word as a number in [0, 1)."""
+    return (words >> np.uint64(11)) * 2.0**-53
 
 
 def permute(index: NDArray[np.int64], size: int, *key: int) -> NDArray[np.int64]:
@@ -39,15 +59,17 @@ def permute(index: NDArray[np.int64], size: int, *key: int) -> NDArray[np.int64]
     constant memory, so an epoch over 137 million sequences needs no shuffled list.
     """
     half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
-    image = _feistel(np.asarray(index).astype(np.uint64), half, key)
+    rounds = [mix(*key, turn) for turn in range(4)]
+    image = _feistel(np.asarray(index).astype(np.uint64), half, rounds)
     while (outside := image >= size).any():
-        image[outside] = _feistel(image[outside], half, key)
+        image[outside] = _feistel(image[outside], half, rounds)
     return image.astype(np.int64)
 
 
-def _feistel(value: Words, half: int, key: tuple[int, ...]) -> Words:
+def _feistel(value: Words, half: int, rounds: list[Words]) -> Words:
     mask, shift = np.uint64((1 << half) - 1), np.uint64(half)
     left, right = value >> shift, value & mask
-    for turn in range(4):
-        left, right = right, left ^ (mix(*key, turn, right) & mask)
+    with np.errstate(over="ignore"):
+        for state in rounds:
+            left, right = right, left ^ (_fold(state, right) & mask)
     return left << shift | right

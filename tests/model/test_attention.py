@@ -1,5 +1,7 @@
 """Operators against their formulas, written out in float64."""
 
+import math
+
 import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
@@ -10,6 +12,7 @@ from symbert.model.attention import ATTENTION, SelfAttention, attention_class
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 
 HIDDEN, HEADS, HEAD = 12, 3, 4
+SIDES = ("query", "key", "value")
 
 
 def config(implementation: str = "sdpa") -> BertConfig:
@@ -33,28 +36,34 @@ def hidden_states(seed: int = 0, tokens: int = 7) -> torch.Tensor:
     return torch.randn(2, tokens, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def written_out_logits(module: SelfAttention, name: str, hidden: torch.Tensor) -> torch.Tensor:
-    """Scores `batch heads x y` by the paper's equations 2, 3 and 6, one head at a time, with explicit sums."""
-    scores = []
-    for head in range(HEADS):
-        rows = slice(head * HEAD, (head + 1) * HEAD)
-        q = hidden @ module.query.weight[rows].T + module.query.bias[rows]
-        if name == "original":
-            k = hidden @ module.key.weight[rows].T + module.key.bias[rows]
-            score = torch.einsum("bxd,byd->bxy", q, k)
-        elif name == "symmetric":
-            score = torch.einsum("bxd,byd->bxy", q, q)
-        else:
-            score = torch.einsum("bxd,de,bye->bxy", q, module.pairwise_factors[head], q)
-        scores.append(score / HEAD**0.5)
-    return torch.stack(scores, 1)
+def written_out_query_key_value(module: SelfAttention, name: str, hidden: torch.Tensor, head: int) -> tuple:
+    """One head's sides of the dot product and its values, each `batch token head`, by the papers' equations."""
+    rows = slice(head * HEAD, (head + 1) * HEAD)
+
+    def project(linear: torch.nn.Linear) -> torch.Tensor:
+        return torch.einsum("bxh,dh->bxd", hidden, linear.weight[rows]) + linear.bias[rows]
+
+    if name == "shared":
+        shared = project(module.projection)
+        diagonals = (module.query_scale, module.key_scale, module.value_scale)
+        return tuple(torch.einsum("bxd,de->bxe", shared, torch.diag(scale[rows])) for scale in diagonals)
+    query, value = project(module.query), project(module.value)
+    if name.startswith("original"):
+        return query, project(module.key), value
+    if name == "symmetric":
+        return query, query, value
+    return torch.einsum("bxd,de->bxe", query, module.pairwise_factors[head]), query, value
 
 
 def written_out(module: SelfAttention, name: str, hidden: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-    logits = written_out_logits(module, name, hidden).masked_fill(~attended[:, None, None, :], -torch.inf)
-    weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
-    value = (hidden @ module.value.weight.T + module.value.bias).reshape(*hidden.shape[:2], HEADS, HEAD)
-    return torch.einsum("bhxy,byhd->bxhd", weights, value).reshape(hidden.shape)
+    """The mixed values `batch token hidden`, one head at a time, with the softmax as a quotient of sums."""
+    mixed = []
+    for head in range(HEADS):
+        query, key, value = written_out_query_key_value(module, name, hidden, head)
+        logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
+        exponentials = logits.masked_fill(~attended[:, None, :], -torch.inf).exp()
+        mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
+    return torch.cat(mixed, -1)
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
@@ -76,7 +85,7 @@ def test_an_operator_equals_its_formula_with_padding(name, implementation):
 
 
 def logits_of(module: SelfAttention, hidden: torch.Tensor) -> torch.Tensor:
-    query, key = module.query_and_key(hidden)
+    query, key, _ = module.query_key_value(hidden)
     return query @ key.transpose(-1, -2)
 
 
@@ -130,19 +139,68 @@ def test_gradients_equal_finite_differences(name):
     assert torch.autograd.gradcheck(output, (hidden, *module.parameters()), fast_mode=True)
 
 
-def test_the_published_initial_logit_spread_of_pairwise_shows():
-    """N(0, 1) factors make the scores of pairwise start several times wider than original's (a known confound)."""
-    spreads = {}
-    for name in ("original", "pairwise"):
-        model = SymBertForMaskedLM(build_config("small", name, vocabulary_size=100))
-        initialize(model, 1)
-        hidden = model.bert.embeddings(torch.arange(100)[None])
-        spreads[name] = (logits_of(model.bert.encoder.layer[0].attention.self, hidden) / 8).std().item()
-    assert spreads["pairwise"] > 5 * spreads["original"]
+@pytest.mark.parametrize(
+    ("name", "key"), [("pairwise", "pairwise_factors"), *(("shared", f"{side}_scale") for side in SIDES)]
+)
+def test_every_gradient_of_the_factors_and_diagonals_equals_its_finite_difference(name, key):
+    module, hidden = operator(name), hidden_states(tokens=3)
+
+    def output(values):
+        return torch.func.functional_call(module, {key: values}, (hidden,))[0]
+
+    assert torch.autograd.gradcheck(output, (module.get_parameter(key),))
+
+
+def started(name: str, seed: int = 1) -> dict[str, torch.Tensor]:
+    model = SymBertForMaskedLM(build_config("tiny", name, vocabulary_size=100))
+    initialize(model, seed)
+    return {key.split(".self.")[1]: values for key, values in model.state_dict().items() if ".0.attention.self." in key}
+
+
+HEAD_OF_TINY = 32
+
+
+def test_the_query_of_original_gain_starts_wider_by_the_root_of_the_head_and_all_else_alike():
+    gain, original = started("original-gain"), started("original")
+    expected = original["query.weight"] * math.sqrt(HEAD_OF_TINY)
+    torch.testing.assert_close(gain.pop("query.weight"), expected, rtol=1e-6, atol=0)
+    del original["query.weight"]
+    assert gain.keys() == original.keys() and all(torch.equal(gain[key], original[key]) for key in gain)
+
+
+def test_the_factors_of_pairwise_identity_start_as_the_identity():
+    assert torch.equal(started("pairwise-identity")["pairwise_factors"], torch.eye(HEAD_OF_TINY).expand(2, -1, -1))
+
+
+def test_the_factors_of_pairwise_scaled_start_as_those_of_pairwise_over_the_root_of_the_head():
+    scaled, pairwise = started("pairwise-scaled")["pairwise_factors"], started("pairwise")["pairwise_factors"]
+    torch.testing.assert_close(scaled, pairwise / math.sqrt(HEAD_OF_TINY), rtol=1e-6, atol=0)
+    assert abs(pairwise.std().item() - 1) < 0.05
+
+
+def test_shared_starts_with_the_scores_of_its_projection_alone():
+    assert all((values == 1).all() for name, values in started("shared").items() if name.endswith("_scale"))
+
+
+def test_the_first_line_of_an_operators_docstring_is_its_formula():
+    """Model cards quote it."""
+    for name, operator_class in ATTENTION.items():
+        first = operator_class.__doc__.splitlines()[0]
+        assert ("(x)" in first and "(y)" in first) and len(first) < 120, name
+
+
+def test_an_operator_without_its_formula_cannot_be_made():
+    class Unfinished(SelfAttention):
+        pass
+
+    with pytest.raises(TypeError, match="query_key_value"):
+        Unfinished(config())
 
 
 def test_an_unknown_operator_names_the_near_one_and_never_falls_back():
     with pytest.raises(ConfigError, match="did you mean symmetric"):
         attention_class("symetric")
-    with pytest.raises(ConfigError, match="vanilla"):
+    with pytest.raises(ConfigError, match="did you mean pairwise-scaled"):
+        attention_class("pairwise_scaled")
+    with pytest.raises(ConfigError, match="'vanilla' is unknown"):
         build_config("tiny", "vanilla")

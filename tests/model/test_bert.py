@@ -3,6 +3,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from symbert.model.attention import ATTENTION
@@ -37,17 +38,45 @@ def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
     assert torch.equal(classifier.eval().bert(IDS).last_hidden_state, saved.bert(IDS).last_hidden_state)
 
 
-def test_a_fresh_process_reloads_the_same_bits_after_importing_the_model(tmp_path):
-    saved = model()
-    saved.save_pretrained(tmp_path)
-    code = f"""
-import torch, symbert.model.bert
-from transformers import AutoModelForMaskedLM
-logits = AutoModelForMaskedLM.from_pretrained({str(tmp_path)!r}).eval()(torch.arange(24).reshape(2, 12)).logits
-print(logits.double().sum().item().hex())
+FRESH = """
+import sys, torch, symbert.model
+from safetensors.torch import save_file
+from transformers import {auto}
+logits = {auto}.from_pretrained(sys.argv[1]).eval()(torch.arange(24).reshape(2, 12)).logits
+save_file({{"logits": logits}}, sys.argv[2])
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float.fromhex(said.strip()) == saved(IDS).logits.double().sum().item()
+
+
+@pytest.mark.parametrize("auto", ["AutoModelForMaskedLM", "AutoModelForSequenceClassification"])
+def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model(tmp_path, auto):
+    saved = model("pairwise-scaled")
+    if auto == "AutoModelForSequenceClassification":
+        saved = SymBertForSequenceClassification(build_config("tiny", "pairwise-scaled", vocabulary_size=200)).eval()
+    saved.save_pretrained(tmp_path)
+    command = [sys.executable, "-c", FRESH.format(auto=auto), str(tmp_path), str(tmp_path / "logits")]
+    subprocess.run(command, check=True, capture_output=True)
+    assert torch.equal(load_file(tmp_path / "logits")["logits"], saved(IDS).logits)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attention):
+    """Every weight is set to a number that no initialisation gives."""
+    saved = model(attention)
+    for number, parameter in enumerate(saved.parameters()):
+        parameter.data.fill_(0.5 + number)
+    saved.save_pretrained(tmp_path)
+    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path)
+    for (name, one), (_, other) in zip(saved.named_parameters(), loaded.named_parameters(), strict=True):
+        assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_initialising_twice_gives_the_same_model(attention):
+    once, twice = model(attention), model(attention, seed=2)
+    initialize(twice, 1)
+    initialize(twice, 1)
+    for (name, one), (_, other) in zip(once.named_parameters(), twice.named_parameters(), strict=True):
+        assert torch.equal(one, other), name
 
 
 def test_no_auto_map_is_written_because_it_would_ask_for_remote_code(tmp_path):
@@ -67,17 +96,35 @@ def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradient
         torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-14, msg=name)
 
 
-def test_all_operators_of_one_seed_start_from_the_same_shared_parameters():
-    start = {name: model(name).state_dict() for name in ATTENTION}
-    for name, values in start.items():
-        common = values.keys() & start["original"].keys()
-        assert len(common) == 44 if name == "original" else len(common) == 40
-        assert all(torch.equal(values[key], start["original"][key]) for key in common)
+SELF = ".attention.self."
+OWN_START = {"original-gain": "query.weight"}  # a control that starts one of the common weights otherwise
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_all_operators_of_one_seed_start_from_the_same_common_parameters(attention):
+    """Embeddings, feed-forward layers and the head are common to all, and what an operator names as original does."""
+    original, start = model("original").state_dict(), model(attention).state_dict()
+    outside = {name for name in original if SELF not in name}
+    assert outside == {name for name in start if SELF not in name} and len(outside) == 44 - 2 * 6
+    for name in original.keys() & start.keys():
+        if not name.endswith(OWN_START.get(attention, "none")):
+            assert torch.equal(start[name], original[name]), name
+
+
+@pytest.mark.parametrize("attention", ["symmetric", "pairwise", "pairwise-identity", "pairwise-scaled"])
+def test_queries_and_values_start_as_those_of_original(attention):
+    own = {name.split(SELF)[1] for name in model(attention).state_dict() if SELF in name}
+    assert own - {"pairwise_factors"} == {"query.weight", "query.bias", "value.weight", "value.bias"}
 
 
 def test_another_seed_starts_elsewhere():
     one, two = model(seed=1).state_dict(), model(seed=2).state_dict()
     assert not torch.equal(one["bert.embeddings.word_embeddings.weight"], two["bert.embeddings.word_embeddings.weight"])
+
+
+def test_the_sizes_that_the_workflow_reads_are_known_without_torch():
+    code = "import sys, symbert.sizes; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_initial_parameters_have_berts_distribution():

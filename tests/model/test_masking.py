@@ -1,58 +1,141 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from symbert.model.masking import Masker
+from symbert.model.masking import ROWS_AT_ONCE, Masker
 
-SPECIAL = (0, 1, 2, 3, 4)
-MASKER = Masker(seed=1, probability=0.15, vocabulary_size=1000, mask_id=4, special_ids=SPECIAL)
-
-
-def rows(count: int = 2000) -> np.ndarray:
-    return np.random.default_rng(0).integers(0, 1000, (count, 64))
+GOLDEN = 0x9E3779B97F4A7C15
+MASK = 4
+SPECIAL = (0, 1, 2, 3, MASK)
+MASKER = Masker(seed=1, probability=0.15, vocabulary_size=1000, mask_id=MASK, special_ids=SPECIAL)
 
 
-def test_the_shares_are_those_of_bert():
+def rows(count: int = 2000, tokens: int = 64) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 1000, (count, tokens))
+
+
+def corrupt(ids: np.ndarray, masker: Masker = MASKER, epoch: int = 0, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Corrupted ids, and whether each was chosen, both `batch token`; rows are the sequences from `first` on."""
+    corrupted, positions = masker.corrupt(ids, np.full(len(ids), epoch), first + np.arange(len(ids)))
+    chosen = np.zeros(ids.shape, bool)
+    chosen.reshape(-1)[positions] = True
+    return corrupted, chosen
+
+
+def assert_share(count: int, total: int, share: float) -> None:
+    assert abs(count - total * share) < 5 * (total * share * (1 - share)) ** 0.5, (count / total, share)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**63), epoch=st.integers(0, 200), first=st.integers(0, 2**40))
+def test_the_shares_are_those_of_bert(seed, epoch, first):
     ids = rows()
-    corrupted, chosen = MASKER.corrupt(ids, np.zeros(len(ids), int), np.arange(len(ids)))
-    candidates = ~np.isin(ids, SPECIAL)
-    for share, count, total in [
-        (0.15, chosen.sum(), candidates.sum()),
-        (0.80, (chosen & (corrupted == 4)).sum(), chosen.sum()),
-        (0.10, (chosen & (corrupted != 4) & (corrupted != ids)).sum(), chosen.sum()),
-        (0.10, (chosen & (corrupted == ids)).sum(), chosen.sum()),
-    ]:
-        assert abs(count / total - share) < 5 * (share * (1 - share) / total) ** 0.5 + 0.001, share
+    masker = Masker(seed, 0.15, 1000, MASK, SPECIAL)
+    corrupted, chosen = corrupt(ids, masker, epoch, first)
+    assert_share(chosen.sum(), (~np.isin(ids, SPECIAL)).sum(), 0.15)
+    total, same = chosen.sum(), corrupted == ids
+    assert_share((chosen & same).sum(), total, 0.1 + 0.1 / 1000)  # a random token may be the true one
+    assert_share((chosen & (corrupted == MASK)).sum(), total, 0.8 + 0.1 / 1000)
+    assert_share((chosen & ~same & (corrupted != MASK)).sum(), total, 0.1 * (1 - 2 / 1000))
 
 
-def test_special_tokens_are_never_chosen_and_other_positions_never_changed():
-    ids = rows()
-    corrupted, chosen = MASKER.corrupt(ids, np.zeros(len(ids), int), np.arange(len(ids)))
+@settings(max_examples=20, deadline=None)
+@given(probability=st.floats(0.01, 0.99), seed=st.integers(0, 2**63))
+def test_each_place_of_a_row_is_chosen_with_the_probability(probability, seed):
+    ids = np.full((4000, 16), 7)
+    _, chosen = corrupt(ids, Masker(seed, probability, 1000, MASK, SPECIAL))
+    for token in range(16):
+        assert_share(chosen[:, token].sum(), 4000, probability)
+
+
+@given(seed=st.integers(0, 2**63), ids=st.lists(st.integers(0, 30), min_size=40, max_size=40))
+def test_special_tokens_are_never_chosen_and_other_positions_never_changed(seed, ids):
+    ids = np.array(ids).reshape(5, 8)
+    corrupted, chosen = corrupt(ids, Masker(seed, 0.5, 31, MASK, SPECIAL))
     assert not chosen[np.isin(ids, SPECIAL)].any()
     assert (corrupted == ids)[~chosen].all()
 
 
-def test_random_tokens_cover_the_vocabulary():
-    ids = rows(4000)
-    corrupted, chosen = MASKER.corrupt(ids, np.zeros(len(ids), int), np.arange(len(ids)))
-    random = corrupted[chosen & (corrupted != 4) & (corrupted != ids)]
-    assert random.min() < 5 and random.max() > 990
-    assert len(np.unique(random)) > 950
+def test_neighbours_are_chosen_independently():
+    _, chosen = corrupt(np.full((4000, 64), 7))
+    assert_share((chosen[:, 1:] & chosen[:, :-1]).sum(), 4000 * 63, 0.15**2)
+    assert_share((chosen[1:] & chosen[:-1]).sum(), 3999 * 64, 0.15**2)
 
 
-def test_a_rows_mask_does_not_depend_on_its_batch():
+def test_random_tokens_are_uniform_over_the_vocabulary_special_ones_included():
+    ids = np.full((20_000, 64), 7)
+    masker = Masker(1, 0.5, 20, mask_id=20, special_ids=(20,))  # what is neither 7 nor 20 was drawn
+    corrupted, chosen = corrupt(ids, masker)
+    assert sorted(np.unique(corrupted)) == list(range(21))
+    for token in set(range(20)) - {7}:
+        assert_share((corrupted == token).sum(), chosen.sum(), 0.1 / 20)
+
+
+def test_positions_are_flat_and_in_rising_order_over_blocks_of_rows():
+    ids = rows(2 * ROWS_AT_ONCE + 1)
+    corrupted, positions = MASKER.corrupt(ids, np.zeros(len(ids), int), np.arange(len(ids)))
+    assert (np.diff(positions) > 0).all() and positions[-1] >= 2 * ROWS_AT_ONCE * 64
+    assert set(np.flatnonzero(corrupted != ids)) <= set(positions)
+
+
+def test_the_given_ids_are_not_touched():
+    ids = rows(3)
+    before = ids.copy()
+    MASKER.corrupt(ids, np.zeros(3, int), np.arange(3))
+    assert (ids == before).all()
+
+
+@settings(deadline=None)
+@given(some=st.lists(st.integers(0, 149), min_size=1, max_size=90), epoch=st.integers(0, 5))
+def test_a_rows_mask_does_not_depend_on_its_batch(some, epoch):
+    ids = rows(150, 16)
+    whole, chosen = corrupt(ids, epoch=epoch)
+    part, positions = MASKER.corrupt(ids[some], np.full(len(some), epoch), np.array(some))
+    assert (part == whole[some]).all() and (positions == np.flatnonzero(chosen[some])).all()
+
+
+def test_a_tokens_mask_does_not_depend_on_the_length_of_its_row():
     ids = rows(100)
-    whole, chosen = MASKER.corrupt(ids, np.full(100, 3), np.arange(100))
-    some = np.array([77, 5, 31])
-    part, part_chosen = MASKER.corrupt(ids[some], np.full(3, 3), some)
-    assert (part == whole[some]).all() and (part_chosen == chosen[some]).all()
+    whole, chosen = corrupt(ids)
+    part, part_chosen = corrupt(ids[:, :20])
+    assert (part == whole[:, :20]).all() and (part_chosen == chosen[:, :20]).all()
 
 
-@pytest.mark.parametrize("change", [{"seed": 2}, {"epoch": 1}, {"sequence": 1000}])
+@pytest.mark.parametrize("change", [{"seed": 2}, {"epoch": 1}, {"first": 1000}])
 def test_seed_epoch_and_sequence_each_change_the_mask(change):
-    ids = rows(50)
-    masker = Masker(change.get("seed", 1), 0.15, 1000, 4, SPECIAL)
-    epoch, sequence = np.full(50, change.get("epoch", 0)), np.arange(50) + change.get("sequence", 0)
-    _, before = MASKER.corrupt(ids, np.zeros(50, int), np.arange(50))
-    _, after = masker.corrupt(ids, epoch, sequence)
-    both = (before & after).sum()
-    assert abs(both / before.size - 0.15**2) < 0.01  # as independent draws would overlap
+    ids = np.full((1000, 64), 7)
+    other = Masker(change.pop("seed", 1), 0.15, 1000, MASK, SPECIAL)
+    _, before = corrupt(ids)
+    _, after = corrupt(ids, other, **change)
+    assert_share((before & after).sum(), before.size, 0.15**2)  # as independent draws overlap
+
+
+def finalised(word: int) -> int:
+    """SplitMix64's output function in Python's integers."""
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+    return word ^ word >> 31
+
+
+def folded(*words: int) -> int:
+    state = 0
+    for word in words:
+        state = finalised((state + GOLDEN + word) % 2**64)
+    return state
+
+
+def test_the_masks_are_these_draws_and_no_others():
+    """A run that is resumed with another version goes on with the masks it began with."""
+    ids = np.full((3, 64), 7)
+    corrupted, positions = MASKER.corrupt(ids, np.full(3, 2), np.array([0, 5, 137_000_000]))
+    expected = {}
+    for row, sequence in enumerate([0, 5, 137_000_000]):
+        key = folded(1, 2, sequence)
+        for token in range(64):
+            word = finalised((key + (token + 1) * GOLDEN) % 2**64)
+            if word < 0.15 * 2**64:
+                kind, random = divmod(folded(word) * 10_000 >> 64, 1000)
+                expected[64 * row + token] = MASK if kind < 8 else random if kind == 8 else 7
+    assert dict(zip(positions.tolist(), corrupted.reshape(-1)[positions].tolist(), strict=True)) == expected
+    assert len(expected) > 20

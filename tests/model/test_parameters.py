@@ -2,11 +2,14 @@ import pytest
 
 from symbert.files import read_json
 from symbert.model.parameters import count_parameters, counts_of
+from symbert.sizes import SIZES
 
 PUBLISHED = {  # Table 2 of the paper
     "small": {"original": 28_795_194, "symmetric": 27_744_570, "pairwise": 27_875_642},
     "base": {"original": 109_514_298, "symmetric": 102_427_194, "pairwise": 103_017_018},
 }
+SHARED = {"small": 26_700_090, "base": 95_367_738}  # by its formula; its authors print no count of the whole model
+CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
@@ -14,12 +17,35 @@ def test_counts_equal_the_papers_table_2(size):
     assert counts_of(size, list(PUBLISHED[size]))["parameters"] == PUBLISHED[size]
 
 
+@pytest.mark.parametrize("size", SHARED)
+def test_shared_leaves_out_two_of_three_projections_and_adds_three_diagonals(size):
+    counts = counts_of(size, ["original", "shared"])["parameters"]
+    shape = SIZES[size]
+    h = shape.hidden_size
+    assert counts["shared"] == SHARED[size]
+    assert counts["original"] - counts["shared"] == shape.num_hidden_layers * (2 * (h * h + h) - 3 * h)
+
+
+def test_shared_saves_66_53_percent_of_the_attention_block_of_base():
+    """Kowsher et al., arXiv 2412.00359, abstract; query, key and value together."""
+    counts = counts_of("base", ["original", "shared"])["attention_parameters"]
+    assert round(100 * (1 - counts["shared"] / counts["original"]), 4) == 66.5366
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_control_of_the_start_has_the_parameters_of_its_operator(control):
+    counts = counts_of("tiny", [control, CONTROLS[control]])
+    for kind in ("parameters", "attention_parameters"):
+        assert counts[kind][control] == counts[kind][CONTROLS[control]]
+
+
 @pytest.mark.parametrize(("size", "h", "heads"), [("tiny", 64, 2), ("small", 512, 8), ("base", 768, 12)])
 def test_attention_counts_equal_their_formulas(size, h, heads):
-    counts = counts_of(size, ["original", "symmetric", "pairwise"])["attention_parameters"]
+    counts = counts_of(size, ["original", "symmetric", "pairwise", "shared"])["attention_parameters"]
     assert counts["original"] == 3 * (h * h + h)
     assert counts["symmetric"] == 2 * (h * h + h)
     assert counts["pairwise"] == 2 * (h * h + h) + h * h // heads
+    assert counts["shared"] == h * h + h + 3 * h
 
 
 def test_the_command_writes_every_size_and_operator(tmp_path):

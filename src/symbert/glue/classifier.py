@@ -6,7 +6,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
-import symbert.model.bert  # noqa: F401 (makes the model type known to the Auto classes)
+import symbert.model  # noqa: F401 (makes the model type known to the Auto classes)
 from symbert.errors import IntegrityError, MissingInputError
 
 NEW_LAYERS = ("bert.pooler.", "classifier.")

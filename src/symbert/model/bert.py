@@ -1,7 +1,7 @@
 """Hugging Face's BERT with its self-attention replaced, known to the Auto classes as model type `symbert`.
 
-After `import symbert.model.bert`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto
-classes below load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
+After `import symbert.model`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto classes below
+load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
 """
 
 import zlib
@@ -23,16 +23,17 @@ from transformers import (
 from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.draws import mix
-from symbert.model.attention import SelfAttention, attention_class
-from symbert.model.sizes import SIZES
+from symbert.model.attention import SelfAttention, WideLinear, attention_class
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
 @strict
 class SymBertConfig(BertConfig):
-    """BERT's configuration and the name of the attention operator."""
+    """BERT's configuration, the name of the attention operator, and the facts of the run (for the model card)."""
 
     model_type = "symbert"
     attention: str = "original"
+    pretraining: dict | None = None
 
 
 class SymBertPreTrainedModel(BertPreTrainedModel):
@@ -43,9 +44,10 @@ class SymBertPreTrainedModel(BertPreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        if isinstance(module, SelfAttention):
+        if isinstance(module, SelfAttention | WideLinear):
             module.initialize()
+        else:
+            super()._init_weights(module)
 
 
 class SymBertModel(SymBertPreTrainedModel, BertModel):
@@ -90,7 +92,9 @@ AutoModelForMaskedLM.register(SymBertConfig, SymBertForMaskedLM, exist_ok=True)
 AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceClassification, exist_ok=True)
 
 
-def build_config(size: str, attention: str, vocabulary_size: int = 30522, dropout: float = 0.1) -> SymBertConfig:
+def build_config(
+    size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
+) -> SymBertConfig:
     """The configuration of a named size and operator; `dropout` holds everywhere, attention included."""
     attention_class(attention)
     return SymBertConfig(

@@ -9,9 +9,9 @@ from symbert.errors import ConfigError
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def pick_device() -> torch.device:
-    """The first CUDA device this process sees, or the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def pick_device(number: int = 0) -> torch.device:
+    """The CUDA device of that number among those this process sees, or the CPU."""
+    return torch.device("cuda", number) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

@@ -8,7 +8,7 @@ import torch
 
 from symbert.files import write_json
 from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.sizes import SIZES
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
 def count_parameters(sizes: list[str], attention: list[str], output: Path) -> None:
@@ -20,7 +20,7 @@ def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
     models = {name: _build(size, name) for name in attention}
     return {
-        "shape": {**asdict(SIZES[size]), "vocab_size": 30522},
+        "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
         "parameters": {name: _count(model) for name, model in models.items()},
         "attention_parameters": {
             name: _count(model.bert.encoder.layer[0].attention.self) for name, model in models.items()

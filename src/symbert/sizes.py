@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+VOCABULARY_SIZE = 30522  # word pieces of bert-base-uncased
+
 
 @dataclass(frozen=True)
 class Shape:

@@ -1,0 +1,122 @@
+"""The model card of an exported directory, from its config.json alone."""
+
+import inspect
+import json
+from typing import Any
+
+from symbert.errors import ConfigError
+from symbert.model.attention import attention_class
+
+CORPORA = {
+    "embedded": "a stand-in corpus made from the documentation of installed packages",
+    "mirror": "OSCAR parts of a local mirror",
+    "hub": "OSCAR-2301",
+    "files": "the user's own files",
+}
+UNFIT = {
+    "embedded": "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. ",
+}
+HEADS = {"ForMaskedLM": "fill-mask", "ForSequenceClassification": "text-classification"}
+
+
+def model_card(config: dict[str, Any]) -> str:
+    """What the model is, what it learned from, what it is not, how to load it, and its licence."""
+    facts = config.get("pretraining") or {}
+    attention = config.get("attention") or facts.get("attention", "original")
+    parts = [
+        _front_matter(config),
+        _title(attention, facts),
+        _architecture(config, attention),
+        _origin(facts),
+        _limits(facts),
+        _loading(config),
+        LICENCE,
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+LICENCE = """\
+## Licence
+
+MIT, as the project that made it: weights are an output of the project's code, and its licence asks the least of
+whoever compares operators. It covers the weights, not the text they learned from. OSCAR's packaging is CC0;
+its text comes from Common Crawl, whose terms of use apply, and remains its authors'."""
+
+
+def _front_matter(config: dict[str, Any]) -> str:
+    front = {
+        "library_name": "transformers",
+        "pipeline_tag": HEADS[_head(config)],
+        "language": "en",
+        "license": "mit",
+        "tags": ["symbert"],
+    }
+    return "\n".join(["---", *(f"{key}: {json.dumps(value)}" for key, value in front.items()), "---"])
+
+
+def _title(attention: str, facts: dict[str, Any]) -> str:
+    name = f"# BERT {facts['size']}-{attention}" if "size" in facts else f"# BERT with {attention} attention"
+    return f"{name}, step {facts['step']:,} of {facts['steps']:,}" if {"step", "steps"} <= facts.keys() else name
+
+
+def _architecture(config: dict[str, Any], attention: str) -> str:
+    form = "folded exactly into plain BERT" if config["model_type"] == "bert" else "as it was trained"
+    return f"""\
+A BERT encoder with {config["num_hidden_layers"]} layers, hidden size {config["hidden_size"]} and \
+{config["num_attention_heads"]} heads, {form}.
+Its self-attention operator is `{attention}`, with the logits (of a head, before the division by √d)
+
+    {_formula(attention)}"""
+
+
+def _formula(attention: str) -> str:
+    """The first line of the operator's docstring, or its name when it is of somebody's own registry."""
+    try:
+        return inspect.getdoc(attention_class(attention)).splitlines()[0]
+    except ConfigError:
+        return attention
+
+
+def _origin(facts: dict[str, Any]) -> str:
+    """What a run is made from; empty for a model that no run of this project made."""
+    if "settings_hash" not in facts:
+        return ""
+    corpus = CORPORA.get(facts["corpus_source"], facts["corpus_source"])
+    return f"""\
+Pre-trained on masked tokens after arXiv 2406.06366, with seed {facts["pretrain_seed"]}:
+
+* corpus: {corpus} (`{facts["corpus_hash"]}`)
+* settings: `{facts["settings_hash"]}`
+* parameters as trained: {facts["parameters"]:,}
+* validation loss at the last step: {facts["validation_loss"]:.4f} nats per masked token"""
+
+
+def _limits(facts: dict[str, Any]) -> str:
+    return f"""\
+## What it is not
+
+{UNFIT.get(facts.get("corpus_source"), "")}It was made to compare attention operators under equal conditions: it is no
+generator of text, has not been made safe for decisions about people, and repeats what its corpus says."""
+
+
+def _loading(config: dict[str, Any]) -> str:
+    bert = config["model_type"] == "bert"
+    import_line = "" if bert else "import symbert.model  # makes the model type known; no remote code is involved\n"
+    needs = "Stock transformers loads it; no code of this project is needed." if bert else "Needs this project's code."
+    auto = f"AutoModel{_head(config)}"
+    return f"""\
+## Loading
+
+{needs}
+
+```python
+{import_line}from transformers import {auto}, AutoTokenizer
+
+model = {auto}.from_pretrained(".")
+tokenizer = AutoTokenizer.from_pretrained(".")
+```"""
+
+
+def _head(config: dict[str, Any]) -> str:
+    architecture = (config.get("architectures") or ["ForMaskedLM"])[0]
+    return next((head for head in HEADS if architecture.endswith(head)), "ForMaskedLM")

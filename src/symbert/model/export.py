@@ -1,0 +1,93 @@
+"""A checkpoint as a directory that stock transformers loads, without this project."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, PreTrainedModel
+from transformers.utils import logging
+
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.files import copy_file, publish, read_json, write_json, write_text
+from symbert.model.bert import SymBertConfig, SymBertPreTrainedModel
+from symbert.model.card import model_card
+from symbert.model.fold import fold
+
+FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def export(checkpoint: Path, to: str, output: Path) -> None:
+    """Write the model of one of our Hugging Face directories, whatever its operator, into `output`.
+
+    `to` is the form: bert, a plain BERT with equal logits. Tokenizer files are copied and a model card is written;
+    config.json comes last, so that a directory that has one is complete.
+    """
+    if to not in FORMS:
+        raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
+    if checkpoint.resolve() == output.resolve():
+        raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
+    model = FORMS[to](load_checkpoint(checkpoint))
+    for name in TOKENIZER_FILES:
+        if (checkpoint / name).is_file():
+            copy_file(checkpoint / name, output / name)
+    write_model(model, output)
+
+
+def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
+    """The model of a directory, with the head that its config.json names.
+
+    MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
+    """
+    for name in ("config.json", "model.safetensors"):
+        if not (checkpoint / name).is_file():
+            raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
+    config = read_json(checkpoint / "config.json")
+    if config.get("model_type") != SymBertConfig.model_type:
+        raise ConfigError(
+            f"{checkpoint / 'config.json'}: 'model_type' is {config.get('model_type')}, expected "
+            f"{SymBertConfig.model_type}; give a checkpoint that this project wrote"
+        )
+    return _load(checkpoint, config)
+
+
+def _load(checkpoint: Path, config: dict[str, Any]) -> SymBertPreTrainedModel:
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    classifies = any("SequenceClassification" in name for name in config.get("architectures") or [])
+    loader = AutoModelForSequenceClassification if classifies else AutoModelForMaskedLM
+    weights = checkpoint / "model.safetensors"
+    try:
+        model, report = loader.from_pretrained(
+            checkpoint,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # so that they are reported, and refused below
+            local_files_only=True,
+        )
+    except SafetensorError as error:
+        raise IntegrityError(f"{weights}: damaged ({error}); extract the checkpoint again") from None
+    wrong = [
+        str(key) for kind in ("missing_keys", "mismatched_keys", "unexpected_keys") for key in sorted(report[kind])
+    ]
+    if wrong:
+        raise IntegrityError(
+            f"{weights}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
+            f"first {wrong[0]}; extract the checkpoint again"
+        )
+    return model
+
+
+def write_model(model: PreTrainedModel, output: Path) -> None:
+    """Publish model.safetensors, README.md and config.json, each whole or not at all."""
+    model.config.architectures = [type(model).__name__]
+    model.config.dtype = str(model.dtype).removeprefix("torch.")
+    config = json.loads(model.config.to_json_string())
+    tied = set(model._tied_weights_keys or ())
+    tensors = {name: values.contiguous() for name, values in model.state_dict().items() if name not in tied}
+    with publish(output / "model.safetensors") as temporary:
+        save_file(tensors, temporary, metadata={"format": "pt"})
+    write_text(output / "README.md", model_card(config))
+    write_json(output / "config.json", config)

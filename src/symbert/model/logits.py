@@ -1,0 +1,38 @@
+"""How wide a model's attention logits are and how flat its attention is: the scale that an operator starts with."""
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from symbert.model.attention import SelfAttention
+
+
+@torch.no_grad()
+def describe_attention(model: PreTrainedModel, input_ids: Tensor) -> dict[str, list[float]]:
+    """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on `input_ids` (batch token).
+
+    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
+    tokens that attend; at most ln(token) nats. Needs memory for the logits of one layer: give few sequences.
+    The model's mode stays as it was.
+    """
+    found: list[tuple[float, float]] = []
+
+    def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
+        query, key, _ = module.query_key_value(inputs[0])
+        logits = (query @ key.transpose(-1, -2)).float() * module.scaling
+        found.append((logits.std(correction=0).item(), _entropy(logits).item()))
+
+    layers = [module for module in model.modules() if isinstance(module, SelfAttention)]
+    hooks = [layer.register_forward_pre_hook(describe) for layer in layers]
+    training = model.training
+    try:
+        model.eval().base_model(input_ids)
+    finally:
+        model.train(training)
+        for hook in hooks:
+            hook.remove()
+    return {"logit_std": [std for std, _ in found], "attention_entropy": [entropy for _, entropy in found]}
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    return -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()

@@ -1,0 +1,76 @@
+import pytest
+import yaml
+
+from symbert.model.attention import ATTENTION
+from symbert.model.bert import build_config
+from symbert.model.card import CORPORA, model_card
+from symbert.model.fold import plain_config
+
+FACTS = {
+    "size": "tiny",
+    "attention": "pairwise",
+    "pretrain_seed": 7,
+    "steps": 1200,
+    "step": 600,
+    "validation_loss": 5.43218,
+    "parameters": 123_456,
+    "corpus_hash": "c0ffee",
+    "settings_hash": "5e771",
+    "corpus_source": "hub",
+}
+TRAINED = {**build_config("tiny", "pairwise").to_dict(), "architectures": ["SymBertForMaskedLM"], "pretraining": FACTS}
+
+
+def test_a_card_says_what_the_model_is_and_how_it_was_made():
+    card = model_card(TRAINED)
+    for fact in (
+        "# BERT tiny-pairwise, step 600 of 1,200",
+        "2 layers, hidden size 64 and 2 heads",
+        "Q(x) S Q(y)ᵀ",
+        "with seed 7",
+        "OSCAR-2301 (`c0ffee`)",
+        "settings: `5e771`",
+        "123,456",
+        "5.4322 nats",
+    ):
+        assert fact in card, fact
+
+
+def test_the_front_matter_is_yaml_with_a_licence():
+    front = yaml.safe_load(model_card(TRAINED).split("---\n")[1])
+    assert front["license"] == "mit" and front["library_name"] == "transformers"
+    assert front["pipeline_tag"] == "fill-mask"
+
+
+def test_a_stand_in_corpus_is_not_passed_off_as_oscar():
+    card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": "embedded"}})
+    assert "It is not a model for use: its corpus stands in for OSCAR" in card and "OSCAR-2301" not in card
+    assert "stands in" not in model_card(TRAINED)
+
+
+def test_every_source_of_the_configuration_has_its_words(root):
+    schema = yaml.safe_load((root / "workflow/schemas/config.schema.yaml").read_text())
+    sources = schema["properties"]["corpus"]["properties"]["source"]["enum"]
+    assert CORPORA.keys() == {source for source in sources if source}
+
+
+def test_ours_needs_this_projects_code_and_a_folded_model_does_not():
+    folded = {**plain_config(build_config("tiny", "pairwise")).to_dict(), "architectures": ["BertForMaskedLM"]}
+    ours, plain = model_card(TRAINED), model_card(folded)
+    assert "import symbert.model " in ours and "as it was trained" in ours
+    assert "import symbert" not in plain and "folded exactly into plain BERT" in plain
+    assert "`pairwise`" in plain  # where it comes from is still said
+
+
+def test_a_classifier_is_loaded_as_one():
+    card = model_card({**TRAINED, "architectures": ["SymBertForSequenceClassification"]})
+    assert "AutoModelForSequenceClassification.from_pretrained" in card
+    assert yaml.safe_load(card.split("---\n")[1])["pipeline_tag"] == "text-classification"
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_a_model_that_no_run_made_has_a_card_too(attention):
+    config = build_config("tiny", attention).to_dict()
+    card = model_card(config)
+    assert f"# BERT with {attention} attention\n" in card and ATTENTION[attention].__doc__.splitlines()[0] in card
+    assert "corpus:" not in card and "None" not in card

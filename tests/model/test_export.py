@@ -1,0 +1,148 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, BertModel
+
+from model.models import HEADS, IDS, trained
+from symbert import cli
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.files import read_json
+from symbert.model.attention import ATTENTION
+from symbert.model.export import export
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(195))]
+FACTS = {"attention": "pairwise", "size": "tiny", "step": 20, "steps": 30}
+
+
+def write_checkpoint(path, attention="pairwise", head="masked"):
+    model = trained(attention, head)
+    model.config.pretraining = {**FACTS, "attention": attention}
+    model.save_pretrained(path)
+    (path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
+    return model
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    write_checkpoint(tmp_path / "checkpoint")
+    return tmp_path / "checkpoint"
+
+
+FRESH = """
+import sys, torch
+from safetensors.torch import save_file
+from transformers import {auto}
+model = {auto}.from_pretrained(sys.argv[1]).eval()
+save_file({{"logits": model(torch.arange(24).reshape(2, 12)).logits}}, sys.argv[2])
+assert type(model).__name__ == "{auto}".replace("AutoModel", "Bert"), type(model)
+assert not [name for name in sys.modules if name.startswith("symbert")]
+"""
+AUTO = {"masked": "AutoModelForMaskedLM", "classification": "AutoModelForSequenceClassification"}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_process_that_knows_nothing_of_this_project_computes_equal_logits(tmp_path, head):
+    model = write_checkpoint(tmp_path / "checkpoint", "pairwise", head)
+    export(tmp_path / "checkpoint", "bert", tmp_path / "bert")
+    command = [sys.executable, "-c", FRESH.format(auto=AUTO[head]), str(tmp_path / "bert"), str(tmp_path / "logits")]
+    subprocess.run(command, check=True, capture_output=True)
+    torch.testing.assert_close(load_file(tmp_path / "logits")["logits"], model(IDS).logits, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_every_operator_is_exported_with_equal_logits(tmp_path, attention):
+    model = write_checkpoint(tmp_path / "checkpoint", attention)
+    export(tmp_path / "checkpoint", "bert", tmp_path / "bert")
+    stock, report = BertForMaskedLM.from_pretrained(tmp_path / "bert", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    torch.testing.assert_close(stock.eval()(IDS).logits, model(IDS).logits, rtol=0, atol=1e-5)
+
+
+def test_the_directory_is_plain_bert_with_its_tokenizer(checkpoint, tmp_path):
+    export(checkpoint, "bert", tmp_path / "bert")
+    config = read_json(tmp_path / "bert/config.json")
+    assert config["model_type"] == "bert" and config["architectures"] == ["BertForMaskedLM"]
+    assert not {"attention", "auto_map"} & config.keys()
+    assert config["pretraining"] == FACTS
+    assert AutoTokenizer.from_pretrained(tmp_path / "bert")("w1 nothing").input_ids == [2, 6, 1, 3]
+    assert {path.name for path in (tmp_path / "bert").iterdir()} == {
+        *("config.json", "model.safetensors", "README.md", "vocab.txt", "tokenizer_config.json")
+    }
+
+
+def test_the_encoder_alone_loads_as_berts(checkpoint, tmp_path):
+    export(checkpoint, "bert", tmp_path / "bert")
+    encoder = AutoModel.from_pretrained(tmp_path / "bert", add_pooling_layer=False).eval()
+    ours = AutoModelForMaskedLM.from_pretrained(checkpoint).eval().bert
+    assert type(encoder) is BertModel
+    torch.testing.assert_close(encoder(IDS).last_hidden_state, ours(IDS).last_hidden_state, rtol=0, atol=1e-5)
+
+
+def test_the_example_of_the_model_card_runs_in_the_directory(checkpoint, tmp_path, monkeypatch):
+    export(checkpoint, "bert", tmp_path / "bert")
+    monkeypatch.chdir(tmp_path / "bert")
+    names = {}
+    exec((tmp_path / "bert/README.md").read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["model"](**names["tokenizer"]("w1 w2", return_tensors="pt")).logits.shape == (1, 4, 200)
+
+
+def test_the_command_writes_the_directory(checkpoint, tmp_path):
+    arguments = ["export", "--checkpoint", str(checkpoint), "--to", "bert", "--output", str(tmp_path / "bert")]
+    assert cli.main(arguments) == 0
+    assert read_json(tmp_path / "bert/config.json")["model_type"] == "bert"
+
+
+def test_exporting_again_gives_the_same_bytes(checkpoint, tmp_path):
+    for name in ("one", "two"):
+        export(checkpoint, "bert", tmp_path / name)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+def refusal(error, *arguments) -> str:
+    with pytest.raises(error) as refused:
+        export(*arguments)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_an_unknown_form_names_bert(checkpoint, tmp_path):
+    assert "--to is gpt, expected bert" in refusal(UsageError, checkpoint, "gpt", tmp_path / "bert")
+
+
+def test_the_checkpoint_is_never_overwritten(checkpoint):
+    before = (checkpoint / "config.json").read_bytes()
+    assert "name another directory" in refusal(UsageError, checkpoint, "bert", checkpoint / ".." / "checkpoint")
+    assert (checkpoint / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_of_the_checkpoint_is_named_and_nothing_written(checkpoint, tmp_path, name):
+    (checkpoint / name).unlink()
+    assert str(checkpoint / name) in refusal(MissingInputError, checkpoint, "bert", tmp_path / "bert")
+    assert not (tmp_path / "bert").exists()
+
+
+def test_a_model_that_is_bert_already_is_refused(checkpoint, tmp_path):
+    export(checkpoint, "bert", tmp_path / "bert")
+    said = refusal(ConfigError, tmp_path / "bert", "bert", tmp_path / "again")
+    assert "'model_type' is bert, expected symbert" in said
+
+
+def test_damaged_weights_are_refused(checkpoint, tmp_path):
+    weights = checkpoint / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert str(weights) in refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
+
+
+def test_weights_of_another_shape_are_refused_instead_of_drawn_at_random(checkpoint, tmp_path):
+    config = read_json(checkpoint / "config.json")
+    (checkpoint / "config.json").write_text(json.dumps({**config, "intermediate_size": 128}))
+    said = refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
+    assert "6 weights are missing, unknown or of another shape" in said and "intermediate.dense" in said
+    assert not (tmp_path / "bert").exists()

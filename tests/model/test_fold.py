@@ -1,0 +1,92 @@
+import pytest
+import torch
+from transformers import BertForMaskedLM, BertForSequenceClassification, BertModel
+
+from model.models import HEADS, IDS, MASK, trained
+from symbert.errors import ConfigError
+from symbert.model.attention import ATTENTION, SymmetricAttention
+from symbert.model.bert import SymBertModel
+from symbert.model.fold import fold
+
+STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_a_folded_model_has_equal_logits(attention, head, precision, tolerance):
+    model = trained(attention, head).to(precision)
+    folded = fold(model)
+    assert type(folded) is STOCK[head] and folded.dtype == precision and not folded.training
+    for inputs in ({}, {"attention_mask": MASK}):
+        found, expected = folded(IDS, **inputs).logits, model(IDS, **inputs).logits
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
+    assert expected.std() > 0.1  # the tolerance is small beside what is compared
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_a_folded_encoder_has_equal_hidden_states(attention):
+    model = SymBertModel(trained(attention).config).double().eval()
+    folded = fold(model)
+    assert type(folded) is BertModel
+    expected = model(IDS, attention_mask=MASK)
+    found = folded(IDS, attention_mask=MASK)
+    torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.pooler_output, expected.pooler_output, rtol=0, atol=1e-12)
+
+
+def test_original_folds_into_the_same_weights():
+    model = trained("original")
+    for name, values in fold(model).state_dict().items():
+        assert torch.equal(values, model.state_dict()[name]), name
+
+
+def test_pairwise_folds_into_query_times_factors_and_key_as_query():
+    model = trained("pairwise").double()
+    ours, bert = (net.bert.encoder.layer[1].attention.self for net in (model, fold(model)))
+    query = ours.query.weight.reshape(2, 32, 64)
+    expected = torch.stack([factors.T @ rows for factors, rows in zip(ours.pairwise_factors, query, strict=True)])
+    torch.testing.assert_close(bert.query.weight, expected.reshape(64, 64), rtol=0, atol=1e-13)
+    torch.testing.assert_close(bert.key.weight, ours.query.weight, rtol=0, atol=1e-15)
+    torch.testing.assert_close(bert.key.bias, ours.query.bias, rtol=0, atol=0)
+
+
+def test_folding_leaves_the_model_and_its_configuration_as_they_were():
+    model = trained("shared")
+    before, config = {name: values.clone() for name, values in model.state_dict().items()}, model.config.to_dict()
+    fold(model)
+    assert model.config.to_dict() == config and model.dtype == torch.float32
+    assert all(torch.equal(values, before[name]) for name, values in model.state_dict().items())
+
+
+class Rectified(SymmetricAttention):
+    """A query that is not affine in the hidden states."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.relu(), key, value
+
+
+class Shifted(SymmetricAttention):
+    """A query that looks at the token before: affine, but not token by token."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.roll(1, dims=2), key, value
+
+
+class Unscaled(SymmetricAttention):
+    """Logits that are not divided by √head."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.scaling = 1.0
+
+
+@pytest.mark.parametrize("operator", [Rectified, Shifted, Unscaled])
+def test_an_operator_that_no_bert_equals_is_refused_by_name(operator, monkeypatch):
+    monkeypatch.setitem(ATTENTION, operator.__name__.lower(), operator)
+    model = trained(operator.__name__.lower())
+    with pytest.raises(ConfigError, match=f"attention '{operator.__name__.lower()}' has no equal BERT") as refusal:
+        fold(model)
+    assert "\n" not in str(refusal.value)

@@ -1,0 +1,94 @@
+"""The scale that operators start with, against formulas in float64 and the measured values of the original sizes."""
+
+import math
+
+import pytest
+import torch
+
+from symbert.model.attention import ATTENTION
+from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.logits import describe_attention
+
+
+def model(attention: str, size: str = "tiny", **changes) -> SymBertForMaskedLM:
+    settings = build_config(size, attention, vocabulary_size=2000)
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    built = SymBertForMaskedLM(settings)
+    initialize(built, 1)
+    return built
+
+
+def draw_ids(tokens: int, sequences: int = 1) -> torch.Tensor:
+    return torch.randint(0, 2000, (sequences, tokens), generator=torch.Generator().manual_seed(0))
+
+
+def written_out(attention: str, ids: torch.Tensor) -> dict[str, list[float]]:
+    """Both numbers by explicit sums over the tokens' hidden states, as transformers records them."""
+    double = model(attention).double().eval()
+    hidden = double.bert(ids, output_hidden_states=True).hidden_states
+    spreads, entropies = [], []
+    for states, layer in zip(hidden, double.bert.encoder.layer, strict=False):
+        query, key, _ = layer.attention.self.query_key_value(states)
+        logits = torch.einsum("bhxd,bhyd->bhxy", query, key) / math.sqrt(query.shape[-1])
+        weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
+        spreads.append(((logits**2).mean() - logits.mean() ** 2).sqrt().item())
+        entropies.append((weights * (1 / weights).log()).sum(-1).mean().item())
+    return {"logit_std": spreads, "attention_entropy": entropies}
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_both_numbers_equal_their_formulas_in_float64(attention):
+    ids = draw_ids(tokens=11, sequences=3)
+    found, expected = describe_attention(model(attention), ids), written_out(attention, ids)
+    for name in ("logit_std", "attention_entropy"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5) and len(found[name]) == 2
+
+
+def test_describing_leaves_the_model_and_the_random_numbers_as_they_were():
+    trained = model("pairwise").train()
+    torch.manual_seed(3)
+    expected = trained(draw_ids(8)).logits  # with dropout
+    torch.manual_seed(3)
+    describe_attention(trained, draw_ids(8))
+    assert torch.equal(trained(draw_ids(8)).logits, expected) and trained.training
+    assert all(module.training and not module._forward_pre_hooks for module in trained.modules())
+
+
+def test_equal_tokens_at_equal_places_are_attended_evenly():
+    """With one token repeated and no positions, all logits of a query are equal: spread over y 0, entropy ln(token)."""
+    flat = model("original")
+    flat.bert.embeddings.position_embeddings.weight.data.zero_()
+    described = describe_attention(flat, torch.full((1, 16), 7))
+    assert described["attention_entropy"] == pytest.approx([math.log(16)] * 2, rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def base():
+    """What two layers of BERT-base start with on 512 random tokens."""
+    names = ("original", "symmetric", "pairwise", "original-gain", "pairwise-identity", "pairwise-scaled")
+    return {name: describe_attention(model(name, "base", num_hidden_layers=2), draw_ids(512)) for name in names}
+
+
+def test_normal_factors_start_with_logits_eight_times_wider_than_original(base):
+    """The confound of the paper's comparison: about 2.47 against 0.31 at base, √64 = 8 apart."""
+    assert base["original"]["logit_std"] == pytest.approx([0.31] * 2, abs=0.03)
+    assert base["pairwise"]["logit_std"] == pytest.approx([2.47] * 2, abs=0.15)
+
+
+def test_wide_logits_start_with_attention_that_is_more_than_a_nat_less_even(base):
+    assert base["original"]["attention_entropy"] == pytest.approx([6.19] * 2, abs=0.03)  # of at most ln 512 = 6.24
+    assert max(base["pairwise"]["attention_entropy"]) < 6.19 - 1
+
+
+@pytest.mark.parametrize(
+    ("control", "scale_of"),
+    [("original-gain", "pairwise"), ("pairwise-scaled", "original"), ("pairwise-identity", "symmetric")],
+)
+def test_a_control_starts_at_the_scale_of_the_other_operator(base, control, scale_of):
+    assert base[control]["logit_std"] == pytest.approx(base[scale_of]["logit_std"], rel=0.1)
+    assert base[control]["attention_entropy"] == pytest.approx(base[scale_of]["attention_entropy"], abs=0.1)
+
+
+def test_pairwise_identity_starts_just_as_symmetric(base):
+    assert base["pairwise-identity"]["logit_std"] == pytest.approx(base["symmetric"]["logit_std"], rel=1e-6)
