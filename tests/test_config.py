@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 
 import pytest
 import yaml
@@ -7,7 +8,8 @@ from symbert import config as configuration
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.model.attention import ATTENTION
-from symbert.model.sizes import SIZES
+from symbert.settings import PretrainSettings
+from symbert.sizes import SIZES
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def paper(root):
         ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
         ({"pretrain": {"steps": 0}}, ["pretrain.steps", "minimum"]),
         ({"experiment": "../elsewhere"}, ["experiment"]),
-        ({"sweep": {"curve": {"steps": [301]}}}, ["step 301", "pretrain.save_every"]),
+        ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["step 301", "pretrain.save_every"]),
         ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
         ({"sweep": {"curve": {"finetune_seeds": [9]}}}, ["sweep.curve.finetune_seeds", "9"]),
         ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
@@ -58,11 +60,12 @@ def test_an_unknown_scale_names_the_near_match():
 
 def test_texts_of_the_command_line_become_the_values_that_the_schema_wants(config, schema):
     texts = {"pretrain": {"steps": "600", "learning_rate": "1.0e-3"}, "corpus": {"keep_raw": "true", "source": "null"}}
-    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2"], "curve": {"steps": ["300", "600"]}}})
+    sweep = {"finetune_seeds": ["1", "2"], "curve": {"steps": {"tiny": ["300", "600"]}}}
+    told = merge(config, {**texts, "sweep": sweep})
     configuration.check(told, schema)
     assert told["pretrain"]["steps"] == 600 and told["pretrain"]["learning_rate"] == 1e-3
     assert told["corpus"]["keep_raw"] is True and told["corpus"]["source"] is None
-    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"] == [300, 600]
+    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"]["tiny"] == [300, 600]
     assert told["glue"]["revision"] == config["glue"]["revision"]
 
 
@@ -80,7 +83,7 @@ def test_the_configuration_holds_the_papers_values(paper):
     assert (glue["epochs"], glue["batch_size"], glue["learning_rate"], glue["warmup_ratio"]) == (5, 16, 1e-5, 0.1)
     assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
     assert len(corpus["filter"]["blocked_categories"]) == 11
-    assert len(paper["sweep"]["curve"]["steps"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
+    assert len(paper["sweep"]["curve"]["steps"]["base"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
 
 
 def test_the_schema_allows_just_the_operators_and_sizes_that_exist(schema):
@@ -238,3 +241,30 @@ def test_a_needed_budget_is_what_training_reads_and_what_is_held_out(paper):
     assert values["pack"]["max_training_rows"] == 51_200_000
     assert values["intake"]["max_tokens"] >= (51_200_000 + 10_000) * 512
     assert values["intake"]["max_documents"] == values["pack"]["max_documents"] == 30_000_000
+
+
+def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
+    """Scientific ones identify a run (PretrainSettings); the others are options, free to differ between sessions."""
+    scientific = {field.name for field in dataclasses.fields(PretrainSettings)}
+    execution = set(configuration.EXECUTION)
+    assert scientific & execution == set()
+    assert {*paper["pretrain"], "recipe", "precision"} == scientific | execution
+
+
+def test_how_pretraining_is_computed_is_in_no_settings(config):
+    changed = merge(config, {"on_settings_change": "refuse", "pretrain": {"micro_batch_size": 4, "tensorboard": True}})
+    assert configuration.sections(changed, "embedded") == configuration.sections(config, "embedded")
+    assert configuration.execution_options(changed) == [
+        "--on-settings-change",
+        "refuse",
+        "--micro-batch-size",
+        "4",
+        "--tensorboard",
+    ]
+    assert configuration.execution_options(config) == ["--on-settings-change", "supersede"]
+
+
+def test_a_size_of_the_curve_without_steps_is_named(config, schema):
+    changed = merge(config, {"sweep": {"sizes": ["tiny", "small"], "curve": {"sizes": ["tiny", "small"]}}})
+    with pytest.raises(ConfigError, match=r"'sweep.curve.steps' has no steps of size 'small'"):
+        configuration.check(changed, schema)

@@ -1,6 +1,8 @@
 import errno
+import fcntl
 import multiprocessing
 import os
+import platform
 import re
 import shutil
 import signal
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from symbert.errors import DataError, InputOutputError, MissingInputError
-from symbert.files import copy_file, publish, read_json, sha256_of, single_writer, write_json
+from symbert.files import copy_file, free_space, publish, read_json, sha256_of, single_writer, write_json
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -163,7 +165,8 @@ def _try_to_enter(directory, answer):
         answer.put(str(error))
 
 
-def test_a_second_process_is_refused_while_the_first_writes(tmp_path):
+def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
     context = multiprocessing.get_context("fork")
     answer = context.Queue()
     with single_writer(tmp_path):
@@ -171,6 +174,32 @@ def test_a_second_process_is_refused_while_the_first_writes(tmp_path):
         other.start()
         said = answer.get(timeout=20)
         other.join()
-    assert str(tmp_path) in said and str(os.getpid()) in said
+    assert said == (
+        f"{tmp_path}: in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
+    )
     _try_to_enter(tmp_path, answer)
     assert answer.get(timeout=20) == "entered"
+
+
+@pytest.mark.parametrize("content", ["", '{"host": "no', "17", '{"host": "node1"}'])
+def test_a_lock_whose_holder_has_not_said_who_it_is_is_refused_all_the_same(tmp_path, content):
+    with open(tmp_path / "lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(content)
+        held.flush()
+        with pytest.raises(InputOutputError, match="in use by another process; wait"), single_writer(tmp_path):
+            pass
+
+
+def test_outside_slurm_a_lease_names_no_job(tmp_path, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with single_writer(tmp_path):
+        lease = read_json(tmp_path / "lock")
+    assert lease == {"host": platform.node(), "process": os.getpid(), "slurm_job": None}
+
+
+def test_free_space_is_that_of_the_file_system_even_of_a_folder_to_come(tmp_path):
+    free, mount = free_space(tmp_path / "not" / "yet")
+    assert mount.is_mount() and tmp_path.resolve().is_relative_to(mount)
+    status = os.statvfs(tmp_path)
+    assert free == pytest.approx(status.f_bavail * status.f_frsize, rel=0.05)

@@ -1,6 +1,13 @@
+import fcntl
+import os
+import struct
+import sys
+import termios
+from contextlib import contextmanager, redirect_stderr
+
 import pytest
 
-from symbert.progress import Progress, duration
+from symbert.progress import CLEAR, Progress, bar, data_size, duration, end_line
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (89, "89 s"), (720, "12 min"), (12240, "3.4 h")])
@@ -27,3 +34,57 @@ def test_a_resumed_step_counts_only_what_it_did(capsys, monkeypatch):
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     Progress("pretrain", 300, "steps", start=200).update(300)
     assert "10.0/s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 B"), (999, "999 B"), (77_849_004, "77.8 MB"), (999.9e6, "1 GB"), (2e9, "2 GB"), (1.5e15, "1,500 TB")],
+)
+def test_amounts_of_data_are_short(count, words):
+    assert data_size(count) == words
+
+
+@pytest.mark.parametrize(("part", "filled"), [(0, 0), (0.049, 0), (0.05, 1), (0.5, 10), (1, 20), (1.2, 20)])
+def test_a_bar_is_filled_as_far_as_the_work_is(part, filled):
+    assert bar(part) == "[" + "#" * filled + "." * (20 - filled) + "]"
+
+
+@contextmanager
+def terminal():
+    """stderr is a terminal of 60 columns; gives a function that reads what was written there."""
+    reader, writer = os.openpty()
+    os.set_blocking(reader, False)
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    with open(writer, "w") as stderr, redirect_stderr(stderr):
+        yield lambda: os.read(reader, 10_000).decode()
+    os.close(reader)
+
+
+def test_on_a_terminal_one_line_is_redrawn_within_its_width_and_ends_with_the_work(monkeypatch):
+    clock = iter([0.0, 0.1, 1.0, 2.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with terminal() as written:
+        progress = Progress("pretrain", 30, "steps")
+        progress.update(1)  # too early to be drawn
+        progress.update(15, "loss 5.1")
+        progress.update(30)  # the note stays
+        half, whole = written().removeprefix(CLEAR).split(CLEAR)
+    assert half == "pretrain: [##########..........] 15/30 steps, 15.0/s, 1 s left, loss 5.1"[:59]
+    assert whole == "pretrain: [####################] 30/30 steps, 15.0/s, 0 s left, loss 5.1"[:59] + "\r\n"
+
+
+def test_a_message_after_an_unfinished_bar_begins_a_line_of_its_own():
+    with terminal() as written:
+        end_line()  # nothing was drawn: nothing to end
+        Progress("pretrain", 30, "steps", interval=0).update(3)
+        end_line()
+        end_line()
+        print("stopped", file=sys.stderr, flush=True)
+        lines = written().split("\r\n")
+    assert len(lines) == 3 and lines[0].startswith(f"{CLEAR}pretrain: [##..") and lines[1:] == ["stopped", ""]
+
+
+def test_work_of_unknown_length_has_no_bar_on_a_terminal_either():
+    with terminal() as written:
+        Progress("filter", None, "documents", interval=0).update(7)
+        assert written().startswith("filter: 7 documents, ")

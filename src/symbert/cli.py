@@ -1,7 +1,6 @@
 """`symbert <command>`: one command per rule, with the rule's name; its options are the function's parameters."""
 
 import argparse
-import errno
 import importlib
 import inspect
 import os
@@ -14,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from symbert import __version__
-from symbert.errors import CannotCreateError, InputOutputError, MissingInputError, SymbertError
+from symbert.errors import explain
+from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
     "write-settings": "symbert.config:write_settings",
@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "locate-sample": "symbert.corpus.samples:locate_sample",
     "pretrain-model": "symbert.pretrain.run:pretrain_model",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
+    "export": "symbert.model.export:export",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "resolve-glue": "symbert.glue.sources:resolve_glue",
     "download-task": "symbert.glue.sources:download_task",
@@ -44,6 +45,7 @@ COMMANDS: dict[str, str] = {
     "tabulate-categories": "symbert.report.tables:tabulate_categories",
     "tabulate-operators": "symbert.report.tables:tabulate_operators",
     "tabulate-parameters": "symbert.report.tables:tabulate_parameters",
+    "tabulate-training": "symbert.report.tables:tabulate_training",
     "tabulate-published": "symbert.report.tables:tabulate_published",
     "tabulate-glue": "symbert.report.tables:tabulate_glue",
     "draw-corpus": "symbert.report.figures:draw_corpus",
@@ -65,7 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             traceback.print_exc()
-        code, message = _explain(error)
+        code, message = explain(error)
+        end_line()
         print(f"symbert {options.command}: {message}", file=sys.stderr)
         return code
 
@@ -112,7 +115,9 @@ def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None])
 
 
 def _value_options(hint: Any) -> dict[str, Any]:
-    """How argparse reads a parameter annotated with `hint`: T, T | None, or list[T]."""
+    """How argparse reads a parameter annotated with `hint`: T, T | None, list[T], or bool (a flag)."""
+    if hint is bool:
+        return {"action": "store_true"}
     if isinstance(hint, types.UnionType):
         hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
     if typing.get_origin(hint) is list:
@@ -126,19 +131,3 @@ def _limit_threads(arguments: list[str]) -> None:
         if option == "--threads":
             names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
             os.environ.update(dict.fromkeys(names, value))
-
-
-def _explain(error: Exception) -> tuple[int, str]:
-    if isinstance(error, SymbertError):
-        return error.exit_code, str(error)
-    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return (
-            CannotCreateError.exit_code,
-            f"{error.filename}: {error.strerror}; make the directory writable or choose another",
-        )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return InputOutputError.exit_code, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
-    if isinstance(error, FileNotFoundError):
-        return MissingInputError.exit_code, f"{error.filename}: file not found"
-    message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
-    return SymbertError.exit_code, message

@@ -17,6 +17,7 @@ from symbert.files import write_json
 from symbert.settings import SECTIONS, settings_from
 
 Config = dict[str, Any]
+EXECUTION = ("micro_batch_size", "tensorboard")  # keys of `pretrain` that change how it is computed, not what
 _TEXT_FILE = re.compile(r"\.(jsonl(\.gz|\.zst)?|parquet)$")
 
 
@@ -47,8 +48,9 @@ def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
     nested values as texts."""
     schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
     if isinstance(node, dict):
-        for key in node.keys() & schema.get("properties", {}).keys():
-            node[key] = _read_texts(node[key], schema["properties"][key], definitions)
+        named, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
+        for key in node:
+            node[key] = _read_texts(node[key], named.get(key, others), definitions)
     elif isinstance(node, list):
         node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
     elif isinstance(node, str) and node not in schema.get("enum", [node]):
@@ -107,12 +109,6 @@ def _check_source(config: Config, stage: str) -> None:
 
 def _check_sweep(config: Config) -> None:
     pretrain, curve = config["pretrain"], config["sweep"]["curve"]
-    for step in [pretrain["steps"], *curve["steps"]]:
-        if step > pretrain["steps"] or step % pretrain["save_every"]:
-            raise ConfigError(
-                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
-                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
-            )
     for seed in curve["finetune_seeds"]:
         if seed not in config["sweep"]["finetune_seeds"]:
             raise ConfigError(
@@ -121,6 +117,14 @@ def _check_sweep(config: Config) -> None:
     for size in curve["sizes"]:
         if size not in config["sweep"]["sizes"]:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
+        if size not in curve["steps"]:
+            raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
+    for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
+        if step > pretrain["steps"] or step % pretrain["save_every"]:
+            raise ConfigError(
+                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
+                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
+            )
 
 
 def scale_of(config: Config, scales: list[str]) -> str:
@@ -212,7 +216,11 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "filter": {**corpus["filter"], "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
-        "pretrain": {**pretrain, "precision": config["precision"], "on_settings_change": config["on_settings_change"]},
+        "pretrain": {
+            **{key: pretrain[key] for key in pretrain if key not in EXECUTION},
+            "precision": config["precision"],
+            "recipe": config["recipe"],
+        },
         "task": {key: glue[key] for key in task_keys},
         "glue": {
             **{key: glue[key] for key in glue if key not in (*task_keys, "source", "revision")},
@@ -279,10 +287,27 @@ def banner(config: Config, scale_file: Path) -> str:
             f"{config['pretrain']['steps']:,} steps of {config['pretrain']['batch_size']} × "
             f"{config['corpus']['pack']['sequence_length']} tokens",
             f"  fine-tuning    {', '.join(sweep['tasks'])}; seeds {sweep['finetune_seeds']}; "
-            f"curve over {len(sweep['curve']['steps'])} checkpoints",
+            f"curve over {_curve_of(sweep['curve'])}",
             f"  results        results/{name}",
         ]
     )
+
+
+def execution_options(config: Config) -> list[str]:
+    """The options of `pretrain-model` that change how it is computed, not what."""
+    micro_batch_size, tensorboard = (config["pretrain"][key] for key in EXECUTION)
+    return [
+        "--on-settings-change",
+        config["on_settings_change"],
+        *(["--micro-batch-size", str(micro_batch_size)] if micro_batch_size else []),
+        *(["--tensorboard"] if tensorboard else []),
+    ]
+
+
+def _curve_of(curve: Config) -> str:
+    """The checkpoints of Figure 3 in words."""
+    curves = [f"{len(curve['steps'][size])} checkpoints of {size}" for size in curve["sizes"]]
+    return ", ".join(curves) or "no checkpoints"
 
 
 def write_settings(values: str, output: Path) -> None:

@@ -3,6 +3,8 @@
 A message is one line: what, which file or key, expected and found, what to do.
 """
 
+import errno
+
 
 class SymbertError(Exception):
     """A failure that the user can act on; `exit_code` is the process's exit code."""
@@ -32,6 +34,12 @@ class RemoteError(SymbertError):
     """A remote host cannot be reached or answers with an error."""
 
     exit_code = 69
+
+
+class MemoryExhaustedError(SymbertError):
+    """The memory of the machine or the device is too small; the message names the key that needs less."""
+
+    exit_code = 71
 
 
 class CannotCreateError(SymbertError):
@@ -74,3 +82,20 @@ class DivergedError(SymbertError):
     """The training loss is not finite."""
 
     exit_code = 79
+
+
+def explain(error: BaseException) -> tuple[int, str]:
+    """Exit code and one line for any failure: what no class here describes is a bug, 70."""
+    if isinstance(error, SymbertError):
+        return error.exit_code, str(error)
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return (
+            CannotCreateError.exit_code,
+            f"{error.filename}: {error.strerror}; make the directory writable or choose another",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputOutputError.exit_code, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
+    if isinstance(error, FileNotFoundError):
+        return MissingInputError.exit_code, f"{error.filename}: file not found"
+    message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+    return SymbertError.exit_code, message

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator
@@ -30,17 +31,25 @@ def publish(path: Path) -> Iterator[Path]:
     _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        yield temporary
-        _synchronise(temporary)
-        os.replace(temporary, path)
-        _synchronise(path.parent)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _no_space(path, temporary, error.errno) from None
-        raise
+        with explain_full_disk(path, temporary):
+            yield temporary
+            synchronise(temporary)
+            os.replace(temporary, path)
+            synchronise(path.parent)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+@contextmanager
+def explain_full_disk(path: Path, written: Path | None = None) -> Iterator[None]:
+    """InputOutputError, with the remedy, when the disk or quota is full while `path` is written (as `written`)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_space(path, written or path, error.errno) from None
+        raise
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -62,17 +71,25 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _no_space(path: Path, temporary: Path, code: int) -> InputOutputError:
-    written = temporary.stat().st_size if temporary.exists() else 0
-    folder = Path(os.path.realpath(path.parent))
-    mount = next(place for place in (folder, *folder.parents) if place.is_mount())
+def _no_space(path: Path, file: Path, code: int) -> InputOutputError:
+    written = file.stat().st_size if file.exists() else 0
+    free, mount = free_space(path)
     return InputOutputError(
         f"{path}: {os.strerror(code)} after {written / MEGABYTE:,.1f} MB; "
-        f"{shutil.disk_usage(mount).free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
+        f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
     )
 
 
-def _synchronise(path: Path) -> None:
+def free_space(path: Path) -> tuple[int, Path]:
+    """Bytes free for `path`, which need not exist yet, and the mount point of its file system."""
+    place = Path(os.path.realpath(path))
+    existing = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    mount = next(folder for folder in (existing, *existing.parents) if folder.is_mount())
+    return shutil.disk_usage(existing).free, mount
+
+
+def synchronise(path: Path) -> None:
+    """Make a file's content, or a directory's entries, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -117,9 +134,10 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def single_writer(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock; InputOutputError when another process has it.
+    """Hold the directory's lock; InputOutputError, naming its holder, when another process has it.
 
-    The lock belongs to the process, so it is released however the process ends.
+    The lock belongs to the process, so it is released however the process ends. The file `lock` says who had it
+    last: host, process and, under Slurm, the job.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "lock", "a+") as file:
@@ -127,10 +145,19 @@ def single_writer(directory: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise InputOutputError(
-                f"{directory}: in use by process {file.read().strip() or 'unknown'}; wait for it or stop it"
-            ) from None
+            raise InputOutputError(f"{directory}: in use by {_holder(file.read())}; wait for it or stop it") from None
+        lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(json.dumps(lease) + "\n")
         file.flush()
         yield
+
+
+def _holder(text: str) -> str:
+    """Who holds a lock, by the content of its file; another process may be writing it at this moment."""
+    try:
+        lease = json.loads(text)
+        job = f", Slurm job {lease['slurm_job']}" if lease["slurm_job"] else ""
+        return f"process {lease['process']} on {lease['host']}{job}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

@@ -96,7 +96,7 @@ class PretrainSettings:
     evaluate_every: int  # steps
     save_every: int  # steps
     precision: str  # auto | fp32 | bf16 | fp16
-    on_settings_change: str  # refuse | supersede
+    recipe: str  # faithful | fast
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from symbert import cli
 from symbert.config import merge
 from symbert.corpus import plan
-from symbert.corpus.plan import intake, plan_of, read_config, size
+from symbert.corpus.plan import intake, plan_of, read_config
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import published
 from symbert.settings import IntakeSettings
@@ -74,7 +74,9 @@ def test_kept_raw_parts_stay_until_the_end():
 def test_few_parts_are_fullest_while_they_are_read():
     """20 parts, all there at a time, of which pre-training needs a few rows: no shards to speak of."""
     config = merge(PAPER, {"corpus": {"parts": 20, "budget": "needed"}, "pretrain": {"steps": 10, "warmup_steps": 1}})
-    found = plan_of(merge(config, {"corpus": {"pack": {"validation_sequences": 1}}, "sweep": {"curve": {"steps": []}}}))
+    found = plan_of(
+        merge(config, {"corpus": {"pack": {"validation_sequences": 1}}, "sweep": {"curve": {"steps": {"tiny": []}}}})
+    )
     assert found.high_water_mark == pytest.approx(
         sum(found.disk[name] for name in ("raw parts", "filtered documents", "token streams"))
     )
@@ -205,10 +207,3 @@ def test_another_folder_is_refused_with_the_remedy(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert cli.main(["plan-corpus"]) == 66
     assert "run plan-corpus in the project's folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 B"), (999, "999 B"), (77_849_004, "77.8 MB"), (1.254e12, "1.25 TB"), (2e9, "2 GB")]
-)
-def test_sizes_are_short(count, words):
-    assert size(count) == words

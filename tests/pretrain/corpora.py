@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from symbert.files import sha256_of
+
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
 
@@ -21,16 +23,22 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
             start = generator.integers(5, vocabulary_size, (count, 1))
             ids = 5 + (start + np.arange(length)) % (vocabulary_size - 5)
             ids[:, 0], ids[:, -1] = SPECIAL["cls"], SPECIAL["sep"]
-            np.save(directory / f"{split}-{number:05d}.npy", ids.astype(np.uint16))
-            shards.append({"file": f"{split}-{number:05d}.npy", "split": split, "rows": count})
-    facts = {"hash": "0123456789abcdef", "vocabulary_size": vocabulary_size, "special_tokens": SPECIAL}
+            path = directory / f"{split}-{number:05d}.npy"
+            np.save(path, ids.astype(np.uint16))
+            shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
+    facts = {
+        "sequence_length": length,
+        "vocabulary_size": vocabulary_size,
+        "special_tokens": SPECIAL,
+        "hash": "0123456789abcdef",
+    }
     (directory / "manifest.json").write_text(json.dumps({**facts, "shards": shards}))
     return directory / "manifest.json"
 
 
-def command(manifest: Path, settings: Path, run: Path, attention: str = "pairwise") -> list[str]:
-    """The command that trains a tiny model into the folder `run`."""
-    options = {
+def options(manifest: Path, settings: Path, run: Path, attention: str = "pairwise", **changes) -> list[str]:
+    """The words of the command that trains a tiny model into the folder `run`."""
+    values = {
         "manifest": manifest,
         "settings": settings,
         "size": "tiny",
@@ -39,10 +47,17 @@ def command(manifest: Path, settings: Path, run: Path, attention: str = "pairwis
         "state": run / "state",
         "done": run / "done.json",
         "metrics": run / "metrics.jsonl",
+        "timing": run / "timing.json",
         "threads": 1,
+        "on-settings-change": "refuse",
+        **{name.replace("_", "-"): value for name, value in changes.items()},
     }
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "symbert", "pretrain-model", *words]
+    return ["pretrain-model", *(word for name, value in values.items() for word in (f"--{name}", str(value)))]
+
+
+def command(*arguments, **changes) -> list[str]:
+    """The command of those `options`, for a process of its own."""
+    return [sys.executable, "-m", "symbert", *options(*arguments, **changes)]
 
 
 def start(arguments: list[str]) -> subprocess.Popen:

@@ -1,33 +1,70 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
 
-from pretrain.corpora import SPECIAL, write_corpus
-from symbert.errors import IntegrityError, MissingInputError
+from pretrain.corpora import SPECIAL
+from symbert.model.attention import ATTENTION
+from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.masking import Masker
-from symbert.pretrain.batches import Rows, training_batch, validation_batches
+from symbert.pretrain.batches import IGNORED, Batch, sequences_of, slots_of, training_batch, validation_batches
+from symbert.pretrain.rows import Rows
+from symbert.pretrain.run import Run
+from symbert.pretrain.trainer import Trainer
+from symbert.settings import PretrainSettings, read_settings
 
 
-def masker(seed: int = 1) -> Masker:
-    return Masker(seed, 0.15, 60, SPECIAL["mask"], tuple(SPECIAL.values()))
+def masker(seed: int = 1, probability: float = 0.15) -> Masker:
+    return Masker(seed, probability, 60, SPECIAL["mask"], tuple(SPECIAL.values()))
 
 
-def original_rows(rows: Rows, batch) -> np.ndarray:
+def original_rows(batch: Batch) -> np.ndarray:
     """Undo the corruption: the true ids `batch token`."""
     ids = batch.input_ids.clone()
     ids.view(-1)[batch.positions] = batch.targets
     return ids.numpy()
 
 
-def test_rows_are_those_of_the_shards_across_their_borders(manifest):
-    rows = Rows(manifest, "train")
-    whole = np.concatenate([np.load(manifest.parent / f"train-0000{n}.npy") for n in (0, 1)])
-    assert len(rows) == 50
-    assert (rows[np.array([24, 25, 0, 49])] == whole[[24, 25, 0, 49]]).all()
+def together(parts: list[Batch]) -> Batch:
+    """Parts put one after the other again."""
+    starts = np.cumsum([0] + [part.input_ids.numel() for part in parts[:-1]])
+    positions = [part.positions + int(start) for part, start in zip(parts, starts, strict=True)]
+    return Batch(
+        torch.cat([part.input_ids for part in parts]), torch.cat(positions), torch.cat([part.targets for part in parts])
+    )
+
+
+def assert_same(one: Batch, other: Batch) -> None:
+    for name, tensor in vars(one).items():
+        assert torch.equal(tensor, vars(other)[name]), name
+
+
+def tiny_model(attention: str = "pairwise") -> SymBertForMaskedLM:
+    model = SymBertForMaskedLM(build_config("tiny", attention, 60, dropout=0.0))
+    initialize(model, 1)
+    return model.double()
+
+
+def loss_and_gradients(model: SymBertForMaskedLM, batches: list[Batch]) -> tuple[Tensor, list[Tensor]]:
+    """Summed loss of the batches, and what it adds up to in the parameters."""
+    model.zero_grad()
+    total = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        logits = model.masked_logits(batch.input_ids, batch.positions)
+        loss = F.cross_entropy(logits, batch.targets, ignore_index=IGNORED, reduction="sum")
+        loss.backward()
+        total += loss.detach()
+    return total, [parameter.grad.clone() for parameter in model.parameters()]
 
 
 def test_every_epoch_reads_every_row_once_in_another_order(manifest):
     rows = Rows(manifest, "train")
-    read = np.concatenate([original_rows(rows, training_batch(rows, masker(), step, 10)) for step in range(10)])
+    read = np.concatenate([original_rows(training_batch(rows, masker(), step, 10)) for step in range(10)])
     first, second = read[:50], read[50:]
     everything = sorted(map(tuple, rows[np.arange(50)]))
     assert sorted(map(tuple, first)) == sorted(map(tuple, second)) == everything
@@ -37,33 +74,103 @@ def test_every_epoch_reads_every_row_once_in_another_order(manifest):
 def test_a_batch_is_a_function_of_seed_and_step_alone(manifest):
     rows = Rows(manifest, "train")
     one, again = (training_batch(rows, masker(), 7, 8) for _ in range(2))
-    assert (one.input_ids == again.input_ids).all() and (one.positions == again.positions).all()
+    assert_same(one, again)
     other = training_batch(rows, masker(seed=2), 7, 8)
-    assert not (one.input_ids == other.input_ids).all()
+    assert not torch.equal(one.input_ids, other.input_ids)
+
+
+def test_the_sequences_of_a_step_are_the_rows_of_its_batch(manifest):
+    rows = Rows(manifest, "train")
+    epoch, sequence = sequences_of(6, 8, len(rows), seed=1)  # positions 48 to 55 of 50 rows
+    assert epoch.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
+    assert (original_rows(training_batch(rows, masker(), 6, 8)) == rows[sequence]).all()
 
 
 def test_a_batch_may_span_two_epochs(manifest):
     rows = Rows(manifest, "train")
-    crossing = training_batch(rows, masker(), 6, 8)  # positions 48 to 55 of 50 rows
-    assert crossing.input_ids.shape == (8, 16)
-    last = original_rows(rows, crossing)[:2]
-    before = np.concatenate([original_rows(rows, training_batch(rows, masker(), step, 8)) for step in range(6)])
+    last = original_rows(training_batch(rows, masker(), 6, 8))[:2]
+    before = np.concatenate([original_rows(training_batch(rows, masker(), step, 8)) for step in range(6)])
     assert sorted(map(tuple, np.concatenate([before, last]))) == sorted(map(tuple, rows[np.arange(50)]))
+
+
+def test_a_sequence_gets_the_same_mask_in_batches_of_any_size(manifest):
+    rows = Rows(manifest, "train")
+    by_ten = together([training_batch(rows, masker(), step, 10) for step in range(12)])
+    by_forty = together([training_batch(rows, masker(), step, 40) for step in range(3)])
+    assert_same(by_ten, by_forty)
 
 
 def test_validation_masks_are_fixed_and_independent_of_the_batch_size(manifest):
     rows = Rows(manifest, "validation")
-    by_three = np.concatenate([batch.input_ids.numpy() for batch in validation_batches(rows, masker(), 3)])
-    by_eight = np.concatenate([batch.input_ids.numpy() for batch in validation_batches(rows, masker(), 8)])
-    assert (by_three == by_eight).all() and len(by_three) == 8
+    by_three = together(list(validation_batches(rows, masker(), 3)))
+    by_eight = together(list(validation_batches(rows, masker(), 8)))
+    assert_same(by_three, by_eight)
+    assert (original_rows(by_eight) == rows[np.arange(8)]).all()
 
 
-def test_a_missing_or_shorter_shard_is_named(tmp_path):
-    manifest = write_corpus(tmp_path / "shards")
-    shard = manifest.parent / "train-00001.npy"
-    np.save(shard, np.load(shard)[:-1])
-    with pytest.raises(IntegrityError, match=r"train-00001.npy: 24 rows, the manifest says 25"):
-        Rows(manifest, "train")
-    shard.unlink()
-    with pytest.raises(MissingInputError, match=r"train-00001.npy"):
-        Rows(manifest, "train")
+@given(borders=st.sets(st.integers(1, 11)))
+def test_micro_batches_put_together_are_the_batch(borders):
+    ids = np.random.default_rng(0).integers(0, 60, (12, 16))
+    corrupted, positions = masker(probability=0.1).corrupt(ids, np.zeros(12, int), np.arange(12))
+    whole = Batch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
+    edges = [0, *sorted(borders), 12]
+    parts = [whole.part(first, last) for first, last in pairwise(edges)]
+    assert_same(together(parts), whole)
+    for part, (first, last) in zip(parts, pairwise(edges), strict=True):
+        assert (original_rows(part) == ids[first:last]).all()
+
+
+def test_the_parts_of_two_ranks_are_the_batch_and_share_no_copy_of_its_ids(manifest):
+    whole = training_batch(Rows(manifest, "train"), masker(), 3, 8)
+    first, second = whole.part(0, 4), whole.part(4, 8)
+    assert_same(together([first, second]), whole)
+    assert second.input_ids.data_ptr() == whole.input_ids[4].data_ptr()
+
+
+@pytest.mark.parametrize(("slots", "expected"), [(64, 64), (7, 21), (20, 20), (1, 20)])
+def test_a_padded_batch_has_the_slots_or_a_multiple_of_them(slots, expected):
+    batch = Batch(torch.zeros(4, 16, dtype=torch.int64), torch.arange(20), torch.arange(20))
+    padded = batch.padded(slots)
+    assert len(padded.positions) == len(padded.targets) == expected
+    assert padded.positions[20:].eq(0).all() and padded.targets[20:].eq(IGNORED).all()
+    assert torch.equal(padded.positions[:20], batch.positions) and torch.equal(padded.targets[:20], batch.targets)
+
+
+def test_a_batch_without_a_masked_token_is_padded_too():
+    none = torch.zeros(0, dtype=torch.int64)
+    padded = Batch(torch.zeros(1, 4, dtype=torch.int64), none, none).padded(8)
+    assert padded.targets.tolist() == 8 * [IGNORED]
+
+
+@pytest.mark.parametrize("slots", [64, 7])
+def test_empty_slots_change_neither_loss_nor_gradients(manifest, slots):
+    model, whole = tiny_model(), training_batch(Rows(manifest, "train"), masker(), 3, 8)
+    loss, gradients = loss_and_gradients(model, [whole])
+    padded_loss, padded_gradients = loss_and_gradients(model, [whole.padded(slots)])
+    torch.testing.assert_close(padded_loss, loss, rtol=1e-14, atol=0)
+    for one, other in zip(gradients, padded_gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(manifest, attention):
+    model, whole = tiny_model(attention), training_batch(Rows(manifest, "train"), masker(), 3, 8)
+    loss, gradients = loss_and_gradients(model, [whole])
+    parts = [whole.part(first, min(first + 3, 8)).padded(16) for first in range(0, 8, 3)]
+    added_loss, added_gradients = loss_and_gradients(model, parts)
+    torch.testing.assert_close(added_loss, loss, rtol=1e-12, atol=0)
+    for one, other in zip(gradients, added_gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_the_slots_are_six_deviations_above_the_mean_in_multiples_of_64():
+    assert slots_of(256, 512, 0.15) == 20480  # 19,660.8 + 6 · 129.3 = 20,436.4
+    assert slots_of(1, 64, 0.15) == 64  # 9.6 + 6 · 2.9 = 26.7
+
+
+def test_all_operators_of_one_seed_train_on_the_same_batches(manifest, brief, tmp_path):
+    settings = read_settings(brief(), PretrainSettings)
+    trainers = [Trainer(Run("tiny", attention, 1), settings, manifest, tmp_path) for attention in ATTENTION]
+    first, *others = [training_batch(trainer.training, trainer.masker, 5, 8) for trainer in trainers]
+    for other in others:
+        assert_same(first, other)

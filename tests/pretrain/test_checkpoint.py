@@ -1,10 +1,23 @@
 import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from safetensors import SafetensorError
 
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import InputOutputError, IntegrityError, MissingInputError
+from symbert.files import sha256_of
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import KEEP, CheckpointStore, Position, kept_weights
 from symbert.pretrain.optimizer import build_optimizer
 from symbert.settings import PretrainSettings, read_settings
@@ -24,6 +37,29 @@ def make(write_section):
         return model, optimizer
 
     return build
+
+
+class Tiny(torch.nn.Linear):
+    """A model of eight numbers."""
+
+    _tied_weights_keys = ()
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+
+    def tie_weights(self) -> None:
+        pass
+
+
+def tiny(value: float):
+    """A tiny model and its optimizer, all of whose numbers are `value`."""
+    model = Tiny()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for parameter in model.parameters():
+        parameter.data.fill_(value)
+        moments = {key: torch.full_like(parameter, value) for key in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[parameter] = {"step": torch.tensor(value), **moments}
+    return model, optimizer
 
 
 def save(store, pair, step):
@@ -87,6 +123,25 @@ def test_when_none_is_intact_the_run_does_not_start_over_silently(tmp_path, make
         store.load_newest(*pair)
 
 
+def test_a_run_that_kept_weights_of_two_steps_does_not_start_over_without_a_checkpoint(tmp_path):
+    """A kill alone leaves the weights of one step at most before the first checkpoint is there."""
+    store = CheckpointStore(tmp_path)
+    store.keep_weights(tiny(1.0)[0], 10)
+    assert store.load_newest(*tiny(0.0)) is None
+    store.keep_weights(tiny(1.0)[0], 20)
+    with pytest.raises(IntegrityError, match="no intact checkpoint"):
+        store.load_newest(*tiny(0.0))
+
+
+def test_all_files_have_the_mode_of_new_files(tmp_path):
+    store, (model, optimizer) = CheckpointStore(tmp_path), tiny(1.0)
+    store.keep_weights(model, 10)
+    save(store, (model, optimizer), 10)
+    (tmp_path / "new").touch()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 6 and {path.stat().st_mode for path in files} == {(tmp_path / "new").stat().st_mode}
+
+
 def test_a_half_written_checkpoint_is_not_seen(tmp_path, make):
     store, pair = CheckpointStore(tmp_path), make(1)
     save(store, pair, 10)
@@ -114,3 +169,262 @@ def test_the_manifest_of_a_checkpoint_names_both_tensor_files(tmp_path, make):
     save(store, make(1), 10)
     facts = json.loads((store.resume / "step-00000010" / "checkpoint.json").read_text())
     assert set(facts["sha256"]) == {"model.safetensors", "optimizer.safetensors"}
+
+
+def test_each_of_200_flipped_bits_of_the_newest_checkpoint_is_found(tmp_path, capsys):
+    store, older, chance = CheckpointStore(tmp_path), tiny(10.0), random.Random(1)
+    save(store, older, 10)
+    save(store, tiny(20.0), 20)
+    files = sorted((store.resume / "step-00000020").iterdir())
+    for _ in range(200):
+        path, loaded = chance.choice(files), tiny(0.0)
+        intact = path.read_bytes()
+        content = bytearray(intact)
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+        assert store.load_newest(*loaded).step == 10 and equal(loaded, older)
+        assert str(path) in capsys.readouterr().err
+        path.write_bytes(intact)
+    assert store.load_newest(*tiny(0.0)).step == 20
+
+
+def test_a_checkpoint_that_cannot_be_read_is_skipped_too(tmp_path, monkeypatch, capsys):
+    store = CheckpointStore(tmp_path)
+    save(store, tiny(10.0), 10)
+    save(store, tiny(20.0), 20)
+
+    def read(path):
+        if "step-00000020" in str(path):
+            raise OSError(5, "Input/output error", str(path))
+        return sha256_of(path)
+
+    monkeypatch.setattr(checkpoint, "sha256_of", read)
+    assert store.load_newest(*tiny(0.0)).step == 10
+    assert "Input/output error" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_model_is_not_loaded(tmp_path):
+    store, (model, optimizer) = CheckpointStore(tmp_path), tiny(1.0)
+    save(store, (model, optimizer), 10)
+    model.register_parameter("pairwise_factors", torch.nn.Parameter(torch.ones(1)))
+    with pytest.raises(IntegrityError, match="no intact checkpoint"):
+        store.load_newest(model, optimizer)
+
+
+def test_a_damaged_newer_checkpoint_goes_when_the_run_that_fell_back_saves(tmp_path):
+    """It used to take the place of a good one among the newest, for ever."""
+    store = CheckpointStore(tmp_path)
+    for step in (10, 20, 30):
+        save(store, tiny(step), step)
+    (store.resume / "step-00000030" / "model.safetensors").write_bytes(b"")
+    assert store.load_newest(*tiny(0.0)).step == 20
+    save(store, tiny(25.0), 25)
+    assert sorted(os.listdir(store.resume)) == ["step-00000010", "step-00000020", "step-00000025"]
+
+
+def test_what_killed_processes_left_is_removed_when_the_next_step_is_saved(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.keep_weights(tiny(1.0)[0], 10)
+    kept = sorted(os.listdir(store.weights))
+    (store.resume / ".step-00000007.tmp").mkdir(parents=True)
+    for name in (".step-00000007.safetensors.1.tmp", ".tmpA1b2C3"):
+        (store.weights / name).touch()
+    save(store, tiny(10.0), 10)
+    assert os.listdir(store.resume) == ["step-00000010"] and sorted(os.listdir(store.weights)) == kept
+
+
+def test_kept_weights_stay_as_they_are_when_a_resumed_run_passes_their_step_again(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.keep_weights(tiny(1.0)[0], 10)
+    path = kept_weights(tmp_path, 10)
+    first = path.stat().st_ino, path.read_bytes()
+    store.keep_weights(tiny(2.0)[0], 10)
+    assert (path.stat().st_ino, path.read_bytes()) == first
+
+
+@pytest.mark.parametrize("damaged", ["step-00000010.safetensors", "step-00000010.json"])
+@pytest.mark.parametrize("content", [None, b"", b"{}"])
+def test_kept_weights_that_are_damaged_or_half_published_are_written_again(tmp_path, damaged, content):
+    store = CheckpointStore(tmp_path)
+    store.keep_weights(tiny(1.0)[0], 10)
+    if content is None:
+        (store.weights / damaged).unlink()
+    else:
+        (store.weights / damaged).write_bytes(content)
+    store.keep_weights(tiny(2.0)[0], 10)
+    assert torch.equal(checkpoint.load_file(kept_weights(tmp_path, 10))["weight"], torch.full((2, 3), 2.0))
+
+
+def test_a_full_disk_is_said_with_need_space_and_mount_and_the_checkpoint_before_stays(tmp_path, monkeypatch):
+    store, before = CheckpointStore(tmp_path), tiny(10.0)
+    save(store, before, 10)
+
+    def full(tensors, path, metadata):
+        Path(path).write_bytes(b"half")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    told = r"needs 0\.0 MB, [\d,]+\.\d MB free on /\S*; the checkpoints before it are kept: free space there and"
+    with pytest.raises(InputOutputError, match=f"step-00000020: {told}"):
+        save(store, tiny(20.0), 20)
+    with pytest.raises(InputOutputError, match=f"step-00000020.safetensors: {told}"):
+        store.keep_weights(tiny(20.0)[0], 20)
+    loaded = tiny(0.0)
+    assert store.load_newest(*loaded).step == 10 and equal(loaded, before)
+    assert os.listdir(store.resume) == ["step-00000010"] and os.listdir(store.weights) == []
+
+
+def test_another_failure_of_the_format_is_not_called_a_full_disk(tmp_path, monkeypatch):
+    def broken(tensors, path, metadata):
+        raise SafetensorError("Error while serializing: something else")
+
+    monkeypatch.setattr(checkpoint, "save_file", broken)
+    with pytest.raises(SafetensorError, match="something else"):
+        save(CheckpointStore(tmp_path), tiny(1.0), 10)
+    assert os.listdir(tmp_path / "resume") == []
+
+
+ON_A_SMALL_DISK = """
+import os, sys
+from pathlib import Path
+import torch
+from symbert.errors import SymbertError
+from symbert.pretrain.checkpoint import CheckpointStore, Position
+
+class Model(torch.nn.Linear):
+    _tied_weights_keys = {}
+    tie_weights = torch.nn.Linear.eval
+
+model = Model(1000, 100)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+model(torch.ones(1000)).sum().backward()
+optimizer.step()
+store = CheckpointStore(Path(sys.argv[1]))
+for step in (10, 20, 30):
+    try:
+        store.save(model, optimizer, Position(step, 0, {}))
+    except SymbertError as error:
+        print(error.exit_code, error)
+print(sorted(os.listdir(store.resume)), store.load_newest(model, optimizer).step)
+"""
+
+
+def test_a_disk_that_fills_while_a_checkpoint_is_saved_loses_no_other(tmp_path):
+    """A checkpoint of 100,100 parameters has 1.2 MB: two fit into 3 MB."""
+    mounted = [
+        "unshare",
+        "-Urm",
+        "sh",
+        "-c",
+        'mount -t tmpfs -o size=3m none "$1" && shift && exec "$@"',
+        "sh",
+        tmp_path,
+    ]
+    if shutil.which("unshare") is None or subprocess.run([*mounted, "true"], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    done = subprocess.run([*mounted, sys.executable, "-c", ON_A_SMALL_DISK, tmp_path], capture_output=True, text=True)
+    failure, left = done.stdout.splitlines()
+    assert failure.startswith(f"74 {tmp_path}/resume/step-00000030: needs 1.2 MB, 0.")
+    assert f" MB free on {tmp_path}; the checkpoints before it are kept" in failure
+    assert left == "['step-00000010', 'step-00000020'] 20"
+
+
+class Store(RuleBasedStateMachine):
+    """Saves, kills half-way, damages and loads; beside it a record of which steps are there and intact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.store = CheckpointStore(self.folder)
+        self.intact: dict[int, bool] = {}
+        self.step = 0  # of the run as it stands
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    def expect_surplus_removed(self, step: int) -> None:
+        older = sorted((other for other in self.intact if other < step), reverse=True)[:KEEP]
+        self.intact = {other: self.intact[other] for other in older}
+
+    @rule(steps=st.integers(1, 3))
+    def save(self, steps: int) -> None:
+        self.step += steps
+        self.expect_surplus_removed(self.step)
+        self.intact[self.step] = True
+        self.expect_surplus_removed(self.step + 1)
+        save(self.store, tiny(self.step), self.step)
+        assert {int(path.name[5:]) for path in self.store.resume.iterdir()} == self.intact.keys()
+
+    @rule(steps=st.integers(1, 3), renamed=st.integers(0, 4))
+    def kill_while_saving(self, steps: int, renamed: int) -> None:
+        """The process ends after so many of the four renames: three files, then their directory."""
+        step = self.step + steps
+        if (child := os.fork()) == 0:
+            try:
+                _exit_after(renamed)
+                save(self.store, tiny(step), step)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        self.expect_surplus_removed(step)
+        if renamed == 4:
+            self.intact[step] = True
+        assert len(list(self.store.resume.iterdir())) <= KEEP + 1
+        self.load()
+
+    @precondition(lambda self: any(self.intact.values()))
+    @rule(
+        chosen=st.integers(0, KEEP),
+        file=st.sampled_from(["model.safetensors", "optimizer.safetensors", "checkpoint.json"]),
+        kind=st.sampled_from(["flip", "truncate", "remove"]),
+        place=st.floats(0, 1, exclude_max=True),
+        bit=st.integers(0, 7),
+    )
+    def damage(self, chosen: int, file: str, kind: str, place: float, bit: int) -> None:
+        steps = [step for step, intact in self.intact.items() if intact]
+        step = steps[chosen % len(steps)]
+        self.intact[step] = False
+        path = self.store.resume / f"step-{step:08d}" / file
+        content = bytearray(path.read_bytes())
+        place = int(place * (len(content) - 1))  # without its last newline, a JSON file says the same
+        content[place] ^= 1 << bit
+        path.write_bytes(content if kind == "flip" else content[:place])
+        if kind == "remove":
+            path.unlink()
+
+    @rule()
+    def load(self) -> None:
+        """A new process goes on from the newest intact step, or refuses to start over."""
+        loaded, newest = tiny(-1.0), max((step for step, intact in self.intact.items() if intact), default=None)
+        if self.intact and newest is None:
+            with pytest.raises(IntegrityError, match="no intact checkpoint"):
+                self.store.load_newest(*loaded)
+            shutil.rmtree(self.store.resume)  # as the message says
+            self.intact, self.step = {}, 0
+            return
+        position = self.store.load_newest(*loaded)
+        self.step = newest or 0
+        assert position == (newest and Position(newest, 10 * newest, {}))
+        assert equal(loaded, tiny(newest or -1.0))
+
+
+def _exit_after(renames: int) -> None:
+    """End this process, as a signal would, at the next rename after so many, or behind the last of four."""
+    replace, done = os.replace, 0
+
+    def counted(origin, destination):
+        nonlocal done
+        if done == renames:
+            os._exit(9)
+        replace(origin, destination)
+        done += 1
+        if done == 4:
+            os._exit(9)
+
+    os.replace = counted
+
+
+def test_whatever_happens_a_run_goes_on_from_the_newest_intact_step(monkeypatch, capfd):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # only for speed: no power fails here
+    few = settings(max_examples=25, stateful_step_count=12, deadline=None, derandomize=True)
+    run_state_machine_as_test(Store, settings=few)

@@ -1,10 +1,12 @@
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
 from pretrain.corpora import write_corpus
 from symbert.errors import MissingInputError
 from symbert.files import read_json
+from symbert.model.card import model_card
+from symbert.model.export import export
 from symbert.pretrain.extract import extract_checkpoint
 from symbert.pretrain.run import pretrain_model
 
@@ -22,8 +24,8 @@ def extracted(run, brief, tmp_path):
     (run / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     if not (run / "done.json").exists():
         manifest = write_corpus(run / "shards")
-        paths = (run / "state", run / "done.json", run / "metrics.jsonl")
-        pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *paths, threads=1)
+        paths = (run / "state", run / "done.json", run / "metrics.jsonl", run / "timing.json")
+        pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *paths, threads=1, on_settings_change="refuse")
     extract_checkpoint(run / "state", 20, run / "vocab.txt", run / "done.json", "embedded", run / "step-20")
     return run / "step-20"
 
@@ -56,14 +58,22 @@ def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted
     assert not (run / "step-15").exists()
 
 
-def test_the_model_card_says_what_it_is_and_how_to_load_it(extracted):
+def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extracted):
     card, done = (extracted / "README.md").read_text(), read_json(extracted.parent / "done.json")
-    for fact in (
-        "pairwise",
-        "stand-in corpus",
-        "step 20 of 30",
-        done["settings_hash"],
-        done["corpus_hash"],
-        "import symbert.model.bert",
-    ):
+    config = read_json(extracted / "config.json")
+    assert config["pretraining"] == {**done, "step": 20, "corpus_source": "embedded"}
+    assert card == model_card(config)
+    for fact in ("tiny-pairwise, step 20 of 30", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
+    assert "import symbert.model " in card and "auto_map" not in config
+
+
+def test_an_extracted_checkpoint_is_exported_as_plain_bert_with_the_same_facts(extracted, tmp_path):
+    export(extracted, "bert", tmp_path / "bert")
+    ours, plain = (AutoModelForMaskedLM.from_pretrained(path).eval() for path in (extracted, tmp_path / "bert"))
+    assert type(plain) is BertForMaskedLM and plain.config.pretraining == ours.config.pretraining
+    ids = torch.arange(5, 60)[None]
+    torch.testing.assert_close(plain(ids).logits, ours(ids).logits, rtol=0, atol=1e-5)
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        assert (tmp_path / "bert" / name).read_bytes() == (extracted / name).read_bytes()
+    assert "step 20 of 30" in (tmp_path / "bert/README.md").read_text()

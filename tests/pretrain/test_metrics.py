@@ -1,6 +1,6 @@
 import pytest
 
-from symbert.errors import IntegrityError
+from symbert.errors import InputOutputError, IntegrityError
 from symbert.pretrain.metrics import MetricsLog
 
 
@@ -17,7 +17,7 @@ def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
 
 def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("{}\n")
-    with pytest.raises(IntegrityError, match="metrics.jsonl: 3 bytes, the checkpoint was at 100"):
+    with pytest.raises(IntegrityError, match="metrics.jsonl: 3 bytes, the checkpoint was at 100.*start the run over"):
         MetricsLog(tmp_path / "metrics.jsonl", 100)
 
 
@@ -30,3 +30,19 @@ def test_surplus_bytes_of_a_killed_run_do_not_count_after_a_resume(tmp_path):
     """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
     (tmp_path / "metrics.jsonl").write_text("x" * 5000)
     assert MetricsLog(tmp_path / "metrics.jsonl", 4000).flush() == 4000
+
+
+def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkeypatch):
+    log = MetricsLog(tmp_path / "metrics.jsonl", 0)
+    log.write(split="validation", step=10, loss=5.0)
+    length = log.flush()
+    log.write(split="validation", step=20, loss=4.0)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputOutputError, match="metrics.jsonl: No space left.* MB free on /.*; free space there"):
+        log.flush()
+    monkeypatch.undo()
+    assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation_loss() == 5.0

@@ -17,7 +17,7 @@ pretrain: {steps: 20, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_ev
 glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1}
 sweep:
   attention: [original, pairwise]
-  curve: {steps: [10, 20]}
+  curve: {steps: {tiny: [10, 20]}}
 """
 
 

@@ -3,8 +3,9 @@ import json
 
 from symbert.files import sha256_of
 from symbert.glue.tasks import GLUE
-from symbert.model.sizes import SIZES
-from symbert.settings import hash_of
+from symbert.pretrain import storage
+from symbert.settings import PretrainSettings, hash_of, settings_from
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 with one_line_errors():
     configuration.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
@@ -90,6 +91,8 @@ CHECKPOINT_FILES = [
     "README.md",
 ]
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
+# How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
+EXECUTION = configuration.execution_options(config)
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
 
 
@@ -111,15 +114,22 @@ def final_scores():
 
 
 def curve_scores():
-    """The score files of Figure 3: the curve's sizes at its steps and at the last one, which sets the 95 % line."""
-    return expand(runs(SCORE, CURVE["sizes"]), step=sorted({*CURVE["steps"], FINAL}), task=TASKS)
+    """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
+    return [
+        score for size in CURVE["sizes"] for score in expand(runs(SCORE, [size]), step=curve_steps(size), task=TASKS)
+    ]
+
+
+def curve_steps(size):
+    """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
+    return sorted({*CURVE["steps"][size], FINAL}) if size in CURVE["sizes"] else []
 
 
 def finetune_seeds(wildcards):
     """The seeds that the comparison and the curve want of one checkpoint."""
     step = int(wildcards.step)
     final = SWEEP["finetune_seeds"] if step == FINAL else []
-    curve = CURVE["finetune_seeds"] if step in [*CURVE["steps"], FINAL] and wildcards.size in CURVE["sizes"] else []
+    curve = CURVE["finetune_seeds"] if step in curve_steps(wildcards.size) else []
     return sorted({*final, *curve} or SWEEP["finetune_seeds"])
 
 

@@ -13,6 +13,7 @@ rule pretrain_model:
     output:
         done=f"{RUN}/done.json",
         metrics=f"{RUN}/metrics.jsonl",
+        timing=f"{RUN}/timing.json",
     log:
         f"{LOGS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.log",
     benchmark:
@@ -28,7 +29,8 @@ rule pretrain_model:
     shell:
         "exec python -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
-        " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --threads {threads}"
+        " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
+        " --threads {threads} {EXECUTION:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -14,6 +14,7 @@ import yaml
 from symbert.config import Config, annotations_of, check, files_of, merge, parts_of, scale_of, sections, source_of
 from symbert.corpus.sources import part_file
 from symbert.errors import MissingInputError, UsageError
+from symbert.progress import data_size
 from symbert.settings import IntakeSettings, PackSettings, settings_from
 
 # Section 3.1 of arXiv 2406.06366, and the README of its authors' code, which reads the first 300 parts.
@@ -224,9 +225,9 @@ def _costs(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
         "shards": "storage.shards",
     }
     return [
-        ("download", size(plan.download), "paper, text" if plan.download else "parts are here already"),
-        ("disk, high-water mark", size(plan.high_water_mark), "not all of these at one time:"),
-        *((f"  {name}", size(value), reasons.get(name, "text")) for name, value in plan.disk.items()),
+        ("download", data_size(plan.download), "paper, text" if plan.download else "parts are here already"),
+        ("disk, high-water mark", data_size(plan.high_water_mark), "not all of these at one time:"),
+        *((f"  {name}", data_size(value), reasons.get(name, "text")) for name, value in plan.disk.items()),
         ("core-hours", _hours(sum(plan.core_hours.values())), "text, speed"),
         *((f"  {name}", _hours(hours), "") for name, hours in plan.core_hours.items()),
     ]
@@ -253,11 +254,3 @@ def _count(number: float) -> str:
 
 def _hours(hours: float) -> str:
     return "< 0.01" if hours < 0.01 else f"{hours:,.3g}"
-
-
-def size(count: float) -> str:
-    """Bytes in few characters: 0 B, 77.9 MB, 1.25 TB."""
-    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count:.0f} B"

@@ -4,25 +4,30 @@
     state/weights/step-00000300.safetensors and .json                           every `save_every` steps, for good
 
 The formats do not check their content, so checkpoint.json holds the sha256 of every file, and a directory
-appears under its final name only when all of it is on disk.
+appears under its final name only when all of it is on disk. One process writes; any number may load.
 """
 
+import errno
 import os
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.errors import InputOutputError, IntegrityError, MissingInputError, SymbertError
+from symbert.files import MEGABYTE, free_space, publish, read_json, sha256_of, synchronise, write_json
+from symbert.pretrain.storage import KEEP
 from symbert.settings import hash_of
 
-KEEP = 3
+Tensors = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -41,40 +46,54 @@ class CheckpointStore:
         self.resume, self.weights = state / "resume", state / "weights"
 
     def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position) -> None:
-        """Publish a checkpoint of this step and drop all but the newest KEEP."""
+        """Publish a checkpoint of this step and drop all but the newest KEEP.
+
+        When the disk is full, InputOutputError says what is needed, and the checkpoints before it stay.
+        """
+        files = {"model.safetensors": _weights_of(model), "optimizer.safetensors": _states_of(model, optimizer)}
         final = self.resume / _name(position.step)
         temporary = self.resume / f".{final.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        _save_tensors(_weights_of(model), temporary / "model.safetensors")
-        _save_tensors(_states_of(model, optimizer), temporary / "optimizer.safetensors")
-        hashes = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
-        facts = {**vars(position), "sha256": hashes}
-        write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
-        shutil.rmtree(final, ignore_errors=True)
-        os.replace(temporary, final)
+        self._remove_surplus(final.name)
+        with _room_for(final, files.values(), temporary):
+            temporary.mkdir(parents=True)
+            _write_checkpoint(files, position, temporary)
+            os.replace(temporary, final)
+            synchronise(self.resume)
         for old in self._newest_first()[KEEP:]:
             shutil.rmtree(old)
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
-        """Publish the weights of this step for `extract_checkpoint`."""
+        """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
         path = self.weights / f"{_name(step)}.safetensors"
-        _save_tensors(_weights_of(model), path)
-        write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
+        if _is_intact(path):
+            return
+        weights = _weights_of(model)
+        with _room_for(path, [weights]):
+            _save_tensors(weights, path)
+            write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
+
+    def _remove_surplus(self, name: str) -> None:
+        """Remove what killed processes left, and checkpoints that this run could not load: it was behind them."""
+        for leftover in self.weights.glob(".*tmp*"):  # of `publish`, and of safetensors within it
+            leftover.unlink()
+        older = [directory for directory in self._newest_first() if directory.name < name]
+        for directory in (*self.resume.glob(".step-*.tmp"), *self.resume.glob("step-*")):
+            if directory not in older[:KEEP]:
+                shutil.rmtree(directory)
 
     def load_newest(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position | None:
         """Fill model and optimizer from the newest intact checkpoint; None when the run is new.
 
-        A damaged checkpoint is skipped with a warning that names it; when none of several is intact,
-        IntegrityError, because silently starting over could waste days.
+        A damaged checkpoint is skipped with a warning that names it; when none is intact, or none is there although
+        the run was beyond its first, IntegrityError, because silently starting over could waste days.
         """
         candidates = self._newest_first()
         for directory in candidates:
             try:
                 return _load(directory, model, optimizer)
-            except (DataError, IntegrityError, MissingInputError) as error:
+            except (SymbertError, OSError) as error:
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
-        if candidates:
+        if candidates or len(list(self.weights.glob("step-*.safetensors"))) > 1:
             raise IntegrityError(f"{self.resume}: no intact checkpoint; delete this run's state to start it over")
         return None
 
@@ -89,8 +108,16 @@ def kept_weights(state: Path, step: int) -> Path:
         kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
         near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"
         raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
-    _verify(path, read_json(path.with_suffix(".json"))["sha256"])
+    _verify(path, _recorded_hash(path))
     return path
+
+
+def _recorded_hash(path: Path) -> str:
+    record = path.with_suffix(".json")
+    facts = read_json(record)
+    if "sha256" not in facts:
+        raise IntegrityError(f"{record}: no sha256 in it: the file is damaged")
+    return facts["sha256"]
 
 
 def _name(step: int) -> str:
@@ -103,10 +130,26 @@ def _load(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
         raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
     for name, expected in facts["sha256"].items():
         _verify(directory / name, expected)
-    model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
-    model.tie_weights()
+    _load_weights(model, directory / "model.safetensors")
     _restore_states(model, optimizer, load_file(directory / "optimizer.safetensors"))
     return Position(facts["step"], facts["metrics_bytes"], facts["scaler"])
+
+
+def _load_weights(model: nn.Module, path: Path) -> None:
+    found = model.load_state_dict(load_file(path), strict=False)
+    others = sorted({*found.missing_keys, *found.unexpected_keys} - set(model._tied_weights_keys))
+    if others:
+        raise IntegrityError(f"{path}: not of this model, by its tensor {others[0]}; made by another version?")
+    model.tie_weights()
+
+
+def _is_intact(path: Path) -> bool:
+    """Whether kept weights are there as their record says."""
+    try:
+        _verify(path, _recorded_hash(path))
+        return True
+    except SymbertError:
+        return False
 
 
 def _verify(path: Path, expected: str) -> None:
@@ -117,17 +160,55 @@ def _verify(path: Path, expected: str) -> None:
         raise IntegrityError(f"{path}: sha256 {found[:12]}…, expected {expected[:12]}…: the file is damaged")
 
 
-def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+def _write_checkpoint(files: dict[str, Tensors], position: Position, directory: Path) -> None:
+    for name, tensors in files.items():
+        _save_tensors(tensors, directory / name)
+    facts = {**vars(position), "sha256": {name: sha256_of(directory / name) for name in files}}
+    write_json(directory / "checkpoint.json", {**facts, "hash": hash_of(facts)})
+
+
+def _save_tensors(tensors: Tensors, path: Path) -> None:
+    """Publish tensors, readable as any new file, though safetensors makes its files private.
+
+    Its own error of a full disk or quota is raised as the OSError that it was.
+    """
     with publish(path) as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        try:
+            save_file(tensors, temporary, metadata={"format": "pt"})
+        except SafetensorError as error:
+            for code in (errno.ENOSPC, errno.EDQUOT):
+                if f"(os error {code})" in str(error):
+                    raise OSError(code, os.strerror(code)) from None
+            raise
+        temporary.chmod(mode)
 
 
-def _weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
+@contextmanager
+def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = None) -> Iterator[None]:
+    """Remove `temporary` when the block fails; when that is for want of room, say how much is needed."""
+    try:
+        yield
+    except BaseException as error:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if not isinstance(error, InputOutputError):
+            raise
+        needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
+        free, mount = free_space(path.parent)
+        raise InputOutputError(
+            f"{path}: needs {needed / MEGABYTE:,.1f} MB, {free / MEGABYTE:,.1f} MB free on {mount}; the checkpoints "
+            "before it are kept: free space there and run again"
+        ) from None
+
+
+def _weights_of(model: nn.Module) -> Tensors:
     tied = set(model._tied_weights_keys)
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 
-def _states_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _states_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensors:
     states: dict[str, Any] = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state[parameter].items():
@@ -135,7 +216,7 @@ def _states_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
     return states
 
 
-def _restore_states(model: nn.Module, optimizer: torch.optim.Optimizer, states: dict[str, torch.Tensor]) -> None:
+def _restore_states(model: nn.Module, optimizer: torch.optim.Optimizer, states: Tensors) -> None:
     for name, parameter in model.named_parameters():
         keys = ("step", "exp_avg", "exp_avg_sq")
         optimizer.state[parameter] = {key: states[f"{name}/{key}"].to(parameter.device) for key in keys}

@@ -1,40 +1,78 @@
 """A run directory holds one run: other settings are refused or set aside, never mixed."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import read_json, write_json
 from symbert.settings import hash_of
 
+PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a run and its checkpoints have in `run`
 
-def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: str) -> None:
-    """Make `state` the working directory of the run with this identity.
+
+def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: str, run: Path) -> None:
+    """Make `state` the working directory of the run with this identity, whose results are published in `run`.
 
     When it holds another run: `refuse` raises ConfigError with the difference; `supersede` moves that run to
-    `<state>.superseded-<hash8>` and starts anew.
+    `<state>.superseded-<hash8>`, its published files (Snakemake has deleted some) into `published` therein, and
+    starts anew. What was made from it elsewhere (scores, tables, logs) remains until its rules run again.
     """
     record = state / "identity.json"
-    if record.is_file():
-        existing = read_json(record)
-        if existing == identity:
-            return
-        if on_settings_change == "refuse":
-            raise ConfigError(
-                f"{state}: holds a run with other settings ({difference(existing, identity)}); "
-                "name a new 'experiment', or set 'on_settings_change: supersede'"
-            )
-        os.replace(state, free_name(state, hash_of(existing)[:8]))
+    existing = _read_identity(state, record)
+    if existing == identity:
+        return
+    if existing is not None and on_settings_change == "refuse":
+        raise ConfigError(
+            f"{state}: holds a run with other settings ({difference(existing, identity)}); "
+            "name a new 'experiment', or set 'on_settings_change: supersede'"
+        )
+    if existing is not None:
+        _set_aside(state, run, hash_of(existing)[:8])
     state.mkdir(parents=True, exist_ok=True)
     write_json(record, identity)
+
+
+def _read_identity(state: Path, record: Path) -> dict[str, Any] | None:
+    """The identity of the run in `state`, None when it holds none; IntegrityError when that cannot be known."""
+    try:
+        if record.is_file():
+            return read_json(record)
+    except DataError:
+        pass
+    else:
+        if not any(state.glob("*/step-*")):
+            return None
+    raise IntegrityError(
+        f"{record}: missing or damaged, so the settings of the run in its folder are not known; move {state} away to "
+        "start it over"
+    )
 
 
 def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
     """The keys that differ, as `key: existing → wanted`."""
     keys = sorted(existing.keys() | wanted.keys())
-    changed = [key for key in keys if existing.get(key) != wanted.get(key)]
-    return ", ".join(f"{key}: {existing.get(key)} → {wanted.get(key)}" for key in changed)
+    pairs = [(key, existing.get(key, "absent"), wanted.get(key, "absent")) for key in keys]
+    return ", ".join(f"{key}: {old} → {new}" for key, old, new in pairs if old != new)
+
+
+def _set_aside(state: Path, run: Path, mark: str) -> None:
+    """Move a run out of the way. Its state goes last and at once, so a kill before that leaves the old run known."""
+    for pattern in PUBLISHED:
+        for path in sorted(run.glob(pattern)):
+            _move(path, state / "published" / path.name)
+    os.replace(state, free_name(state, mark))
+
+
+def _move(origin: Path, destination: Path) -> None:
+    """Move a file or folder, maybe to another file system, and into what a killed move has left there."""
+    destination.parent.mkdir(exist_ok=True)
+    if destination.is_dir():
+        shutil.copytree(origin, destination, dirs_exist_ok=True)
+        shutil.rmtree(origin)
+    else:
+        shutil.move(origin, destination)
 
 
 def free_name(state: Path, mark: str) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import IntegrityError
+from symbert.files import explain_full_disk
 
 
 class MetricsLog:
@@ -16,19 +17,23 @@ class MetricsLog:
         self.file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
         if self.file.tell() < length:
             raise IntegrityError(
-                f"{path}: {self.file.tell()} bytes, the checkpoint was at {length}; the file is damaged"
+                f"{path}: {self.file.tell()} bytes, the checkpoint was at {length}: the file is damaged; "
+                f"delete {path.parent} to start the run over"
             )
         self.file.truncate(length)
         self.file.seek(length)
 
     def write(self, **values: Any) -> None:
         """Append one line."""
-        self.file.write((json.dumps(values, allow_nan=False) + "\n").encode())
+        line = json.dumps(values, allow_nan=False) + "\n"
+        with explain_full_disk(self.path):
+            self.file.write(line.encode())
 
     def flush(self) -> int:
         """Make what was written durable; returns the length in bytes."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        with explain_full_disk(self.path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
         return self.file.tell()
 
     def last_validation_loss(self) -> float:

@@ -1,0 +1,78 @@
+"""The packed corpus: its rows in memory-mapped shards, verified once."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbert.errors import IntegrityError, MissingInputError
+from symbert.files import read_json, sha256_of, write_json
+from symbert.progress import Progress
+
+REMEDY = "run pack_shards again"
+
+
+class Rows:
+    """The rows of one split; `rows[index]` gathers their ids `batch token`."""
+
+    def __init__(self, manifest: Path, split: str) -> None:
+        shards = [shard for shard in read_json(manifest)["shards"] if shard["split"] == split]
+        if not shards:
+            raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
+        self.arrays = [_open(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
+        self.starts = np.cumsum([0] + [len(array) for array in self.arrays])
+        self.sequence_length: int = self.arrays[0].shape[1]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        shard = np.searchsorted(self.starts, index, side="right") - 1
+        within = index - self.starts[shard]
+        ids = np.empty((len(index), self.sequence_length), np.int64)
+        for row, number, place in zip(ids, shard.tolist(), within.tolist(), strict=True):
+            row[:] = self.arrays[number][place]
+        return ids
+
+
+def _open(path: Path, rows: int) -> NDArray[np.uint16]:
+    if not path.is_file():
+        raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if len(array) != rows:
+        raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
+    return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
+
+
+def verify_shards(manifest: Path, record: Path) -> None:
+    """Compare each shard with the manifest's sha256; IntegrityError or MissingInputError name the first that differs.
+
+    `record` remembers size and time of change of what was verified, so that a resumed run reads nothing twice.
+    """
+    shards = read_json(manifest)["shards"]
+    known = read_json(record) if Path(record).is_file() else {}
+    progress = Progress("verify shards", len(shards), "shards")
+    verified = {}
+    for number, shard in enumerate(shards, start=1):
+        path = Path(manifest).parent / shard["file"]
+        verified[shard["file"]] = seen = _seen(path, shard["sha256"])
+        if known.get(shard["file"]) != seen:
+            _verify(path, shard["sha256"])
+            progress.update(number)
+    if verified != known:
+        write_json(record, verified)
+
+
+def _seen(path: Path, sha256: str) -> dict[str, Any]:
+    """What a verified shard looks like from outside."""
+    if not path.is_file():
+        raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
+    status = path.stat()
+    return {"sha256": sha256, "bytes": status.st_size, "changed_ns": status.st_mtime_ns}
+
+
+def _verify(path: Path, sha256: str) -> None:
+    found = sha256_of(path)
+    if found != sha256:
+        raise IntegrityError(f"{path}: sha256 expected {sha256}, found {found}; {REMEDY}")

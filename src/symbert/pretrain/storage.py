@@ -1,0 +1,95 @@
+"""What a run writes into its state directory, planned before it is written. Imports no torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from symbert.errors import InputOutputError
+from symbert.files import free_space
+from symbert.progress import data_size
+from symbert.settings import PretrainSettings
+from symbert.sizes import SIZES, Shape
+
+KEEP = 3  # checkpoints to resume from
+FLOAT32 = 4  # bytes
+RESUME_COPIES = 3  # weights and AdamW's two moments
+POSITIONS, SEGMENTS = 512, 2  # of BERT
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What `runs` alike write at most, in bytes."""
+
+    weights: int  # of one kept step
+    kept: int  # steps
+    runs: int = 1
+
+    @property
+    def weights_bytes(self) -> int:
+        """All kept weights."""
+        return self.runs * self.kept * self.weights
+
+    @property
+    def resume_bytes(self) -> int:
+        """All checkpoints to resume from, while one more than KEEP is being written."""
+        return self.runs * (KEEP + 1) * RESUME_COPIES * self.weights
+
+    def __str__(self) -> str:
+        several = f"{self.runs} runs × " if self.runs > 1 else ""
+        return (
+            f"kept weights {several}{self.kept} × {data_size(self.weights)} = "
+            f"{data_size(self.weights_bytes)}, resume checkpoints at most {several}{KEEP + 1} × "
+            f"{data_size(RESUME_COPIES * self.weights)} = {data_size(self.resume_bytes)}"
+        )
+
+
+def storage_of(parameters: int, settings: PretrainSettings, runs: int = 1) -> Storage:
+    """What runs of a model with so many parameters write: all in float32, whatever the precision of training."""
+    kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
+    return Storage(FLOAT32 * parameters, kept, runs)
+
+
+def storage_of_sweep(
+    sizes: list[str], runs: int, vocabulary_size: int, settings: PretrainSettings
+) -> dict[str, Storage]:
+    """By size, what `runs` (operators × seeds) write at most; to be said before any model is built."""
+    return {size: storage_of(parameters_at_most(SIZES[size], vocabulary_size), settings, runs) for size in sizes}
+
+
+def plan(storage: Storage, state: Path) -> str:
+    """One sentence: what is written, and what is free where."""
+    free, mount = free_space(state)
+    return f"{storage}; {data_size(free)} free on {mount}"
+
+
+def refuse_full(storage: Storage, state: Path) -> None:
+    """InputOutputError when what this one run still has to write is more than what is free for it."""
+    needed = _missing(storage, state)
+    free, mount = free_space(state)
+    if needed > free:
+        raise InputOutputError(
+            f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there "
+            "and run again, or set 'storage.checkpoints'"
+        )
+
+
+def _missing(storage: Storage, state: Path) -> int:
+    """Bytes to come: what lies there is not written twice, and an old checkpoint gives its place to a new one."""
+    kept = _size(state.glob("weights/step-*.safetensors"))
+    resumable = _size(state.glob("resume/step-*/*"))
+    return max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)
+
+
+def _size(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def parameters_at_most(shape: Shape, vocabulary_size: int) -> int:
+    """Parameters of BERT for masked tokens with the original operator, tied weights once; no operator has more."""
+    hidden, inner = shape.hidden_size, shape.intermediate_size
+    norm = 2 * hidden
+    embeddings = (vocabulary_size + POSITIONS + SEGMENTS) * hidden + norm
+    attention = 4 * (hidden + 1) * hidden + norm
+    feed_forward = (hidden + 1) * inner + (inner + 1) * hidden + norm
+    head = (hidden + 1) * hidden + norm + vocabulary_size
+    return embeddings + shape.num_hidden_layers * (attention + feed_forward) + head

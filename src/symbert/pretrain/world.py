@@ -1,0 +1,70 @@
+"""The processes that train one model together: one, or as many as `torchrun` started."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from symbert.model.device import pick_device
+
+# Seconds in which Gloo's threads drop their last tensors. For that they need the interpreter's lock, which this process
+# holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
+SETTLING = 0.5
+
+
+@dataclass(frozen=True)
+class World:
+    """This process's place among them, and its device."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes."""
+        return self.rank == 0
+
+    def share(self, count: int) -> tuple[int, int]:
+        """This process's part of `count` things, from the first to before the last."""
+        return count * self.rank // self.size, count * (self.rank + 1) // self.size
+
+    def total(self, *values: float) -> list[float]:
+        """The sum of each value over all processes."""
+        if self.size == 1:
+            return list(values)
+        sums = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(sums)
+        return sums.tolist()
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        self.total(0.0)
+
+
+def alone() -> World:
+    """A single process."""
+    return World(0, 1, pick_device())
+
+
+@contextmanager
+def join_world() -> Iterator[World]:
+    """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield alone()
+        return
+    device = pick_device(int(os.environ["LOCAL_RANK"]))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend)
+    try:
+        yield World(dist.get_rank(), dist.get_world_size(), device)
+    finally:
+        if backend == "gloo":
+            time.sleep(SETTLING)
+        dist.destroy_process_group()

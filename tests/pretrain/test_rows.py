@@ -1,0 +1,94 @@
+import json
+import os
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbert.errors import IntegrityError, MissingInputError
+from symbert.pretrain import rows as module
+from symbert.pretrain.rows import Rows, verify_shards
+
+
+def flip_a_bit(path) -> None:
+    """Change the file's content, not its size nor its time of change."""
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@contextmanager
+def hashed(monkeypatch):
+    """The names of the files whose content is read for a checksum."""
+    names, sha256_of = [], module.sha256_of
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "sha256_of", lambda path: names.append(path.name) or sha256_of(path))
+        yield names
+
+
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4), data=st.data())
+def test_rows_are_those_of_the_shards_across_their_borders(tmp_path_factory, sizes, data):
+    folder, whole = tmp_path_factory.mktemp("shards"), np.random.default_rng(0).integers(0, 2**16, (sum(sizes), 3))
+    pieces = np.split(whole.astype(np.uint16), np.cumsum(sizes)[:-1])
+    for number, piece in enumerate(pieces):
+        np.save(folder / f"{number}.npy", piece)
+    shards = [{"file": f"{number}.npy", "split": "train", "rows": size} for number, size in enumerate(sizes)]
+    (folder / "manifest.json").write_text(json.dumps({"shards": shards}))
+    rows = Rows(folder / "manifest.json", "train")
+    index = np.array(data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=20)), np.int64)
+    assert len(rows) == sum(sizes) and rows.sequence_length == 3
+    assert rows[index].dtype == np.int64 and (rows[index] == whole[index]).all()
+
+
+def test_a_missing_or_shorter_shard_is_named(manifest):
+    shard = manifest.parent / "train-00001.npy"
+    np.save(shard, np.load(shard)[:-1])
+    with pytest.raises(IntegrityError, match=r"train-00001\.npy: 24 rows, the manifest says 25"):
+        Rows(manifest, "train")
+    shard.unlink()
+    with pytest.raises(MissingInputError, match=r"train-00001\.npy"):
+        Rows(manifest, "train")
+
+
+def test_a_split_without_shards_is_named(manifest):
+    with pytest.raises(MissingInputError, match=r"manifest\.json: names no shard of the split 'test'"):
+        Rows(manifest, "test")
+
+
+def test_one_flipped_bit_of_a_shard_is_found(manifest, tmp_path):
+    flip_a_bit(manifest.parent / "train-00001.npy")
+    with pytest.raises(
+        IntegrityError, match=r"train-00001\.npy: sha256 expected \w{64}, found \w{64}; run pack_shards"
+    ):
+        verify_shards(manifest, tmp_path / "shards.json")
+    assert not (tmp_path / "shards.json").exists()  # nothing is remembered as verified
+
+
+def test_a_missing_shard_is_named_before_training(manifest, tmp_path):
+    (manifest.parent / "validation-00000.npy").unlink()
+    with pytest.raises(MissingInputError, match=r"validation-00000\.npy"):
+        verify_shards(manifest, tmp_path / "shards.json")
+
+
+def test_what_was_verified_is_not_read_again_until_it_changes(manifest, tmp_path, monkeypatch):
+    record = tmp_path / "shards.json"
+    with hashed(monkeypatch) as names:
+        verify_shards(manifest, record)
+        assert names == ["train-00000.npy", "train-00001.npy", "validation-00000.npy"]
+        verify_shards(manifest, record)
+        assert len(names) == 3
+        os.utime(manifest.parent / "train-00001.npy")
+        verify_shards(manifest, record)
+        assert names[3:] == ["train-00001.npy"]
+
+
+def test_a_shard_of_another_manifest_is_read_again(manifest, tmp_path):
+    verify_shards(manifest, tmp_path / "shards.json")
+    facts = json.loads(manifest.read_text())
+    facts["shards"][0]["sha256"] = 64 * "0"
+    manifest.write_text(json.dumps(facts))
+    with pytest.raises(IntegrityError, match=r"train-00000\.npy: sha256 expected 0{64}"):
+        verify_shards(manifest, tmp_path / "shards.json")

@@ -1,0 +1,94 @@
+import subprocess
+import sys
+
+import pytest
+
+from symbert.errors import InputOutputError
+from symbert.model.attention import ATTENTION
+from symbert.model.parameters import counts_of
+from symbert.pretrain import storage
+from symbert.pretrain.storage import Storage, parameters_at_most, plan, refuse_full, storage_of, storage_of_sweep
+from symbert.settings import PretrainSettings, read_settings
+from symbert.sizes import SIZES
+
+BASE = 109_514_298  # parameters with the original operator (paper, Table 2), as below
+
+
+@pytest.fixture
+def settings(write_section):
+    def build(**changes) -> PretrainSettings:
+        return read_settings(write_section("pretrain", **changes), PretrainSettings)
+
+    return build
+
+
+@pytest.mark.parametrize(("size", "parameters"), [("small", 28_795_194), ("base", BASE)])
+def test_parameters_by_formula_are_those_of_the_original_operator(size, parameters):
+    assert parameters_at_most(SIZES[size], 30522) == parameters
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_operator_has_more_parameters(size):
+    counted = counts_of(size, list(ATTENTION))["parameters"]
+    assert max(counted.values()) == counted["original"] == parameters_at_most(SIZES[size], 30522)
+
+
+def test_storage_of_the_papers_base_run(settings):
+    """200 kept steps of 4 bytes per parameter; 3 + 1 checkpoints of weights and two moments."""
+    found = storage_of(BASE, settings(steps=200_000, save_every=1000))
+    assert found == Storage(weights=438_057_192, kept=200)
+    assert found.weights_bytes == 87_611_438_400
+    assert found.resume_bytes == 4 * 3 * 438_057_192 == 5_256_686_304
+    assert str(found) == "kept weights 200 × 438 MB = 87.6 GB, resume checkpoints at most 4 × 1.31 GB = 5.26 GB"
+
+
+@pytest.mark.parametrize(("steps", "save_every", "kept"), [(30, 10, 3), (35, 10, 4), (5, 10, 1)])
+def test_the_last_step_is_kept_too(settings, steps, save_every, kept):
+    assert storage_of(1000, settings(steps=steps, save_every=save_every)).kept == kept
+
+
+def test_storage_of_a_sweep_is_known_by_size_without_torch(settings):
+    found = storage_of_sweep(["small", "base"], 6, 30522, settings(steps=200_000, save_every=1000))
+    assert found["base"] == Storage(weights=438_057_192, kept=200, runs=6)
+    assert found["base"].weights_bytes == 6 * 87_611_438_400 and found["base"].resume_bytes == 6 * 5_256_686_304
+    assert "6 runs × 200 × 115 MB = 138 GB" in str(found["small"])
+    imported = "import sys, symbert.pretrain.storage; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", imported], capture_output=True, text=True).stdout == "False\n"
+
+
+def leave_free(monkeypatch, free: int, mount) -> None:
+    monkeypatch.setattr(storage, "free_space", lambda path: (free, mount))
+
+
+def test_the_plan_says_what_is_free_where(tmp_path, monkeypatch):
+    leave_free(monkeypatch, 512 * 10**9, tmp_path)
+    assert plan(Storage(10**6, 3), tmp_path / "state") == (
+        f"kept weights 3 × 1 MB = 3 MB, resume checkpoints at most 4 × 3 MB = 12 MB; 512 GB free on {tmp_path}"
+    )
+
+
+def test_a_run_that_does_not_fit_is_refused_with_need_space_mount_and_remedy(tmp_path, monkeypatch):
+    state = tmp_path / "state"
+    leave_free(monkeypatch, 15 * 10**6, tmp_path)
+    refuse_full(Storage(10**6, 3), state)  # 3 MB + 12 MB: just enough
+    leave_free(monkeypatch, 15 * 10**6 - 1, tmp_path)
+    with pytest.raises(InputOutputError) as refused:
+        refuse_full(Storage(10**6, 3), state)
+    assert str(refused.value) == (
+        f"{state}: needs 15 MB, 15 MB free on {tmp_path}; free space there and run again, or set 'storage.checkpoints'"
+    )
+
+
+def test_what_an_interrupted_run_has_written_is_not_needed_again(tmp_path, monkeypatch):
+    for file, size in {
+        "weights/step-00000010.safetensors": 1000,
+        "resume/step-00000010/model.safetensors": 3000,
+    }.items():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(bytes(size))
+    leave_free(monkeypatch, 2000 + 9000, tmp_path)
+    refuse_full(Storage(1000, 3), tmp_path)
+    leave_free(monkeypatch, 2000 + 9000 - 1, tmp_path)
+    with pytest.raises(InputOutputError, match="needs 11 kB"):
+        refuse_full(Storage(1000, 3), tmp_path)

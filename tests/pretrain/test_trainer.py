@@ -1,0 +1,214 @@
+"""One optimizer step: the same batch however it is cut, and refused before it can do harm."""
+
+import json
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+from transformers import BertConfig, BertForMaskedLM
+
+from symbert.errors import DivergedError, MemoryExhaustedError
+from symbert.model.device import pick_device
+from symbert.pretrain.batches import training_batch
+from symbert.pretrain.run import Run
+from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.world import World
+from symbert.settings import PretrainSettings, read_settings
+
+
+@pytest.fixture
+def build(manifest, brief, tmp_path):
+    """A trainer of the tiny corpus, with changed settings; without dropout unless asked."""
+
+    def make(attention: str = "pairwise", seed: int = 1, world=None, micro_batch_size=None, **changes) -> Trainer:
+        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        return Trainer(Run("tiny", attention, seed), settings, manifest, tmp_path, world, micro_batch_size)
+
+    return make
+
+
+def weights(trainer: Trainer) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in trainer.model.parameters()])
+
+
+def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
+    """The reference: Hugging Face's model with its dense head and labels, float64, torch's own parts."""
+    trainer = build("original", warmup_steps=0, learning_rate=1e-3, gradient_clip=0.5)
+    trainer.model.double()
+    shared = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    stock = BertForMaskedLM(BertConfig(**{key: getattr(trainer.model.config, key) for key in shared}, **dropout))
+    stock.double().load_state_dict(trainer.model.state_dict())
+    decayed = [p for p in stock.parameters() if p.ndim > 1]
+    groups = [{"params": decayed}, {"params": [p for p in stock.parameters() if p.ndim <= 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, eps=1e-12, weight_decay=0.01, fused=False)
+    batch = training_batch(trainer.training, trainer.masker, 0, 8)
+    labels = torch.full_like(batch.input_ids, -100)
+    labels.view(-1)[batch.positions] = batch.targets
+    loss = stock(batch.input_ids, labels=labels).loss
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(stock.parameters(), 0.5)
+    optimizer.step()
+    stepped = trainer.step(0)
+    assert stepped.loss == pytest.approx(loss.item(), abs=1e-6)  # our loss is computed in float32 from the logits on
+    assert stepped.gradient_norm == pytest.approx(norm.item(), rel=1e-5) and norm > 0.5
+    assert stepped.learning_rate == 1e-3
+    for name, parameter in stock.named_parameters():
+        ours = trainer.model.get_parameter(name)
+        assert (ours - parameter).abs().max() < 2e-5, name  # a step is at most 1e-3
+
+
+@pytest.mark.parametrize("micro_batch_size", [1, 3, 8, 100])
+def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
+    whole, cut = build(), build(micro_batch_size=micro_batch_size)
+    for step in range(3):
+        one, other = whole.step(step), cut.step(step)
+        assert other.loss == pytest.approx(one.loss, rel=1e-5)
+        assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-4)
+    assert cut.micro_batch_size == min(micro_batch_size, 8)
+    assert whole.evaluate() == pytest.approx(cut.evaluate(), rel=1e-4)
+
+
+def test_all_operators_of_one_seed_read_the_same_batches_with_the_same_masks(build):
+    batches = [training_batch(t.training, t.masker, 5, 8) for t in map(build, ("original", "pairwise", "shared"))]
+    for batch in batches[1:]:
+        assert torch.equal(batch.input_ids, batches[0].input_ids) and torch.equal(batch.positions, batches[0].positions)
+    other = build(seed=2)
+    assert not torch.equal(training_batch(other.training, other.masker, 5, 8).input_ids, batches[0].input_ids)
+
+
+def test_dropout_is_a_function_of_seed_and_step_whatever_was_drawn_before(build):
+    one, other = build(dropout=0.1), build(dropout=0.1)
+    torch.rand(1000)
+    first = one.step(3)
+    torch.manual_seed(12345)
+    assert other.step(3) == first
+    assert torch.equal(weights(one), weights(other))
+
+
+def test_the_batch_made_ahead_is_that_of_the_next_step(build):
+    straight, jumping = build(), build()
+    straight.step(0)
+    jumping.step(0)
+    jumping.ahead = None
+    assert straight.step(1) == jumping.step(1)
+
+
+def test_two_processes_gradients_are_those_of_one(build, monkeypatch):
+    """Each rank's share of the loss and gradient, added up, is the whole's (what the exchange then does)."""
+    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    whole, shares = build(), [build(world=World(rank, 2, pick_device())) for rank in (0, 1)]
+    batch = training_batch(whole.training, whole.masker, 0, 8)
+    loss = whole._accumulate_gradients(batch)
+    losses = [share._accumulate_gradients(batch) for share in shares]
+    assert sum(losses).item() == pytest.approx(loss.item(), rel=1e-6)
+    for name, parameter in whole.model.named_parameters():
+        mean = sum(share.model.get_parameter(name).grad for share in shares) / 2
+        torch.testing.assert_close(mean, parameter.grad, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_weights_change_and_says_what_was_read(build, tmp_path):
+    trainer = build()
+    trainer.step(0)
+    trainer.model.cls.predictions.bias.data[7] = math.nan
+    before = weights(trainer).nan_to_num(123.0)
+    with pytest.raises(DivergedError, match=r"loss nan.*step 1; .*pretrain.learning_rate") as caught:
+        trainer.step(1)
+    assert str(caught.value).startswith(str(tmp_path / "divergence.json"))
+    assert torch.equal(weights(trainer).nan_to_num(123.0), before)
+    dump = json.loads((tmp_path / "divergence.json").read_text())
+    assert dump["step"] == 1 and dump["loss"] == "nan" and len(dump["rows"]) == 8
+    assert float(dump["learning_rate"]) == pytest.approx(trainer.settings.learning_rate / 5)
+
+
+def test_an_infinite_gradient_stops_too(build, monkeypatch):
+    trainer = build()
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, norm: torch.tensor(math.inf))
+    before = weights(trainer)
+    with pytest.raises(DivergedError, match="gradient norm inf"):
+        trainer.step(0)
+    assert torch.equal(weights(trainer), before)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ],
+)
+def test_out_of_memory_names_the_key_that_helps(build, monkeypatch, error):
+    trainer = build()
+
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(trainer, "_loss_of", fail)
+    with pytest.raises(MemoryExhaustedError, match=r"step 0 with 8 sequences.*'pretrain.micro_batch_size'") as caught:
+        trainer.step(0)
+    assert caught.value.exit_code == 71
+
+
+def test_another_runtime_error_is_not_called_out_of_memory(build, monkeypatch):
+    trainer = build()
+    monkeypatch.setattr(trainer, "objective", lambda **batch: 1 / torch.zeros(2, 3) @ torch.zeros(2))
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        trainer.step(0)
+
+
+@pytest.mark.parametrize("attention", ["original", "symmetric", "pairwise", "shared"])
+def test_the_fast_recipe_is_one_graph_and_computes_the_same(build, monkeypatch, attention):
+    """`fullgraph` refuses any graph break; the number of graphs shows that batches of other masks compile none."""
+    graphs = []
+    compile_ = torch.compile
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda module, **options: compile_(module, backend=count, **options))
+    torch._dynamo.reset()
+    fast, faithful = build(attention, recipe="fast"), build(attention)
+    losses = [(fast.step(step).loss, faithful.step(step).loss) for step in range(4)]
+    for one, other in losses:
+        assert one == pytest.approx(other, rel=1e-5)
+    assert len(graphs) == 1
+    assert fast.evaluate() == pytest.approx(faithful.evaluate(), rel=1e-5)
+
+
+def test_the_fast_recipe_compiles_to_real_code(build):
+    """With the compiler that users get, once; g++ is needed for kenlm anyway."""
+    torch._dynamo.reset()
+    fast, faithful = build(recipe="fast", dropout=0.0), build()
+    for step in range(2):
+        assert fast.step(step).loss == pytest.approx(faithful.step(step).loss, rel=1e-4)
+
+
+def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):
+    mixed, exact = build(precision="bf16"), build()
+    for step in range(3):
+        assert mixed.step(step).loss == pytest.approx(exact.step(step).loss, rel=2e-2)
+    assert {parameter.dtype for parameter in mixed.model.parameters()} == {torch.float32}
+
+
+def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
+    trainer = build(micro_batch_size=3)
+    from symbert.pretrain.batches import validation_batches
+
+    (batch,) = validation_batches(trainer.validation, trainer.validation_masker, 100)
+    trainer.model.eval()
+    expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
+    assert trainer.evaluate() == pytest.approx(expected.item(), rel=1e-6)
+
+
+class _Exchanging(torch.nn.Module):
+    """Stands where DistributedDataParallel does, without its exchange."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, **batch):
+        return self.module(**batch)

@@ -1,0 +1,90 @@
+"""Two processes started by torchrun, and the arithmetic of sharing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pretrain.corpora import options
+from symbert.files import read_json, sha256_of
+from symbert.pretrain.world import World, alone
+
+
+@given(st.integers(0, 1000), st.integers(1, 17))
+def test_shares_are_everything_once_and_differ_by_one_at_most(count, size):
+    shares = [World(rank, size, torch.device("cpu")).share(count) for rank in range(size)]
+    assert shares[0][0] == 0 and shares[-1][1] == count
+    assert all(before[1] == after[0] for before, after in pairwise(shares))
+    lengths = [last - first for first, last in shares]
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_alone_sums_are_the_values_and_nobody_is_waited_for():
+    world = alone()
+    assert world.leads and world.total(1.5, 2.0) == [1.5, 2.0]
+    world.wait()
+
+
+def torchrun(arguments: list[str]) -> subprocess.Popen:
+    """The command in two processes, as docs/operators.md starts it."""
+    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--shutdown-timeout", "60"]
+    signals = ["--signals-to-handle", "SIGTERM,SIGINT,SIGUSR1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", *launch, *signals, "-m", "symbert", *arguments]
+    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def losses(run: Path) -> dict[str, list[float]]:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return {split: [line["loss"] for line in lines if line["split"] == split] for split in ("train", "validation")}
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """The folder of one uninterrupted run of two processes, made by the first test that needs it."""
+    return tmp_path_factory.mktemp("together")
+
+
+@pytest.fixture
+def by_two(together, manifest, brief):
+    if not (together / "done.json").exists():
+        process = torchrun(options(manifest, brief(dropout=0.0), together))
+        error = process.communicate(timeout=240)[1]
+        assert process.returncode == 0, error
+    return together
+
+
+def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
+    from symbert.cli import main
+
+    assert main(options(manifest, brief(dropout=0.0), tmp_path / "one")) == 0
+    one, two = losses(tmp_path / "one"), losses(by_two)
+    assert two["train"] == pytest.approx(one["train"], rel=1e-4)
+    assert two["validation"] == pytest.approx(one["validation"], rel=1e-4)
+    assert read_json(by_two / "timing.json")["processes"] == 2
+
+
+def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, brief, by_two):
+    run = tmp_path / "stopped"
+    arguments = options(manifest, brief(dropout=0.0), run)
+    process = torchrun(arguments)
+    while not (run / "state/weights/step-00000010.json").exists():
+        assert process.poll() is None, process.communicate()[1]
+    process.send_signal(signal.SIGUSR1)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    status = read_json(run / "state/status.json")
+    assert (status["state"], status["exit_code"]) == ("preempted", 75) and 10 <= status["step"] < 30
+    process = torchrun(arguments)
+    error = process.communicate(timeout=240)[1]
+    assert process.returncode == 0, error
+    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
+        assert sha256_of(run / name) == sha256_of(by_two / name), name
