@@ -150,15 +150,30 @@ def write_scores(tmp_path):
 
 @pytest.fixture
 def write_run(tmp_path):
-    """Writes done.json and metrics.jsonl of a run; returns both files."""
+    """Writes done.json and metrics.jsonl of a run with two layers; returns both files."""
 
-    def make(size, attention, points, steps=1800, seed=1) -> tuple[Path, Path]:
+    def make(size, attention, points, steps=1800, seed=1, initial=((0.3, 0.5), (4.0, 4.1))) -> tuple[Path, Path]:
         folder = tmp_path / "pretrain" / f"{size}-{attention}" / f"seed-{seed}"
-        lines = [{"split": "train", "step": 1, "loss": 9.0}]
+        lines = [{"split": "initial", "step": 0, "logit_std": initial[0], "attention_entropy": initial[1]}]
+        lines += [{"split": "train", "step": 1, "loss": 9.0}]
         lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
         done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
         log = folder / "metrics.jsonl"
         return write(folder / "done.json", done), write_lines(log, lines)
+
+    return make
+
+
+@pytest.fixture
+def write_timing():
+    """Writes timing.json beside the done.json of a run, with the given changes; returns the file."""
+
+    def make(done: Path, step_seconds=0.02, **changes) -> Path:
+        run = {key: json.loads(done.read_text())[key] for key in ("size", "attention", "pretrain_seed")}
+        machine = {"device": "cpu", "precision": "fp32", "recipe": "faithful", "threads": 1, "processes": 1}
+        speed = {"step_seconds": step_seconds, "tokens_per_second": 100_000.0, "mfu": 0.25, "peak_flops": 60e9}
+        rest = {"micro_batch_size": None, "memory_mb": 310, "steps_timed": 1700, "sessions": 1}
+        return write(done.parent / "timing.json", run | machine | speed | rest | changes)
 
     return make
 

@@ -3,8 +3,11 @@
 import itertools
 import math
 import random
+import statistics
 
+import numpy as np
 import pytest
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 
 from legibility import assert_legible
@@ -12,12 +15,12 @@ from symbert.errors import UsageError
 from symbert.report import published
 from symbert.report.checkpoints_figure import bracket, checkpoints_figure, curves_of
 from symbert.report.figures import draw_checkpoints, draw_loss
-from symbert.report.loss_figure import loss_figure
+from symbert.report.loss_figure import exit_of, loss_figure
 from symbert.report.order import ATTENTION
-from symbert.report.panels import names_of, short
+from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
 from symbert.report.runs import Run, read_runs
 from symbert.report.scores import read_scores
-from symbert.report.statistics import Crossing
+from symbert.report.statistics import Crossing, plateau_exit
 from symbert.report.style import LOOKS, RC, house_style, looks_of
 from symbert.settings import ReportSettings, read_settings
 
@@ -92,6 +95,11 @@ def test_no_text_of_figure_2_runs_into_another(loss_inputs, attention, seeds, ch
         assert_legible(loss_of(loss_inputs(attention, seeds, **changes)))
 
 
+def test_the_longest_names_and_crossings_do_not_run_into_another(score_inputs):
+    with house_style():
+        assert_legible(checkpoints_of(score_inputs(ATTENTION, steps=(300, 1200, 1500, 1800), pretrain_seeds=(1, 2))))
+
+
 @pytest.mark.parametrize("sizes", [("tiny",), ("small", "base")])
 @pytest.mark.parametrize(("attention", "seeds", "changes"), CASES)
 def test_no_text_of_figure_3_runs_into_another(score_inputs, sizes, attention, seeds, changes):
@@ -106,9 +114,9 @@ def test_figure_2_names_exits_losses_experiment_and_stand_in(loss_inputs):
     assert found.index("original") < found.index("pairwise")
     assert "Pre-training loss of BERT-tiny" in found and "validation loss (nats per token)" in found
     note = " ".join(next(text for text in found if text.startswith("Experiment")).split())
-    assert (
-        note
-        == "Experiment demo-embedded, scale demo, recipe faithful, on a stand-in corpus made from documentation text"
+    assert note == (
+        "Experiment demo-embedded, scale demo, recipe faithful, on a stand-in corpus made from documentation text; "
+        "one pre-training seed: differences between operators may be chance"
     )
     exits = [int(text.replace(",", "")) for text in found[found.index("original") :][1:2]]
     assert abs(exits[0] - 620) <= 100
@@ -132,16 +140,107 @@ def test_a_run_that_stays_on_the_plateau_has_no_mark_and_a_dash(write_run, setti
     assert len(figure.axes[1].lines) == 1
 
 
-@pytest.mark.parametrize(("scale", "overlaid"), [("paper", True), ("demo", False)])
-def test_the_authors_losses_are_overlaid_at_paper_scale_only(settings_file, scale, overlaid):
-    steps = [250, 1_000, 14_000, 200_000]
-    runs = [Run("base", name, 1, steps, [9.0, 6.8, 5.9, 1.7]) for name in ("original", "symmetric")]
+def test_several_seeds_are_one_curve_with_a_band_and_a_range_of_exits(loss_inputs):
+    done, metrics, settings = loss_inputs(["original", "pairwise"], (1, 2, 3))
+    runs = read_runs(done, metrics, 1800)
     with house_style():
-        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | {"scale": scale})), ReportSettings))
-        assert ("hollow: the authors' runs" in assert_legible(figure)) == overlaid
+        figure = loss_of((done, metrics, settings))
+        found = assert_legible(figure)
+    panel = figure.axes[1]
+    for name, at in (("original", 0), ("pairwise", 1)):
+        losses = np.array([run.losses for run in runs if run.attention == name])
+        assert panel.lines[at].get_ydata().tolist() == losses.mean(axis=0).tolist()
+        edges = bands(panel)[at].get_paths()[0].vertices
+        assert {tuple(point) for point in edges} == {
+            *zip(runs[0].steps, losses.min(axis=0), strict=True),
+            *zip(runs[0].steps, losses.max(axis=0), strict=True),
+        }
+        exits = [plateau_exit(run.steps, run.losses) for run in runs if run.attention == name]
+        assert len(set(exits)) > 1 and exit_of(exits) in found
+        bar = next(line for line in panel.lines if list(line.get_xdata()) == [min(exits), max(exits)])
+        (mark,) = (line for line in panel.lines if list(line.get_xdata()) == [statistics.mean(exits)])
+        assert bar.get_color() == mark.get_color() == LOOKS[name].color
+        assert mark.get_ydata()[0] == np.interp(statistics.mean(exits), runs[0].steps, losses.mean(axis=0))
+    assert len(bands(panel)) == 2 and len(panel.lines) == 2 + 2 * 2
+    assert "mean of 3 seeds" in found and BAND_ENTRY.name in found
+    assert not any("may be chance" in text for text in found)
+
+
+def bands(panel):
+    return [artist for artist in panel.collections if isinstance(artist, PolyCollection)]
+
+
+def test_one_seed_has_no_band_and_says_that_differences_may_be_chance(loss_inputs, score_inputs):
+    for draw, inputs in ((loss_of, loss_inputs), (checkpoints_of, score_inputs)):
+        with house_style():
+            figure = draw(inputs(["original", "pairwise"]))
+            found = assert_legible(figure)
+        assert any("one pre-training seed: differences" in " ".join(text.split()) for text in found)
+        assert bands(figure.axes[1]) == [] and BAND_ENTRY.name not in found
+
+
+def test_a_model_of_which_a_seed_stays_on_the_plateau_has_no_mark(write_run, settings_file):
+    stays = [(step, 5.6) for step in range(50, 1801, 50)]
+    runs = [
+        write_run("tiny", "original", points, seed=seed) for seed, points in enumerate([demo_points(500, 4.8), stays])
+    ]
+    with house_style():
+        figure = loss_of((*map(list, zip(*runs, strict=True)), settings_file()))
+        found = assert_legible(figure)
+    (left,) = (text for text in found if text.endswith("–never"))
+    assert 500 <= int(left.removesuffix("–never")) <= 700
+    assert len(figure.axes[1].lines) == 1 and not any(isinstance(a, LineCollection) for a in figure.axes[1].collections)
+
+
+@pytest.mark.parametrize(
+    ("exits", "words"),
+    [
+        ([None], "–"),
+        ([None, None], "–"),
+        ([12_250], "12,250"),
+        ([1_100, 1_350, 1_270], "1,240 (1,100–1,350)"),
+        ([12_250, 11_500], "11.9k (11.5k–12.2k)"),
+        ([None, 800, 700], "700–never"),
+    ],
+)
+def test_exits_are_told_as_mean_and_range(exits, words):
+    assert exit_of(exits) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "overlaid"),
+    [
+        ({}, True),
+        ({"glue_source": "mirror"}, True),
+        ({"recipe": "fast"}, True),
+        ({"scale": "single"}, False),
+        ({"scale": "demo"}, False),
+        ({"corpus_source": "mirror"}, False),
+        ({"batch_size": 128}, False),
+        ({"sequence_length": 128}, False),
+    ],
+)
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(settings_file, changes, overlaid, seeds):
+    steps = [250, 1_000, 14_000, 200_000]
+    names = ("original", "symmetric", "shared")
+    runs = [Run("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
+    with house_style():
+        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | changes)), ReportSettings))
+        found = assert_legible(figure)
+    assert ("hollow: the authors' runs" in found) == overlaid
+    assert any(f"recipe {changes.get('recipe', 'faithful')}" in " ".join(text.split()) for text in found)
     hollow = [line for line in figure.axes[1].lines if line.get_markerfacecolor() == "none"]
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
     assert [tuple(line.get_ydata()) for line in hollow] == expected
+    assert [line.get_color() for line in hollow] == [LOOKS[name].color for name in ("original", "symmetric")] * overlaid
+
+
+def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file):
+    runs = [Run("base", "original", 1, [250, 100_000], [9.0, 1.7])]
+    with house_style():
+        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | {"steps": 100_000})), ReportSettings))
+    assert len(figure.axes[1].lines) == 1
 
 
 def test_figure_3_has_line_crossings_and_baseline(score_inputs):
@@ -172,7 +271,24 @@ def test_a_curve_is_the_mean_over_seeds(record, write_scores):
         for step, task, seed in itertools.product((300, 1800), TASKS, (1, 2))
     ]
     curves = curves_of(read_scores(write_scores(records), TASKS, [1, 2]))
-    assert curves["original", 1].to_dict() == pytest.approx({300: 18.0, 1800: 33.0})
+    assert curves["original"].loc[1].to_dict() == pytest.approx({300: 18.0, 1800: 33.0})
+
+
+def test_figure_3_has_the_mean_over_pre_training_seeds_and_a_band(score_inputs):
+    """A seed adds half a point: the mean of seeds 1, 2 and 3 is the curve of seed 2, the band half a point wide."""
+    several, second = (score_inputs(["original", "pairwise"], pretrain_seeds=seeds) for seeds in ((1, 2, 3), (2,)))
+    with house_style():
+        figure, alone = checkpoints_of(several), checkpoints_of(second)
+        found = assert_legible(figure)
+    assert "mean of 3 seeds" in found and BAND_ENTRY.name in found
+    for at, name in ((0, "original"), (1, "pairwise")):
+        mean, same = (
+            next(line.get_ydata() for line in panel.lines if line.get_color() == LOOKS[name].color)
+            for panel in (figure.axes[1], alone.axes[1])
+        )
+        assert mean.tolist() == pytest.approx(same.tolist())
+        heights = bands(figure.axes[1])[at].get_paths()[0].vertices[:, 1]
+        assert [min(heights), max(heights)] == pytest.approx([mean[0] - 0.5, mean[-1] + 0.5])
 
 
 def test_the_authors_checkpoints_draw_the_papers_figure_3(authors_curve, write_scores, settings_file, tmp_path):
@@ -206,11 +322,17 @@ def test_steps_are_short():
     ]
 
 
-def test_seeds_are_named_only_where_there_are_several():
-    assert names_of([("original", 1), ("pairwise", 1)]) == (["original", "pairwise"], "")
-    assert names_of([("original", 1), ("original", 2)]) == (["original /1", "original /2"], "operator / seed")
-    assert names_of([("x" * 50, 1)])[0] == ["x" * 19 + "…"]
-    assert names_of([("x" * 50, 1), ("y", 12)])[0] == ["x" * 16 + "… /1", "y /12"]
+def test_seeds_are_counted_only_where_there_are_several():
+    assert [seeds_heading(counts) for counts in ([1, 1], [3, 3], [1, 3])] == [
+        "",
+        "mean of 3 seeds",
+        "mean of 1–3 seeds",
+    ]
+
+
+def test_long_names_are_cut_and_those_of_operators_are_not():
+    assert name_of("x" * 50) == "x" * 16 + "…"
+    assert [name_of(name) for name in ATTENTION] == list(ATTENTION)
 
 
 def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
@@ -239,6 +361,19 @@ def test_operators_differ_in_grey_too():
     assert all(looks[name] is LOOKS[name] for name in ATTENTION), "the same look in every figure"
     grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (to_rgb(look.color) for look in looks.values())]
     assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"
+    for (one, shade), (other, other_shade) in itertools.combinations(zip(LOOKS.values(), grey, strict=False), 2):
+        assert abs(shade - other_shade) > 0.3 or one.linestyle != other.linestyle
+
+
+def test_operators_differ_for_people_who_see_no_red_or_no_green():
+    """Colours after the simulation of Viénot, Brettel and Mollon (1999), as distances in linear RGB."""
+    to_cones = np.array([[17.8824, 43.5161, 4.11935], [3.45565, 27.1554, 3.86714], [0.0299566, 0.184309, 1.46709]])
+    without_red = np.array([[0, 2.02344, -2.52581], [0, 1, 0], [0, 0, 1]])
+    without_green = np.array([[1, 0, 0], [0.494207, 0, 1.24827], [0, 0, 1]])
+    colors = np.array([to_rgb(LOOKS[name].color) for name in ATTENTION]) ** 2.2
+    for lost in (without_red, without_green):
+        seen = colors @ (np.linalg.inv(to_cones) @ lost @ to_cones).T
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 0.1
 
 
 def test_nothing_is_smaller_than_8_points():

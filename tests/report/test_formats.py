@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert.errors import UsageError
-from symbert.report.formats import Formula, heading, latex_text, table_of, to_csv, to_latex, to_markdown, write_table
+from symbert.report.formats import (
+    Formula,
+    decimal_of,
+    heading,
+    latex_text,
+    table_of,
+    to_csv,
+    to_latex,
+    to_markdown,
+    write_table,
+)
 
 ROW = {"name": "tiny_one", "parameters": 28795194, "saved_percent": 3.645, "match": True, "note": None}
 
@@ -30,6 +40,13 @@ def test_text_that_a_spreadsheet_would_compute_is_guarded_in_csv(text):
     assert (
         next(csv.reader(io.StringIO(to_csv(table(name=text)).split("\n", 1)[1], newline="")))[0] == "'" + text.strip()
     )
+
+
+def test_a_decimal_keeps_its_digits_and_stands_at_the_right():
+    cells = table(parameters=decimal_of(28795194.23456, 3))
+    assert to_csv(cells).splitlines()[1].split(",")[1] == "28795194.235"
+    assert "| 28,795,194.235 |" in to_markdown(cells) and to_markdown(cells).splitlines()[3].split(" | ")[1] == "---:"
+    assert "28,795,194.235" in to_latex(cells)
 
 
 def test_negative_numbers_are_not_guarded_in_csv():
@@ -101,6 +118,7 @@ def test_a_wide_latex_table_is_shrunk_to_the_page():
 
 def test_headings_are_words():
     assert heading("paper_saved_percent") == "paper saved (%)" and heading("glue_score") == "GLUE score"
+    assert heading("mfu_percent") == "MFU (%)" and heading("step_milliseconds") == "step (ms)"
 
 
 def test_the_suffix_decides_the_format_and_an_unknown_one_writes_nothing(tmp_path):

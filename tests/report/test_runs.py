@@ -1,9 +1,11 @@
 """Runs are read from their two files, or refused by name."""
 
+import json
+
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.runs import read_runs
+from symbert.report.runs import Run, models_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
 
@@ -28,6 +30,27 @@ def test_only_validation_lines_are_read(write_run):
     assert (run.steps, run.losses) == ([50, 100], [6.0, 5.5])
 
 
+def test_the_start_of_a_run_is_the_mean_over_its_layers(write_run):
+    done, metrics = write_run("tiny", "original", POINTS, initial=((0.25, 0.5), (4.0, 4.5)))
+    (run,) = read_runs([done], [metrics], 1800)
+    assert (run.logit_std, run.attention_entropy) == (0.375, 4.25)
+
+
+def test_a_run_without_an_initial_line_has_no_start(write_run):
+    done, metrics = write_run("tiny", "original", POINTS)
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[1:]))
+    (run,) = read_runs([done], [metrics], 1800)
+    assert (run.logit_std, run.attention_entropy, run.steps) == (None, None, [50, 100])
+
+
+@pytest.mark.parametrize("initial", [{}, {"logit_std": [], "attention_entropy": []}, {"logit_std": 0.3}])
+def test_an_initial_line_without_layers_is_refused(write_run, initial):
+    done, metrics = write_run("tiny", "original", POINTS)
+    lines = metrics.read_text().splitlines(keepends=True)
+    metrics.write_text(json.dumps({"split": "initial", "step": 0} | initial) + "\n" + "".join(lines[1:]))
+    assert refused([done], [metrics]).startswith(f"{metrics}: the initial line has no 'logit_std'")
+
+
 def refused(done, metrics, steps=1800):
     with pytest.raises(DataError) as caught:
         read_runs(done, metrics, steps)
@@ -41,9 +64,32 @@ def test_files_of_different_runs_are_refused(write_run):
     assert "is there twice" in refused([first[0]] * 2, [first[1]] * 2)
 
 
-def test_two_sizes_in_one_figure_are_refused(write_run):
-    first, second = write_run("tiny", "original", POINTS), write_run("small", "original", POINTS)
-    assert "sizes tiny and small in one figure" in refused([first[0], second[0]], [first[1], second[1]])
+def test_runs_of_several_sizes_are_read_but_not_drawn_in_one_figure(write_run):
+    first, second = write_run("small", "original", POINTS), write_run("tiny", "original", POINTS)
+    runs = read_runs([first[0], second[0]], [first[1], second[1]], 1800)
+    assert [run.size for run in runs] == ["tiny", "small"]
+    with pytest.raises(DataError, match="sizes tiny and small in one figure; draw one size at a time"):
+        size_of(runs)
+    assert size_of(runs[:1]) == "tiny"
+
+
+def test_the_seeds_of_a_model_are_one_model():
+    falls = [5.6] * 9 + [4.0, 3.0, 2.6]
+    runs = [
+        Run("tiny", "original", 1, list(range(50, 650, 50)), falls),
+        Run("tiny", "original", 2, list(range(50, 650, 50)), [5.0] * 12),
+        Run("tiny", "pairwise", 1, [50], [4.0]),
+    ]
+    original, pairwise = models_of(runs)
+    assert (original.size, original.attention, pairwise.attention) == ("tiny", "original", "pairwise")
+    assert original.losses.shape == (2, 12) and original.losses[1].tolist() == [5.0] * 12
+    assert original.exits == [500, None]
+
+
+def test_seeds_that_were_evaluated_at_different_steps_are_refused():
+    runs = [Run("tiny", "original", 1, [50, 100], [6.0, 5.0]), Run("tiny", "original", 2, [50, 90], [6.0, 5.0])]
+    with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
+        models_of(runs)
 
 
 def test_a_run_of_another_length_is_refused(write_run):
@@ -65,4 +111,4 @@ def test_a_loss_that_is_not_finite_is_refused(write_run):
 def test_a_broken_line_is_named(write_run):
     done, metrics = write_run("tiny", "original", POINTS)
     metrics.write_text(metrics.read_text() + '{"split": "valid')
-    assert refused([done], [metrics]).startswith(f"{metrics}:4: not JSON")
+    assert refused([done], [metrics]).startswith(f"{metrics}:5: not JSON")

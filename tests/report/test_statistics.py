@@ -30,7 +30,7 @@ def test_spread_is_the_standard_librarys_in_any_order(values, order):
     shuffled = order.sample(values, len(values))
     found = spread(shuffled)
     assert (found.mean, found.deviation) == (statistics.mean(values), statistics.stdev(values))
-    assert found.count == len(values)
+    assert (found.lowest, found.highest, found.count) == (min(values), max(values), len(values))
 
 
 def test_one_seed_has_no_deviation():

@@ -12,6 +12,7 @@ import pytest
 
 from symbert.errors import DataError, MissingInputError
 from symbert.report import published
+from symbert.report.order import ATTENTION
 from symbert.report.tables import (
     tabulate_corpus,
     tabulate_glue,
@@ -164,6 +165,19 @@ def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, o
         assert "589,824" in path.read_text() and "Erratum" in path.read_text()
 
 
+def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, outputs):
+    tabulate_operators(parameters_file(attention=ATTENTION), outputs)
+    rows = {row["attention"]: row for row in read(outputs[0])}
+    assert list(rows) == list(ATTENTION) and {row["exact_is_counted"] for row in rows.values()} == {"yes"}
+    assert (rows["shared"]["exact"], rows["shared"]["counted_base"]) == ("(h² + h) + 3h", "592896")
+    for control, operator in (("original-gain", "original"), ("pairwise-scaled", "pairwise")):
+        assert rows[control] == rows[operator] | {"attention": control, "printed": ""}
+    controls = "original-gain is original, pairwise-identity is pairwise, pairwise-scaled is pairwise."
+    assert f"Controls differ in their initial values only: {controls}" in outputs[1].read_text()
+    tabulate_operators(parameters_file(), outputs)
+    assert "Controls" not in outputs[1].read_text()
+
+
 def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outputs):
     tabulate_operators(parameters_file(("small",), base=changed("base", "symmetric", -1)), outputs)
     assert [row["exact_is_counted"] for row in read(outputs[0])] == ["yes", "no", "yes"]
@@ -193,6 +207,20 @@ def test_table_2_equals_the_papers(parameters_file, outputs):
     assert [row["paper_saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
     assert {row["match"] for row in rows} == {"yes"}
     assert "109,514,298" in outputs[1].read_text() and "saved (\\%)" in outputs[2].read_text()
+
+
+def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_file, outputs):
+    """At base 1 − (h² + h + 3h)/(3(h² + h)) = 66.5366 % for shared, which its authors print as 66.53."""
+    tabulate_parameters(parameters_file(attention=ATTENTION), outputs)
+    rows = {(row["size"], row["attention"]): row for row in read(outputs[0])}
+    saved = {model: row["attention_saved_percent"] for model, row in rows.items()}
+    assert [saved["base", name] for name in ATTENTION] == ["", "33.33", "30.56", "66.54", "0.00", "30.56", "30.56"]
+    assert [saved["small", name] for name in ATTENTION[:4]] == ["", "33.33", "29.17", "66.47"]
+    assert rows["base", "shared"]["attention_parameters"] == "592896"
+    printed = {model: row["printed_attention_saved_percent"] for model, row in rows.items()}
+    assert {model: share for model, share in printed.items() if share} == {("base", "shared"): "66.53"}
+    assert "what arXiv 2412.00359 prints for shared (66.5366, cut off)" in outputs[1].read_text()
+    assert [rows[size, "shared"]["parameters"] for size in ("small", "base")] == ["26700090", "95367738"]
 
 
 def test_table_2_lists_other_sizes_and_operators_without_a_match(parameters_file, outputs):
@@ -303,17 +331,58 @@ def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, set
     assert (paper["glue_score"], paper["rte"]) == ("", "59.42"), "the paper's mean is of all its columns"
 
 
-def test_pre_training_seeds_have_rows_of_their_own(record, write_scores, settings_file, outputs):
-    records = [
-        record("tiny", "original", 1800, task, 1, 0.5 + 0.1 * seed, pretrain_seed=seed)
-        for task in TASKS
-        for seed in (1, 2)
+@pytest.fixture
+def seed_records(record):
+    """Two operators, three pre-training seeds and two fine-tuning seeds: scores 0.60, 0.70, 0.65 and 0.01 around."""
+    return [
+        record("tiny", name, 1800, task, seed, score + 0.02 * seed - 0.03 + better, pretrain_seed=pretrain_seed)
+        for (name, better), task, seed in itertools.product((("original", 0), ("pairwise", 0.05)), TASKS, (1, 2))
+        for pretrain_seed, score in ((1, 0.60), (2, 0.70), (3, 0.65))
     ]
-    tabulate_glue(write_scores(records), settings_file(), seeds_of(records), outputs)
+
+
+def test_pre_training_seeds_have_rows_of_their_own_and_one_of_their_mean(
+    seed_records, write_scores, settings_file, outputs
+):
+    tabulate_glue(write_scores(seed_records), settings_file(), [1, 2], outputs)
     rows = read(outputs[0])
-    assert [row["model"] for row in rows[:2]] == ["tiny-original, seed 1", "tiny-original, seed 2"]
-    assert [row["glue_score (stand-in)"] for row in rows[:2]] == ["60.00", "70.00"]
-    assert "2 pre-training seeds" in outputs[1].read_text()
+    assert [row["model"] for row in rows[:4]] == [
+        *(f"tiny-original, seed {seed}" for seed in (1, 2, 3)),
+        "tiny-original, mean of 3 seeds",
+    ]
+    assert [row["glue_score (stand-in)"] for row in rows[:4]] == ["60.00", "70.00", "65.00", "65.00"]
+    over_finetune_seeds, over_pretrain_seeds = statistics.stdev([59, 61]), statistics.stdev([60, 70, 65])
+    assert [row["std"] for row in rows[:4]] == [*[f"{over_finetune_seeds:.2f}"] * 3, f"{over_pretrain_seeds:.2f}"]
+    assert {row["mean_of_tasks (stand-in)"] for row in rows[3:4]} == {"65.00"}
+    assert [row["finetune_seeds"] for row in rows] == [*["2"] * 8, ""]
+
+
+def test_the_caption_says_which_deviation_is_which_and_means_are_compared_with_means(
+    seed_records, write_scores, settings_file, outputs
+):
+    tabulate_glue(write_scores(seed_records), settings_file(), [1, 2], outputs)
+    text = outputs[1].read_text()
+    assert "3 pre-training seeds" in text and "may be chance" not in text
+    assert (
+        "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the" in text
+    )
+    bold = [line.split(" | ")[0] for line in text.splitlines() if "**" in line]
+    assert bold == ["| tiny-pairwise, mean of 3 seeds"]
+
+
+def test_one_pre_training_seed_is_called_chance(demo_records, write_scores, settings_file, outputs):
+    tabulate_glue(write_scores(demo_records), settings_file(), [1, 2, 3], outputs)
+    assert "one pre-training seed: differences between operators may be chance" in outputs[1].read_text()
+
+
+def test_the_papers_row_stands_beneath_the_mean_of_seeds(record, write_scores, settings_file, outputs):
+    records = [
+        record("base", "original", 200_000, task, 1, pretrain_seed=seed)
+        for task, seed in itertools.product(TASKS, (1, 2))
+    ]
+    tabulate_glue(write_scores(records), settings_file(**PAPER), [1], outputs)
+    names = [row["model"].removeprefix("base-original, ") for row in read(outputs[0])]
+    assert names == ["seed 1", "seed 2", "mean of 2 seeds", "the paper", "majority baseline"]
 
 
 def test_a_model_that_predicts_one_class_is_named(record, write_scores, settings_file, outputs):

@@ -10,6 +10,7 @@ rule tables:
                 "corpus_categories",
                 "table1_operators",
                 "table2_parameters",
+                "table2_training",
                 "table3_published",
                 "table3_glue",
             ],
@@ -126,6 +127,26 @@ rule tabulate_parameters:
         code=CODE,
     shell:
         "python -m symbert tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_training:
+    input:
+        done=runs(f"{RUN}/done.json"),
+        metrics=runs(f"{RUN}/metrics.jsonl"),
+        timing=runs(f"{RUN}/timing.json"),
+        settings=settings("report"),
+    output:
+        table("table2_training", "table2_training", "Table 2, continued: training"),
+    log:
+        f"{LOGS}/tabulate_training.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert tabulate-training --done {input.done:q} --metrics {input.metrics:q}"
+        " --timing {input.timing:q} --settings {input.settings:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -17,11 +17,15 @@ TASKS = {
 }
 
 
-def is_the_papers(settings: ReportSettings) -> bool:
-    """Whether models and data are the paper's, so that its numbers may stand beside ours."""
+def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:
+    """Whether models, corpus and length of pre-training are the paper's, so that its losses may stand beside ours."""
     training = (settings.steps, settings.batch_size, settings.sequence_length)
-    from_the_hub = settings.corpus_source == settings.glue_source == "hub"
-    return settings.scale == "paper" and from_the_hub and training == published.TRAINING
+    return settings.scale == "paper" and settings.corpus_source == "hub" and training == published.TRAINING
+
+
+def is_the_papers(settings: ReportSettings) -> bool:
+    """Whether pre-training and tasks are the paper's, so that its scores may stand beside ours."""
+    return is_pretrained_as_the_paper(settings) and settings.glue_source == "hub"
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:
@@ -44,11 +48,18 @@ def experiment_of(settings: ReportSettings) -> str:
     return f"Experiment {settings.experiment}, scale {settings.scale}, recipe {settings.recipe}"
 
 
+def seeds_of(pretrain_seeds: int) -> str:
+    """How many pre-training seeds there are, and what a single one does not tell."""
+    if pretrain_seeds == 1:
+        return "one pre-training seed: differences between operators may be chance"
+    return f"{pretrain_seeds} pre-training seeds"
+
+
 def pretraining_of(settings: ReportSettings, pretrain_seeds: int) -> str:
     """How the models were pre-trained."""
-    seeds = "one pre-training seed" if pretrain_seeds == 1 else f"{pretrain_seeds} pre-training seeds"
     batch = f"batches of {settings.batch_size} × {settings.sequence_length} tokens"
-    return f"Pre-trained for {settings.steps:,} steps in {batch} ({seeds}) on {corpus_of(settings)}."
+    where = f"on {corpus_of(settings)} ({seeds_of(pretrain_seeds)})"
+    return f"Pre-trained for {settings.steps:,} steps in {batch} {where}."
 
 
 def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:

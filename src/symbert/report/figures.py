@@ -24,7 +24,7 @@ def draw_corpus(counts: list[Path], records: list[Path], settings: Path, output:
 
 
 def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: list[Path]) -> None:
-    """Draw Figure 2 for one size: validation loss of each run, and where it leaves the initial plateau."""
+    """Draw Figure 2 for one size: validation loss of each operator, and where it leaves the initial plateau."""
     report = read_settings(settings, ReportSettings)
     runs = read_runs(done, metrics, report.steps)
     with house_style():

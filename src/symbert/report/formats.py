@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ class Formula:
 class Table:
     """What a table file holds.
 
-    Cells are text, `Formula`, bool (yes or no), int, float (written with two decimals, as the paper does)
-    or None (does not apply). Csv has neither caption nor emphasis, and numbers without thousands separators.
+    Cells are text, `Formula`, bool (yes or no), int, float (written with two decimals, as the paper does),
+    Decimal (written with the decimals that it has) or None (does not apply). Csv has neither caption nor
+    emphasis, and numbers without thousands separators.
     """
 
     frame: pd.DataFrame
@@ -48,6 +50,11 @@ def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: An
     return Table(pd.DataFrame(rows, columns=list(rows[0]), dtype=object), caption, label, **options)
 
 
+def decimal_of(value: float, decimals: int) -> Decimal:
+    """A cell for a number that needs other than two decimals."""
+    return Decimal(f"{value:.{decimals}f}")
+
+
 def write_table(table: Table, output: list[Path]) -> None:
     """Write the table to each file in the format of its suffix; UsageError when there is none for it."""
     for path in output:
@@ -59,7 +66,9 @@ def write_table(table: Table, output: list[Path]) -> None:
 
 def heading(column: str) -> str:
     """A column's name for readers: 'saved_percent' as 'saved (%)', 'glue_score' as 'GLUE score'."""
-    return column.replace("_percent", " (%)").replace("_", " ").replace("glue", "GLUE")
+    for name, shown in (("_percent", " (%)"), ("_milliseconds", " (ms)"), ("_", " "), ("glue", "GLUE"), ("mfu", "MFU")):
+        column = column.replace(name, shown)
+    return column
 
 
 def to_csv(table: Table) -> str:
@@ -153,10 +162,12 @@ def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> list[list[str
 
 def _right_aligned(table: Table) -> list[bool]:
     """Whether each column holds numbers only."""
-    return [
-        all(isinstance(value, int | float) and not isinstance(value, bool) for value in values if not _is_empty(value))
-        for values in (table.frame[column] for column in table.frame.columns)
-    ]
+    columns = (table.frame[column] for column in table.frame.columns)
+    return [all(_is_number(value) for value in values if not _is_empty(value)) for values in columns]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _is_empty(value: Any) -> bool:
@@ -168,7 +179,7 @@ def _plain(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
+    if isinstance(value, int | Decimal):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{round(value, 2) + 0.0:.2f}"

@@ -46,10 +46,11 @@ def glue_table(scores: pd.DataFrame, settings: ReportSettings) -> Table:
     best = _best(rows, sizes, columns)
     if captions.has_stand_ins(settings):
         rows, best = _as_stand_ins(rows, best, columns)
+    pretrain_seeds = final["pretrain_seed"].nunique()
     caption = (
         f"GLUE scores at step {settings.steps:,}. {captions.experiment_of(settings)}. "
-        f"{captions.pretraining_of(settings, final['pretrain_seed'].nunique())} "
-        f"{captions.finetuning_of(settings, final)} {_score_note(columns)} "
+        f"{captions.pretraining_of(settings, pretrain_seeds)} "
+        f"{captions.finetuning_of(settings, final)} {_seeds_note(pretrain_seeds)}{_score_note(columns)} "
         "Majority baseline: the most frequent training class, or mean grade, for every row."
     )
     return table_of(rows, caption, "tab:glue", best=best)
@@ -63,18 +64,27 @@ def _final(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 
 def _model_rows(final: pd.DataFrame, columns: list[str], with_paper: bool) -> tuple[list[str | None], list[Row]]:
-    """A row per model, each with its size, or without one for the paper's row beneath a model."""
+    """Rows of each model, the last of ours with its size; the paper's row beneath, and rows of seeds, have none."""
     several = final["pretrain_seed"].nunique() > 1
     sizes: list[str | None] = []
     rows: list[Row] = []
-    for (size, attention), seeds in final.groupby(["size", "attention"], sort=False):
-        for seed, scores in seeds.groupby("pretrain_seed", sort=False):
-            sizes.append(size)
-            rows.append(_model_row(f"{size}-{attention}" + (f", seed {seed}" if several else ""), scores, columns))
-        if with_paper and (size, attention) in published.SCORES:
-            sizes.append(None)
-            rows.append(_paper_row(size, attention, columns))
+    for (size, attention), scores in final.groupby(["size", "attention"], sort=False):
+        model = f"{size}-{attention}"
+        ours = _seed_rows(model, scores, columns) if several else [_model_row(model, scores, columns)]
+        paper = [_paper_row(size, attention, columns)] if with_paper and (size, attention) in published.SCORES else []
+        sizes += [None] * (len(ours) - 1) + [size] + [None] * len(paper)
+        rows += ours + paper
     return sizes, rows
+
+
+def _seed_rows(model: str, scores: pd.DataFrame, columns: list[str]) -> list[Row]:
+    """A row per pre-training seed, and one of their mean with the standard deviation of their scores."""
+    seeds = scores.groupby("pretrain_seed", sort=False)
+    rows = [_model_row(f"{model}, seed {seed}", part, columns) for seed, part in seeds]
+    score = spread(row["glue_score"] for row in rows)
+    means = {key: spread(row[key] for row in rows).mean for key in rows[0] if key not in ("model", "std")}
+    name = f"{model}, mean of {score.count} seed{'s' if score.count > 1 else ''}"
+    return [*rows, {"model": name, "glue_score": score.mean, "std": score.deviation, **means}]
 
 
 def _model_row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
@@ -113,6 +123,16 @@ def _majority_row(final: pd.DataFrame, columns: list[str]) -> Row:
         "mean_of_tasks": task_scores(baseline).iloc[0],
         "finetune_seeds": None,
     }
+
+
+def _seeds_note(pretrain_seeds: int) -> str:
+    """Which rows are of one pre-training seed and which of their mean; empty when there is one seed."""
+    if pretrain_seeds == 1:
+        return ""
+    return (
+        "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
+        "pre-training seeds. "
+    )
 
 
 def _score_note(columns: list[str]) -> str:

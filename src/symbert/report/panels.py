@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
-from symbert.report.style import GREY, new_figure
+from symbert.report.style import GREY, Look, new_figure
 
 PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
 LABELS = 0.4  # inches: what the labels of each further panel take
-CHARACTERS, NAME_CHARACTERS = 54, 20  # of a heading's line, of a name in a key
+CHARACTERS, NAME_CHARACTERS = 54, 17  # of a heading's line, of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
 
 
@@ -25,6 +26,10 @@ class Entry:
     line: dict[str, Any]
     name: str
     texts: Sequence[str] = ()
+
+
+BAND = {"alpha": 0.18, "linewidth": 0}
+BAND_ENTRY = Entry({"color": GREY, "alpha": 0.3, "linewidth": 7, "solid_capstyle": "butt"}, "lowest to highest seed")
 
 
 def figure_of(
@@ -63,6 +68,13 @@ def prepare(panel: Axes, vertical: str) -> None:
     panel.margins(x=0.02, y=0.06)
 
 
+def draw_seeds(panel: Axes, steps: Sequence[int], values: np.ndarray, look: Look, **changes: Any) -> None:
+    """Draw the mean of values (`seed step`) as a curve, and a band from the lowest to the highest seed."""
+    if len(values) > 1:
+        panel.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, zorder=1.2, **BAND)
+    panel.plot(steps, values.mean(axis=0), **look.line(**changes))
+
+
 def short(step: float) -> str:
     """A step in few characters: 1,240 or 32.8k or 137k."""
     if step < 10_000:
@@ -88,17 +100,12 @@ def draw_key(axes: Axes, columns: Sequence[tuple[str, float]], entries: Sequence
             _write(axes, right, row, text, ha="right", va="center")
 
 
-def names_of(runs: Sequence[tuple[str, int]]) -> tuple[list[str], str]:
-    """Names of runs (operator and pre-training seed) in a key, and their heading; long ones are cut.
-
-    The seed is only named where there are several.
-    """
-    if len({seed for _, seed in runs}) == 1:
-        return [_cut(name, NAME_CHARACTERS) for name, _ in runs], ""
-    seeds = [f" /{seed}" for _, seed in runs]
-    names = [_cut(name, NAME_CHARACTERS - len(seed)) for (name, _), seed in zip(runs, seeds, strict=True)]
-    return [name + seed for name, seed in zip(names, seeds, strict=True)], "operator / seed"
+def seeds_heading(counts: Sequence[int]) -> str:
+    """The heading of a key's names: over how many pre-training seeds each curve is the mean; empty for one."""
+    few, many = min(counts), max(counts)
+    return "" if many == 1 else f"mean of {few if few == many else f'{few}–{many}'} seeds"
 
 
-def _cut(name: str, length: int) -> str:
-    return name if len(name) <= length else name[: length - 1] + "…"
+def name_of(attention: str) -> str:
+    """An operator's name in a key; a long one is cut."""
+    return attention if len(attention) <= NAME_CHARACTERS else attention[: NAME_CHARACTERS - 1] + "…"

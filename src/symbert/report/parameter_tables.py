@@ -7,6 +7,7 @@ from symbert.report.formats import Table, table_of
 from symbert.report.operators import ERRATUM, OPERATORS
 
 Row = dict[str, Any]
+CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
 
 
 def operators_table(counts: Row) -> Table:
@@ -15,9 +16,15 @@ def operators_table(counts: Row) -> Table:
     caption = (
         "Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 "
         f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts. "
-        f"Erratum: {ERRATUM}"
+        f"Erratum: {ERRATUM}{_controls_note(names)}"
     )
     return table_of([_operator_row(name, counts) for name in names], caption, "tab:operators")
+
+
+def _controls_note(names: list[str]) -> str:
+    """What the controls among the operators are; empty when there is none."""
+    controls = [f"{name} is {CONTROLS[name]}" for name in names if name in CONTROLS]
+    return f" Controls differ in their initial values only: {', '.join(controls)}." if controls else ""
 
 
 def _operator_row(name: str, counts: Row) -> Row:
@@ -43,14 +50,15 @@ def _operator_row(name: str, counts: Row) -> Row:
 def parameters_table(counts: Row) -> Table:
     """Table 2: parameters of each model and the share saved against `original`."""
     rows = [
-        _parameter_row(size, name, counts[size]["parameters"])
+        _parameter_row(size, name, counts[size])
         for size in order.sizes(counts)
         for name in order.attentions(counts[size]["parameters"])
     ]
     shapes = [f"{size} ({_shape(counts[size]['shape'])})" for size in order.sizes(counts)]
     caption = (
         f"Parameters per model, tied weights counted once, and the share saved against original; beside them table 2 "
-        f"of {published.PAPER}. Sizes: {'; '.join(shapes)}."
+        f"of {published.PAPER}. Attention: query, key, value and factors of one layer; beside their saving what "
+        f"{published.SHARED_PAPER} prints for shared (66.5366, cut off). Sizes: {'; '.join(shapes)}."
     )
     return table_of(rows, caption, "tab:parameters")
 
@@ -62,15 +70,23 @@ def _shape(shape: Row) -> str:
     )
 
 
-def _parameter_row(size: str, name: str, counts: dict[str, int]) -> Row:
+def _parameter_row(size: str, name: str, counts: Row) -> Row:
+    model, layer = counts["parameters"], counts["attention_parameters"]
     printed = published.PARAMETERS.get((size, name))
-    original = counts.get("original")
     return {
         "size": size,
         "attention": name,
-        "parameters": counts[name],
-        "saved_percent": 100 * (1 - counts[name] / original) if original and name != "original" else None,
+        "parameters": model[name],
+        "saved_percent": _saved(model, name),
         "paper_parameters": printed,
         "paper_saved_percent": published.PARAMETERS_SAVED.get((size, name)),
-        "match": None if printed is None else printed == counts[name],
+        "match": None if printed is None else printed == model[name],
+        "attention_parameters": layer[name],
+        "attention_saved_percent": _saved(layer, name),
+        "printed_attention_saved_percent": published.ATTENTION_SAVED.get((size, name)),
     }
+
+
+def _saved(counts: dict[str, int], name: str) -> float | None:
+    """The percentage of parameters that an operator saves against `original`, where that was counted."""
+    return None if name == "original" or "original" not in counts else 100 * (1 - counts[name] / counts["original"])

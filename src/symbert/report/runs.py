@@ -2,31 +2,73 @@
 
 import json
 import math
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
+
+import numpy as np
 
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report.order import model_rank
+from symbert.report.statistics import plateau_exit
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run's validation losses (mean cross-entropy of masked tokens, nats) at its evaluation steps."""
+    """One run's validation losses (mean cross-entropy of masked tokens, nats) at its evaluation steps.
+
+    Standard deviation of logits and entropy of attention (nats) are those of the untrained model, means over its
+    layers; None for a run that did not log them.
+    """
 
     size: str
     attention: str
     pretrain_seed: int
     steps: list[int]
     losses: list[float]
+    logit_std: float | None = None
+    attention_entropy: float | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """The runs of one size and operator, one per pre-training seed, evaluated at the same steps."""
+
+    runs: list[Run]
+
+    @property
+    def size(self) -> str:
+        """The size of all runs."""
+        return self.runs[0].size
+
+    @property
+    def attention(self) -> str:
+        """The operator of all runs."""
+        return self.runs[0].attention
+
+    @property
+    def steps(self) -> list[int]:
+        """The evaluation steps of all runs."""
+        return self.runs[0].steps
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Validation losses, `seed step`."""
+        return np.array([run.losses for run in self.runs])
+
+    @property
+    def exits(self) -> list[int | None]:
+        """Where each run leaves the plateau; None for one that stays on it, or that has none."""
+        return [plateau_exit(run.steps, run.losses) for run in self.runs]
 
 
 def read_runs(done: list[Path], metrics: list[Path], steps: int) -> list[Run]:
-    """Runs of one size, sorted by operator and seed; a run's two files lie in one directory.
+    """Runs sorted by size, operator and seed; a run's two files lie in one directory.
 
-    DataError names the file of a run that is unpaired, there twice, of another size or length.
+    DataError names the file of a run that is unpaired, there twice, or of another length.
     """
     if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
         raise DataError("runs: done and metrics are not of the same runs; give both files of each run")
@@ -34,25 +76,62 @@ def read_runs(done: list[Path], metrics: list[Path], steps: int) -> list[Run]:
     runs = [_run(file, logs[file.parent], steps) for file in done]
     runs.sort(key=lambda run: (model_rank(run.size, run.attention), run.pretrain_seed))
     for run, following in pairwise(runs):
-        if run.size != following.size:
-            raise DataError(f"runs: sizes {run.size} and {following.size} in one figure; draw one size at a time")
-        if (run.attention, run.pretrain_seed) == (following.attention, following.pretrain_seed):
-            raise DataError(f"runs: {run.size}-{run.attention} seed {run.pretrain_seed} is there twice; give it once")
+        if _name(run) == _name(following):
+            raise DataError(f"runs: {_name(run)} is there twice; give it once")
     return runs
 
 
+def models_of(runs: list[Run]) -> list[Model]:
+    """Sorted runs by size and operator; DataError when the seeds of one were evaluated at different steps."""
+    models = [Model(list(group)) for _, group in groupby(runs, key=lambda run: (run.size, run.attention))]
+    for model in models:
+        for run in model.runs:
+            if run.steps != model.steps:
+                raise DataError(
+                    f"runs: {_name(run)} was evaluated at other steps than {_name(model.runs[0])}; run pretrain again"
+                )
+    return models
+
+
+def size_of(runs: list[Run]) -> str:
+    """The size of all runs; DataError when there are several."""
+    for run, following in pairwise(runs):
+        if run.size != following.size:
+            raise DataError(f"runs: sizes {run.size} and {following.size} in one figure; draw one size at a time")
+    return runs[0].size
+
+
+def _name(run: Run) -> str:
+    return f"{run.size}-{run.attention} seed {run.pretrain_seed}"
+
+
 def _run(done: Path, log: Path, steps: int) -> Run:
-    run = read_json(done)
+    run, records = read_json(done), list(_records(log))
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; run pretrain again")
-    points = [(record["step"], record["loss"]) for record in _records(log) if record.get("split") == "validation"]
+    return Run(run["size"], run["attention"], run["pretrain_seed"], *_losses(log, records), *_initial(log, records))
+
+
+def _losses(log: Path, records: list[dict]) -> tuple[list[int], list[float]]:
+    points = [(record["step"], record["loss"]) for record in records if record.get("split") == "validation"]
     if not points or any(step >= following for (step, _), (following, _) in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; run pretrain again")
     if not all(isinstance(loss, int | float) and math.isfinite(loss) for _, loss in points):
         raise DataError(f"{log}: a validation loss is not a finite number; run pretrain again")
-    return Run(
-        run["size"], run["attention"], run["pretrain_seed"], *(list(values) for values in zip(*points, strict=True))
-    )
+    return [step for step, _ in points], [loss for _, loss in points]
+
+
+def _initial(log: Path, records: list[dict]) -> tuple[float | None, float | None]:
+    """Mean over layers of what was logged of the untrained model: standard deviation of logits, attention entropy."""
+    initial = next((record for record in records if record.get("split") == "initial"), None)
+    if initial is None:
+        return None, None
+    try:
+        return statistics.fmean(initial["logit_std"]), statistics.fmean(initial["attention_entropy"])
+    except (KeyError, TypeError, statistics.StatisticsError):
+        raise DataError(
+            f"{log}: the initial line has no 'logit_std' and 'attention_entropy' per layer; run pretrain again"
+        ) from None
 
 
 def _records(log: Path) -> Iterator[dict]:

@@ -34,17 +34,20 @@ def task_scores(scores: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean over seeds, and the sample standard deviation (n−1), which one seed does not have."""
+    """Mean over seeds, the sample standard deviation (n−1), which one seed does not have, and the range."""
 
     mean: float
     deviation: float | None
+    lowest: float
+    highest: float
     count: int
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Mean and sample standard deviation; any order of the same values gives the same numbers."""
+    """Mean, sample standard deviation and range; any order of the same values gives the same numbers."""
     values = list(values)
-    return Spread(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(statistics.mean(values), deviation, min(values), max(values), len(values))
 
 
 def target_line(final_scores: Iterable[float]) -> float:

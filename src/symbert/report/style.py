@@ -63,7 +63,8 @@ class Look:
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
 
 
-DOTTED, DASHED, LONG, DASH_DOT = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5)), (0, (5, 1.2, 1, 1.2))
+DOTTED, DASHED, LONG = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5))
+DASH_DOT, DASH_DOT_DOT = (0, (5, 1.2, 1, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2))
 
 LOOKS: dict[str, Look] = {
     "original": Look("#000000", "o", "-"),
@@ -71,8 +72,8 @@ LOOKS: dict[str, Look] = {
     "pairwise": Look("#0072B2", "^", "-"),
     "shared": Look("#009E73", "D", DASH_DOT),
     "original-gain": Look("#CC79A7", "P", LONG),
-    "pairwise-identity": Look("#56B4E9", "v", DASHED),
-    "pairwise-scaled": Look("#D55E00", "X", DASH_DOT),
+    "pairwise-identity": Look("#56B4E9", "v", DOTTED),
+    "pairwise-scaled": Look("#D55E00", "X", DASH_DOT_DOT),
 }
 OTHERS = (
     Look("#7A5C00", "<", DOTTED),

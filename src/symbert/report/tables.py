@@ -12,6 +12,7 @@ from symbert.report.formats import write_table
 from symbert.report.glue_tables import glue_table, published_table
 from symbert.report.parameter_tables import operators_table, parameters_table
 from symbert.report.scores import read_scores
+from symbert.report.training_table import training_table
 from symbert.settings import ReportSettings, read_settings
 
 
@@ -33,8 +34,15 @@ def tabulate_operators(parameters: Path, output: list[Path]) -> None:
 
 
 def tabulate_parameters(parameters: Path, output: list[Path]) -> None:
-    """Write Table 2: parameters of each model and the share saved, the paper's beside ours."""
+    """Write Table 2: parameters of each model and its attention, the shares saved, and what was printed of them."""
     write_table(parameters_table(read_json(parameters)), output)
+
+
+def tabulate_training(
+    done: list[Path], metrics: list[Path], timing: list[Path], settings: Path, output: list[Path]
+) -> None:
+    """Write Table 2, continued: loss, plateau, initial logits, step time and tokens per second of each model."""
+    write_table(training_table(done, metrics, timing, read_settings(settings, ReportSettings)), output)
 
 
 def tabulate_published(output: list[Path]) -> None:
@@ -43,6 +51,6 @@ def tabulate_published(output: list[Path]) -> None:
 
 
 def tabulate_glue(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
-    """Write Table 3 of this experiment: scores at the final step, mean and spread over fine-tuning seeds."""
+    """Write Table 3 of this experiment: scores at the final step, mean and spread over seeds."""
     report = read_settings(settings, ReportSettings)
     write_table(glue_table(read_scores(scores, report.tasks, finetune_seeds), report), output)

@@ -1,0 +1,56 @@
+"""What a pre-training run measured of its own speed, from its timing.json."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from symbert.errors import DataError
+from symbert.files import read_json
+from symbert.report.runs import Run
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Speed of one run, and what it ran on; a speed is None where no step was timed."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    device: str
+    precision: str
+    threads: int
+    processes: int
+    micro_batch_size: int | None  # None for the whole batch at once
+    step_seconds: float | None  # median
+    tokens_per_second: float | None
+    mfu: float | None  # share of `peak_flops` that the model's FLOPs take
+    peak_flops: float | None  # per second, measured on the device
+
+    @property
+    def machine(self) -> str:
+        """All that two timings must share to be compared, in words."""
+        parts = [self.device, self.precision, f"{self.threads} thread{'s' if self.threads > 1 else ''}"]
+        if self.processes > 1:
+            parts.append(f"{self.processes} processes")
+        if self.micro_batch_size is not None:
+            parts.append(f"micro-batches of {self.micro_batch_size:,}")
+        return ", ".join(parts)
+
+
+def read_timings(files: list[Path], runs: list[Run]) -> list[Timing]:
+    """The timing of each run, in the order of `runs`; DataError names the file or the run that has no partner."""
+    timings = {(found.size, found.attention, found.pretrain_seed): found for found in map(_timing, files)}
+    keys = [(run.size, run.attention, run.pretrain_seed) for run in runs]
+    for size, attention, seed in sorted(timings.keys() ^ keys):
+        raise DataError(
+            f"timing: {size}-{attention} seed {seed} has not all of done, metrics and timing; "
+            "give the three files of each run"
+        )
+    return [timings[key] for key in keys]
+
+
+def _timing(file: Path) -> Timing:
+    record = read_json(file)
+    for field in fields(Timing):
+        if field.name not in record:
+            raise DataError(f"{file}: no '{field.name}' in it; run pretrain again")
+    return Timing(**{field.name: record[field.name] for field in fields(Timing)})

@@ -1,0 +1,145 @@
+"""Table 2, continued: loss, plateau, start and speed of each model, read back from its files."""
+
+import csv
+import itertools
+import random
+import statistics
+
+import pytest
+
+from symbert.errors import DataError
+from symbert.report.tables import tabulate_training
+
+FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
+SINGLE = "size attention validation_loss plateau_exit logit_std attention_entropy step_milliseconds of_original_percent"
+SINGLE += " tokens_per_second mfu_percent"
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
+
+
+@pytest.fixture
+def trained(write_run, write_timing, settings_file):
+    """Arguments of tabulate_training: a list of (size, attention, seed, losses, changes to the timing)."""
+
+    def make(*runs, **changes):
+        files = []
+        for size, attention, seed, losses, timing in runs:
+            points = list(zip(range(50, 650, 50), losses, strict=True))
+            done, metrics = write_run(size, attention, points, seed=seed, initial=([0.3, 0.4], [4.0, 4.1234]))
+            files.append((done, metrics, write_timing(done, **timing)))
+        return *map(list, zip(*files, strict=True)), settings_file(**changes)
+
+    return make
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_model_has_loss_exit_start_and_speed(trained, outputs):
+    speed = {"step_seconds": 0.025, "tokens_per_second": 81_920.4, "mfu": 0.3125}
+    inputs = trained(("tiny", "original", 1, FALL, speed), ("tiny", "shared", 1, FALL, {"step_seconds": 0.0225}))
+    tabulate_training(*inputs, outputs)
+    original, shared = read(outputs[0])
+    assert list(original) == SINGLE.split()
+    assert list(original.values()) == [
+        *("tiny", "original", "2.600", "500", "0.350", "4.062", "25.00", "100.00", "81920", "31.25"),
+    ]
+    assert (shared["step_milliseconds"], shared["of_original_percent"]) == ("22.50", "90.00")
+    assert "| tiny | shared | 2.600 | 500 | 0.350 | 4.062 | 22.50 | 90.00 | 100,000 | 25.00 |" in outputs[1].read_text()
+    assert r"\label{tab:training}" in outputs[2].read_text()
+
+
+def test_the_caption_says_what_was_measured_on_what(trained, outputs):
+    inputs = trained(
+        ("tiny", "original", 1, FALL, {"peak_flops": 58.4e9}),
+        ("tiny", "shared", 1, FALL, {"peak_flops": 61.2e9}),
+        ("base", "original", 1, FALL, {"device": "A card", "precision": "bf16", "threads": 8, "peak_flops": 7.9e14}),
+    )
+    tabulate_training(*inputs, outputs)
+    text = outputs[1].read_text()
+    assert (
+        "Machines: tiny on cpu, fp32, 1 thread, peak 58–61 GFLOP/s; base on A card, bf16, 8 threads, peak 790 TFLOP/s."
+        in text
+    )
+    assert "Experiment demo-embedded, scale demo, recipe faithful." in text
+    assert "one pre-training seed: differences between operators may be chance" in text
+    assert "measured on these machines as they were, where runs side by side disturb each other" in text
+    assert "make bench-pretrain compares operators interleaved" in text
+    assert "arXiv 2412.00359 claims about a tenth less time for shared" in text
+
+
+def test_the_claim_about_shared_is_quoted_beside_shared_only(trained, outputs):
+    tabulate_training(*trained(("tiny", "original", 1, FALL, {})), outputs)
+    assert "2412.00359" not in outputs[1].read_text()
+
+
+def test_several_seeds_give_means_and_their_spread(trained, outputs):
+    later = [5.6] * 10 + [4.0, 3.0]
+    losses = {1: FALL, 2: later, 3: [*FALL[:-1], 2.2]}
+    runs = [("tiny", "original", seed, losses[seed], {"step_seconds": 0.01 * seed}) for seed in losses]
+    tabulate_training(*trained(*runs, ("tiny", "pairwise", 1, FALL, {"step_seconds": 0.015})), outputs)
+    original, pairwise = read(outputs[0])
+    assert original["pretrain_seeds"] == "3" and pairwise["pretrain_seeds"] == "1"
+    assert original["validation_loss"] == f"{(2.6 + 3.0 + 2.2) / 3:.3f}"
+    assert original["std"] == f"{statistics.stdev([2.6, 3.0, 2.2]):.3f}" and pairwise["std"] == ""
+    assert [original[key] for key in ("plateau_exit", "earliest_exit", "latest_exit")] == ["517", "500", "550"]
+    assert (original["step_milliseconds"], pairwise["of_original_percent"]) == ("20.00", "75.00")
+    text = outputs[1].read_text()
+    assert "3 pre-training seeds" in text and "may be chance" not in text
+    assert "std is the sample standard deviation of their validation losses" in text
+
+
+def test_what_was_not_measured_is_a_dash(trained, outputs):
+    nothing = dict.fromkeys(("step_seconds", "tokens_per_second", "mfu", "peak_flops"))
+    stays = [5.6] * 12
+    inputs = trained(("tiny", "original", 1, FALL, {}), ("tiny", "pairwise", 1, stays, nothing))
+    tabulate_training(*inputs, outputs)
+    assert "| tiny | pairwise | 5.600 | – | 0.350 | 4.062 | – | – | – | – |" in outputs[1].read_text()
+    row = read(outputs[0])[1]
+    assert {row[key] for key in SINGLE.split()[-4:]} == {row["plateau_exit"]} == {""}
+
+
+def test_the_mean_speed_is_of_the_seeds_that_were_timed(trained, outputs):
+    runs = [
+        ("tiny", "original", seed, FALL, {"step_seconds": step}) for seed, step in ((1, None), (2, 0.03), (3, 0.05))
+    ]
+    tabulate_training(*trained(*runs), outputs)
+    assert read(outputs[0])[0]["step_milliseconds"] == "40.00"
+
+
+@pytest.mark.parametrize(
+    "other", [{"threads": 2}, {"device": "another"}, {"precision": "bf16"}, {"micro_batch_size": 8}, {"processes": 2}]
+)
+def test_step_times_of_different_machines_are_not_compared(trained, outputs, other):
+    tabulate_training(*trained(("tiny", "original", 1, FALL, {}), ("tiny", "pairwise", 1, FALL, other)), outputs)
+    assert [row["of_original_percent"] for row in read(outputs[0])] == ["100.00", ""]
+
+
+def test_without_original_nothing_is_relative_to_it(trained, outputs):
+    tabulate_training(*trained(("tiny", "pairwise", 1, FALL, {}), ("small", "original", 1, FALL, {})), outputs)
+    rows = {row["size"]: row for row in read(outputs[0])}
+    assert (rows["tiny"]["of_original_percent"], rows["small"]["of_original_percent"]) == ("", "100.00")
+
+
+def test_a_permutation_of_the_inputs_gives_the_same_bytes(trained, outputs):
+    runs = list(itertools.product(("small", "tiny"), ("pairwise", "original", "shared"), (2, 1), [FALL], [{}]))
+    *files, settings = trained(*runs)
+    tabulate_training(*files, settings, outputs)
+    first = [path.read_bytes() for path in outputs]
+    assert [(row["size"], row["attention"]) for row in read(outputs[0])] == [
+        (size, name) for size in ("tiny", "small") for name in ("original", "pairwise", "shared")
+    ]
+    shuffled = [random.Random(seed).sample(paths, len(paths)) for seed, paths in enumerate(files)]
+    tabulate_training(*shuffled, settings, outputs)
+    assert [path.read_bytes() for path in outputs] == first
+
+
+def test_a_run_without_timing_is_refused(trained, outputs):
+    done, metrics, timing, settings = trained(("tiny", "original", 1, FALL, {}), ("tiny", "shared", 1, FALL, {}))
+    with pytest.raises(DataError, match="tiny-shared seed 1 has not all of done, metrics and timing"):
+        tabulate_training(done, metrics, timing[:1], settings, outputs)
