@@ -5,14 +5,14 @@ CORES ?= all
 TORCH_INDEX ?=
 BIN := .venv/bin
 
-.PHONY: env reproduce test check bench-corpus clean-env
+.PHONY: env reproduce test check bench-corpus bench-pretrain clean-env
 
 env: .venv/complete
 
 .venv/complete: pyproject.toml envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "symbert: $(PYTHON) is older than 3.11; run make PYTHON=python3.11 …" >&2; exit 78; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[tensorboard,test]'
 	touch $@
 
 reproduce: env
@@ -35,6 +35,16 @@ bench-corpus: env .venv/bench/complete
 .venv/bench/complete: tests/benchmarks/requirements.txt | .venv/complete
 	$(PYTHON) -m venv .venv/bench
 	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r tests/benchmarks/requirements.txt
+	touch $@
+
+# Pre-training beside Hugging Face's Trainer; options in docs/evidence/README.md.
+bench-pretrain: env .venv/bench-pretrain/complete
+	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
+		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
+
+.venv/bench-pretrain/complete: tests/benchmarks/requirements-pretrain.txt | .venv/complete
+	rm -rf .venv/bench-pretrain
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
 	touch $@
 
 clean-env:

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGES = (
@@ -22,14 +23,21 @@ DATATROVE = "import importlib.metadata, platform; print(importlib.metadata.versi
 
 
 def facts(peers: Path) -> list[str]:
-    """Processor, memory, load, versions; `peers` is the Python that has datatrove."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    """The machine, and what the corpus stage is measured with; `peers` is the Python that has datatrove."""
     datatrove = subprocess.run([peers, "-c", DATATROVE], capture_output=True, text=True, check=True).stdout.strip()
-    versions = [f"{name} {_version(name)}" for name in PACKAGES] + [f"datatrove {datatrove}"]
-    return [
-        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB; load {os.getloadavg()[0]:.2f} at the start",
-        f"{platform.system()}, Python {platform.python_version()}; {', '.join(versions)}",
-    ]
+    return [machine(), f"{versions(PACKAGES)}, datatrove {datatrove}"]
+
+
+def machine() -> str:
+    """Processor, memory, load."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB; load {os.getloadavg()[0]:.2f} at the start"
+
+
+def versions(packages: Iterable[str]) -> str:
+    """System, Python, and the packages with their versions."""
+    found = ", ".join(f"{name} {_version(name)}" for name in packages)
+    return f"{platform.system()}, Python {platform.python_version()}; {found}"
 
 
 def _processor() -> str:

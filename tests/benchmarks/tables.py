@@ -8,14 +8,19 @@ from benchmarks.measure import Figure, Round, Usage, spread
 def figure_table(figures: Sequence[Figure], rounds: Sequence[Round]) -> str:
     """Median and range of each figure, and whether the median reaches the target."""
     rows = [_figure_row(figure, [figure.value(round) for round in rounds]) for figure in figures]
-    return _table("| figure | median | range over the rounds | target | |", "|---|---:|---:|---:|---|", rows)
+    return table("| figure | median | range over the rounds | target | |", "|---|---:|---:|---:|---|", rows)
 
 
 def usage_table(once: Round, rounds: Sequence[Round]) -> str:
     """Median seconds and highest memory of each contestant; `once` holds what was not repeated."""
     rows = [_usage_row(name, [usage]) for name, usage in once.items()]
     rows += [_usage_row(name, [round[name] for round in rounds]) for name in rounds[0]]
-    return _table("| contestant | runs | CPU s | wall s | peak MB |", "|---|---:|---:|---:|---:|", rows)
+    return table("| contestant | runs | CPU s | wall s | peak MB |", "|---|---:|---:|---:|---:|", rows)
+
+
+def table(head: str, rule: str, rows: Sequence[str]) -> str:
+    """A head, the rule below it, and rows, each a line of markdown."""
+    return "\n".join([head, rule, *rows, ""])
 
 
 def _figure_row(figure: Figure, values: Sequence[float]) -> str:
@@ -29,7 +34,3 @@ def _figure_row(figure: Figure, values: Sequence[float]) -> str:
 def _usage_row(name: str, usages: Sequence[Usage]) -> str:
     cpu, wall = (spread([getattr(usage, key) for usage in usages]).median for key in ("cpu", "wall"))
     return f"| {name} | {len(usages)} | {cpu:.2f} | {wall:.2f} | {max(usage.memory for usage in usages):.0f} |"
-
-
-def _table(head: str, rule: str, rows: Sequence[str]) -> str:
-    return "\n".join([head, rule, *rows, ""])

@@ -1,0 +1,79 @@
+"""How much `make bench-pretrain` trains on a kind of device, and what is promised there."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.trainers import Task
+from symbert.settings import PretrainSettings, settings_from
+
+ROOT = Path(__file__).parents[2]
+OPERATORS = ("original", "symmetric", "pairwise", "shared")
+PEERS = {"Trainer": False, "Trainer, compiled": True}  # whether with torch_compile, which the authors' scripts ask for
+PAPER_BATCH = 256  # sequences
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is trained in a round, and how fast this project must be."""
+
+    recipes: tuple[str, ...]
+    batch_size: dict[str, int]  # sequences of an optimizer step, by size
+    micro_batch_size: dict[str, int]  # sequences computed at a time, by size
+    tokens: int  # of a row
+    steps: int  # timed, of each contestant in each round
+    untimed: int  # steps before them
+    workers: int  # processes that collate for the authors' way
+    speed: dict[str, float]  # promised ratio of tokens/s to the Trainer's, by size
+    promising: str  # the recipe of which it is promised
+
+
+CPU = Protocol(
+    recipes=("faithful",),
+    batch_size={"small": 4, "base": 2},
+    micro_batch_size={"small": 4, "base": 2},
+    tokens=512,
+    steps=3,
+    untimed=1,
+    workers=0,  # no core is left for them
+    speed={"small": 1.7, "base": 1.2},
+    promising="faithful",
+)
+CUDA = Protocol(
+    recipes=("faithful", "fast"),
+    batch_size={"small": PAPER_BATCH, "base": PAPER_BATCH},
+    micro_batch_size={"small": 128, "base": 64},
+    tokens=512,
+    steps=10,
+    untimed=3,
+    workers=8,  # as in the authors' scripts
+    speed={"small": 2.5, "base": 1.5},
+    promising="fast",
+)
+
+
+def settings_of(scale: str | None = None, **changes: Any) -> PretrainSettings:
+    """The configuration's pre-training settings: the paper's values, those of a scale, changes."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    values = {**config, **config["pretrain"]}
+    if scale:
+        values |= yaml.safe_load((ROOT / f"workflow/scales/{scale}.yaml").read_text())["pretrain"]
+    values |= changes
+    names = [field.name for field in dataclasses.fields(PretrainSettings)]
+    return settings_from({name: values[name] for name in names}, PretrainSettings, "config.yaml")
+
+
+def task_of(size: str, protocol: Protocol, manifest: Path) -> Task:
+    """What the contestants of a size train."""
+    return Task(
+        size=size,
+        settings=settings_of(batch_size=protocol.batch_size[size]),
+        manifest=manifest,
+        tokens=protocol.tokens,
+        micro_batch_size=protocol.micro_batch_size[size],
+        untimed=protocol.untimed,
+        workers=protocol.workers,
+    )

@@ -1,0 +1,146 @@
+import dataclasses
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks import resuming, twins
+from benchmarks.packed import write_corpus
+from benchmarks.pretrain import contestants, measure_size, step_table
+from benchmarks.promises import figures
+from benchmarks.protocol import CPU, CUDA, OPERATORS, PEERS, settings_of, task_of
+from benchmarks.resuming import measure_resuming
+from benchmarks.tables import figure_table
+from benchmarks.trainers import ListedRows, stock_model
+from benchmarks.twins import compare_losses, losses_of
+from symbert.pretrain.rows import Rows, verify_shards
+
+TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps=1)
+TRAIN_AS_AUTHORS = """
+import json, sys
+from pathlib import Path
+from benchmarks.test_pretrain import TINY
+from benchmarks.protocol import task_of
+from benchmarks.trainers import Authors
+folder = Path(sys.argv[1])
+authors = Authors(task_of("tiny", TINY, folder / "manifest.json"), False, folder / "authors")
+seconds = [authors.seconds(2), authors.seconds(2)]
+trainer, keys = authors.trainer, ("weight_decay", "eps", "betas", "fused", "lr")
+print(json.dumps({
+    "seconds": [*seconds, authors.collating(8)],
+    "steps": trainer.state.global_step,
+    "sequences": trainer.state.global_step * trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps,
+    "groups": [{key: group[key] for key in keys} for group in trainer.optimizer.param_groups],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where a benchmark of the tiny size works, with its rows."""
+    folder = tmp_path_factory.mktemp("bench")
+    write_corpus(folder, 64, TINY.tokens, 500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(folder):
+    """What its contestants train."""
+    return task_of("tiny", TINY, folder / "manifest.json")
+
+
+@pytest.fixture(scope="module")
+def rounds(folder, task):
+    """The only round of a benchmark of one step, without the peers, which need accelerate."""
+    present = [contestant for contestant in contestants(task, TINY, folder) if contestant.name not in PEERS]
+    return measure_size(present, "tiny", 1, TINY.steps)[0]
+
+
+def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder, tmp_path):
+    verify_shards(folder / "manifest.json", tmp_path / "shards.json")
+    special = json.loads((folder / "manifest.json").read_text())["special_tokens"]
+    pieces = (folder / "vocab.txt").read_text().splitlines()
+    assert len(pieces) == 500
+    assert [pieces[special[name]] for name in ("cls", "mask")] == ["[CLS]", "[MASK]"]
+    stream = Rows(folder / "manifest.json", "validation")[np.arange(1024)].flatten()
+    starts = np.flatnonzero(stream == special["cls"])
+    assert 20 < len(starts) < 100
+    np.testing.assert_array_equal(stream[starts - 1], special["sep"])
+    assert set(stream[stream < 104]) == {special["cls"], special["sep"]}
+
+
+def test_both_read_the_same_rows(folder):
+    ours = Rows(folder / "manifest.json", "train")[np.array([5])][0]
+    assert ListedRows(folder / "manifest.json")[5]["input_ids"] == ours.tolist()
+
+
+def test_all_operators_lose_what_the_stock_model_loses_with_their_weights(folder, task):
+    said = compare_losses(task, OPERATORS, TINY.recipes, folder)
+    assert "the loss of each operator equals that of the stock model" in said
+
+
+def test_another_loss_than_the_stock_model_s_stops_the_benchmark(folder, task, monkeypatch):
+    monkeypatch.setattr(twins, "stock_twin", lambda trainer, task: stock_model("tiny", 500, 0.0))
+    ours, stock = losses_of(task, "original", "faithful", folder)
+    assert abs(ours - stock) > 1e-4
+    with pytest.raises(SystemExit, match="tiny, original, faithful: the contestants do not compute the same"):
+        compare_losses(task, ("original",), TINY.recipes, folder)
+
+
+def test_every_figure_that_needs_no_peer_is_measured(rounds):
+    present = [figure for figure in figures("tiny", TINY, {}) if "Trainer" not in figure.name]
+    assert len(present) == 4
+    assert all(figure.value(rounds[0]) > 0 for figure in present)
+    assert figure_table(present, rounds).count("\n") == len(present) + 2
+    assert step_table(rounds, TINY).count("| 4 × 32 |") == len(OPERATORS)
+
+
+def test_speed_is_promised_beside_the_trainer_and_mfu_of_base_in_the_fast_recipe():
+    flops = {f"base: {attention}, {recipe}": 2e13 for attention in OPERATORS for recipe in CUDA.recipes}
+    round = {**dict.fromkeys(flops, 0.05), "base: Trainer": 0.1, "base: Trainer, compiled": 0.08, "base: peak": 8e14}
+    found = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[:16]}
+    assert found["base: tokens/s, pairwise, fast / Trainer"] == (pytest.approx(2), "≥ 1.5")
+    assert found["base: tokens/s, pairwise, faithful / Trainer"] == (pytest.approx(2), None)
+    assert found["base: tokens/s, pairwise, fast / Trainer, compiled"] == (pytest.approx(1.6), None)
+    shares = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[-8:]}
+    assert shares["base: shared, fast: MFU"] == (pytest.approx(50), "≥ 45")
+    assert shares["base: shared, faithful: MFU"] == (pytest.approx(50), None)
+    assert figures("base", CPU, {})[0].target == "≥ 1.2"
+
+
+def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path, monkeypatch):
+    states, forget = [], resuming.forget_newest
+
+    def note(folder):
+        forget(folder)
+        states.append(sorted((folder / "run/state/resume").iterdir()))
+        states.append(states[0][0].stat().st_mtime_ns)
+
+    monkeypatch.setattr(resuming, "forget_newest", note)
+    settings = settings_of("demo", steps=2, save_every=1, batch_size=8)
+    (found,) = measure_resuming(tmp_path, settings, 1, threads=1)
+    (first,), written = states
+    assert found.keys() == {"importing", "resuming"}
+    assert first.name == "step-00000001" and first.stat().st_mtime_ns == written
+    assert (first.parent / "step-00000002").is_dir()
+
+
+def test_the_authors_way_trains_with_the_paper_s_optimizer(root, folder):
+    places = [root / "tests", root / ".venv/bench-pretrain"]
+    if not importlib.util.find_spec("accelerate") and not places[1].is_dir():
+        pytest.skip("accelerate is absent: transformers.Trainer needs it; `make bench-pretrain` installs it")
+    environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
+    script = [sys.executable, "-c", TRAIN_AS_AUTHORS, folder]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["steps"] == TINY.untimed + 2
+    assert said["sequences"] == said["steps"] * 4
+    assert min(said["seconds"]) > 0
+    rate = 1e-4 * said["steps"] / 10_000
+    common = {"eps": 1e-12, "betas": [0.9, 0.999], "fused": True, "lr": pytest.approx(rate)}
+    assert said["groups"] == [{"weight_decay": decay, **common} for decay in (0.01, 0.0)]
