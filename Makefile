@@ -18,7 +18,7 @@ env: .venv/complete
 reproduce: env
 	$(BIN)/snakemake --cores $(CORES)
 
-test: check
+test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest
 
 check: env

@@ -50,6 +50,14 @@ def test_a_missing_key_is_refused_by_name(tmp_path):
         read_settings(path, PackSettings)
 
 
+@pytest.mark.parametrize("value", [None, "1e-4", True])
+def test_a_wrong_type_within_a_map_is_refused(config, value):
+    report = sections(config, "embedded")["report"]
+    report["pretrain"]["learning_rate"] = value
+    with pytest.raises(ConfigError, match="'pretrain' is .*learning_rate"):
+        settings_from(report, SECTIONS["report"], "here")
+
+
 def test_null_is_allowed_only_where_the_class_says_so():
     task = {"max_length": 128, "max_examples": None, "max_evaluation_examples": None, "allow_partial": False}
     assert settings_from(task, TaskSettings, "here").max_examples is None

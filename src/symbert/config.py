@@ -203,7 +203,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
     `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
     """
-    corpus, pretrain, glue, sweep = (config[stage] for stage in ("corpus", "pretrain", "glue", "sweep"))
+    corpus, pretrain, glue = (config[stage] for stage in ("corpus", "pretrain", "glue"))
     pack = corpus["pack"]
     rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
     max_tokens = rows_read and _tokens_with_margin(rows_read + pack["validation_sequences"], pack)
@@ -226,22 +226,31 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
             **{key: glue[key] for key in glue if key not in (*task_keys, "source", "revision")},
             "precision": config["precision"],
         },
-        "report": {
-            "experiment": experiment_of(config),
-            "scale": config["scale"],
-            "corpus_source": source_of(config, "corpus"),
-            "glue_source": source_of(config, "glue"),
-            "recipe": config["recipe"],
-            "tasks": sweep["tasks"],
-            "sequence_length": pack["sequence_length"],
-            "steps": pretrain["steps"],
-            "batch_size": pretrain["batch_size"],
-            **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
-        },
+        "report": _report(config),
     }
     for name, kind in SECTIONS.items():
         settings_from(values[name], kind, f"config section {name}")
     return values
+
+
+def _report(config: Config) -> Config:
+    """What captions say; a key that is new in `pretrain` or `glue` is compared with the paper unless it is left out."""
+    corpus, pretrain, glue = (config[stage] for stage in ("corpus", "pretrain", "glue"))
+    told = {key: pretrain[key] for key in ("steps", "batch_size")}
+    not_compared = (*told, *EXECUTION, "evaluate_every", "save_every")
+    return {
+        "experiment": experiment_of(config),
+        "scale": config["scale"],
+        "corpus_source": source_of(config, "corpus"),
+        "glue_source": source_of(config, "glue"),
+        "recipe": config["recipe"],
+        "tasks": config["sweep"]["tasks"],
+        "sequence_length": corpus["pack"]["sequence_length"],
+        **told,
+        "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared},
+        "glue": {key: glue[key] for key in glue if key not in ("source", "revision", "allow_partial")},
+        **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
+    }
 
 
 def _tokens_with_margin(rows: int, pack: Config) -> int:

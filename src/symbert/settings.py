@@ -137,6 +137,8 @@ class ReportSettings:
     sequence_length: int
     steps: int
     batch_size: int
+    pretrain: dict[str, float]  # the other settings of pre-training that change its losses, but for the recipe
+    glue: dict[str, float | None]  # those of tasks and fine-tuning that change scores
     match: str  # of the corpus's filter, as are the next two
     min_harmful_perplexity: float
     max_harmful_perplexity: float
@@ -179,6 +181,8 @@ def _is_a(value: Any, hint: Any) -> bool:
         return any(_is_a(value, option) for option in typing.get_args(hint))
     if typing.get_origin(hint) is list:
         return isinstance(value, list) and all(_is_a(item, typing.get_args(hint)[0]) for item in value)
+    if typing.get_origin(hint) is dict:
+        return isinstance(value, dict) and all(_is_a(item, typing.get_args(hint)[1]) for item in value.values())
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.commands import build_blocklist, filter_part, pack_shards, scan_characters, tokenize_part
 from benchmarks.host import facts
-from benchmarks.measure import Command, Contestant, Figure, Round, interleave, measure
+from benchmarks.measure import Command, Contestant, Figure, Usages, interleave, measure
 from benchmarks.tables import figure_table, usage_table
 
 LARGE = 4  # times as much text in the large part
@@ -56,27 +56,27 @@ def contestants(folder: Path, peers: Path) -> list[Contestant]:
     ]
 
 
-def cpu(*names: str) -> Callable[[Round], float]:
+def cpu(*names: str) -> Callable[[Usages], float]:
     """CPU seconds of contestants together."""
     return lambda round: sum(round[name].cpu for name in names)
 
 
-def wall(name: str) -> Callable[[Round], float]:
+def wall(name: str) -> Callable[[Usages], float]:
     """Wall seconds of a contestant."""
     return lambda round: round[name].wall
 
 
-def memory(name: str) -> Callable[[Round], float]:
+def memory(name: str) -> Callable[[Usages], float]:
     """Peak MB of a contestant."""
     return lambda round: round[name].memory
 
 
-def said(name: str, *keys: str) -> Callable[[Round], float]:
+def said(name: str, *keys: str) -> Callable[[Usages], float]:
     """The sum of what a contestant reports under these keys."""
     return lambda round: sum(round[name].said[key] for key in keys)
 
 
-def ratio(slower: Callable[[Round], float], faster: Callable[[Round], float]) -> Callable[[Round], float]:
+def ratio(slower: Callable[[Usages], float], faster: Callable[[Usages], float]) -> Callable[[Usages], float]:
     """How many times the second the first is, in one round."""
     return lambda round: slower(round) / faster(round)
 
@@ -85,7 +85,7 @@ FILTER, PACK, URLS = "filter: symbert", "tokenise and pack: symbert", "URLs: sym
 AUTHORS = ("filter: authors", "load: authors", "tokenise and pack: authors")
 
 
-def filter_figures(size: str) -> tuple[Figure, ...]:
+def filter_figures(size: str) -> tuple[Figure[Usages], ...]:
     """What is promised of the filter, on a part of that size."""
     ours = cpu(FILTER + size)
     return (

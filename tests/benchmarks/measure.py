@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 Command = Sequence[str]
 
@@ -41,12 +42,14 @@ class Contestant:
     workers: int = 1
 
 
-Round = dict[str, Usage]
-"""Usage by the contestant's name, measured one after another."""
+Usages = dict[str, Usage]
+"""One round: usage by the contestant's name, measured one after another."""
+
+Round = TypeVar("Round")  # what a benchmark finds in a round: usages, or seconds alone
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Generic[Round]):
     """A number that each round gives, and its target: `at_least` or `at_most`."""
 
     name: str
@@ -81,7 +84,7 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.median(values), min(values), max(values))
 
 
-def interleave(contestants: Sequence[Contestant], rounds: int, prepare: Callable[[], None]) -> list[Round]:
+def interleave(contestants: Sequence[Contestant], rounds: int, prepare: Callable[[], None]) -> list[Usages]:
     """Every contestant once per round, in order, after `prepare`; what disturbs the machine disturbs all alike."""
     results = []
     for number in range(1, rounds + 1):

@@ -1,6 +1,6 @@
 """Pre-training measured beside the authors' way, in interleaved rounds: `make bench-pretrain`.
 
-`contestants` says who trains; `protocol` how much on which device; `promises` what is promised.
+`builders` says who trains; `protocol` how much on which device; `promises` what is promised.
 """
 
 import argparse
@@ -8,7 +8,7 @@ import gc
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,8 +16,8 @@ import torch
 from benchmarks.host import machine, versions
 from benchmarks.measure import spread
 from benchmarks.packed import write_corpus
-from benchmarks.promises import COLLATOR, RESUME, Round, figures
-from benchmarks.protocol import CPU, CUDA, OPERATORS, PAPER_BATCH, PEERS, Protocol, settings_of, task_of
+from benchmarks.promises import COLLATOR, RESUME, Seconds, figures
+from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, PAPER_BATCH, STOCK, Protocol, settings_of, task_of
 from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
@@ -28,45 +28,34 @@ from symbert.pretrain.flops import measure_peak
 ROWS, VOCABULARY = 8192, 30_522
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")
 
-
-@dataclass(frozen=True)
-class Contestant:
-    """Who trains: built before the first round of its size, and in memory until the last."""
-
-    name: str
-    build: Callable[[], Ours | Authors]
+Builders = dict[str, Callable[[], Ours | Authors]]
+"""Who trains, by name: built before the first round of a size, and in memory until the last."""
 
 
-def contestants(task: Task, protocol: Protocol, folder: Path) -> list[Contestant]:
+def builders(task: Task, protocol: Protocol, folder: Path) -> Builders:
     """Who trains in a round of one size; what they write lies in `folder`."""
-    peers = [Contestant(name, lambda name=name: Authors(task, PEERS[name], folder / "authors")) for name in PEERS]
+    peers = {name: partial(Authors, task, name == COMPILED, folder / "authors") for name in protocol.peers}
     pairs = [(attention, recipe) for recipe in protocol.recipes for attention in OPERATORS]
-    return peers + [
-        Contestant(
-            f"{attention}, {recipe}", lambda pair=(attention, recipe): Ours(task, *pair, folder / "-".join(pair))
-        )
-        for attention, recipe in pairs
-    ]
+    ours = {", ".join(pair): partial(Ours, task, *pair, folder / "-".join(pair)) for pair in pairs}
+    return {**peers, **ours}
 
 
-def measure_size(
-    present: Sequence[Contestant], size: str, rounds: int, steps: int
-) -> tuple[list[Round], dict[str, float]]:
+def measure_size(present: Builders, size: str, rounds: int, steps: int) -> tuple[list[Seconds], dict[str, float]]:
     """The rounds of one size, in names that begin with it; on a GPU also the operations of a step of each of ours."""
     torch.compiler.reset()  # what an earlier size left: compiled graphs, and memory
     gc.collect()
-    built = {f"{size}: {contestant.name}": contestant.build() for contestant in present}
+    built = {f"{size}: {name}": build() for name, build in present.items()}
     found = [measure_round(built, size, number, steps) for number in range(rounds)]
     ours = {name: one for name, one in built.items() if isinstance(one, Ours) and torch.cuda.is_available()}
     return found, {name: one.flops() for name, one in ours.items()}
 
 
-def measure_round(built: dict[str, Ours | Authors], size: str, number: int, steps: int) -> Round:
+def measure_round(built: dict[str, Ours | Authors], size: str, number: int, steps: int) -> Seconds:
     """Every contestant's seconds of a step, beginning with another one each round; then what surrounds the steps."""
-    names, found = list(built), Round()
+    names, found = list(built), Seconds()
     for name in names[number % len(names) :] + names[: number % len(names)]:
         found[name] = built[name].seconds(steps)
-        print(f"round {number + 1}: {name}: {found[name]:.3f} s a step", file=sys.stderr, flush=True)
+        progress(f"round {number + 1}: {name}: {found[name]:.3f} s a step")
     if torch.cuda.is_available():
         found[f"{size}: peak"] = measure_peak(pick_device(), "bf16")
     ours = next(one for one in built.values() if isinstance(one, Ours))
@@ -78,12 +67,12 @@ def measure_round(built: dict[str, Ours | Authors], size: str, number: int, step
     return found
 
 
-def step_table(rounds: Sequence[Round], protocol: Protocol) -> str:
+def step_table(rounds: Sequence[Seconds], protocol: Protocol) -> str:
     """Seconds of a step and tokens per second of each contestant."""
     rows = []
     for name in sorted(rounds[0]):
         size, _, contestant = name.partition(": ")
-        if contestant in PEERS or contestant.endswith(protocol.recipes):
+        if contestant in protocol.peers or contestant.endswith(protocol.recipes):
             found, batch = spread([round[name] for round in rounds]), protocol.batch_size[size]
             seconds = f"{found.median:.3f} | {found.low:.3f}–{found.high:.3f}"
             speed = batch * protocol.tokens / found.median
@@ -92,25 +81,42 @@ def step_table(rounds: Sequence[Round], protocol: Protocol) -> str:
     return table(head, "|---|---:|---:|---:|---:|", rows)
 
 
+def progress(line: str) -> None:
+    """Say on stderr how far the benchmark is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def refuse_several_devices(count: int) -> None:
+    """SystemExit when the peers would train on more GPUs than this project: Trainer takes all that it sees."""
+    if count > 1:
+        raise SystemExit(
+            f"{count} GPUs are visible: Trainer would train on all of them, this project on one; show them one: "
+            "CUDA_VISIBLE_DEVICES=0 make bench-pretrain"
+        )
+
+
 def conditions(protocol: Protocol, rounds: int) -> list[str]:
     """On what, how, and how often it is measured."""
     device = pick_device()
     lines = [machine(), versions(PACKAGES)]
+    steps = ", ".join(f"{count} steps of {size}" for size, count in protocol.steps.items())
     if device.type == "cuda":
         peak = f"{measure_peak(device, 'bf16') / 1e12:.0f} TFLOP/s in a dense bf16 product"
         lines.append(f"{torch.cuda.get_device_name()}, {torch.cuda.mem_get_info()[1] / 1e9:.0f} GB, {peak}")
     return [
         *lines,
         f"{resolve_precision('auto', device)}; {torch.get_num_threads()} threads; all in one process",
-        f"interleaved rounds: {rounds}; in each, {protocol.steps} steps of each contestant are timed, after "
-        f"{protocol.untimed} that are not",
-        f"Trainer: no evaluation, saving or logging meanwhile; processes that collate beside it: {protocol.workers}",
+        f"interleaved rounds: {rounds}; timed in each, of each contestant: {steps}; after {protocol.untimed} not timed",
+        f"peers, {' and '.join(protocol.peers)}: no evaluation, saving or logging meanwhile; processes that collate "
+        f"beside them: {protocol.workers}",
+        f"targets of tokens/s are set beside {STOCK}, in the recipe {protocol.promising}",
     ]
 
 
 def main() -> None:
     """Write the rows, compare the losses, measure, and write the tables to a file and to the output."""
     options = _options()
+    refuse_several_devices(torch.cuda.device_count())
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
@@ -123,14 +129,17 @@ def main() -> None:
 def measure(sizes: Sequence[str], rounds: int, folder: Path) -> str:
     """The page of all figures; rows and checkpoints lie in `folder`."""
     protocol = CUDA if torch.cuda.is_available() else CPU
+    progress(f"{' and '.join(sizes)}: {rounds} rounds; writing rows")
     lines, promised = conditions(protocol, rounds), []
     manifest = write_corpus(folder / "rows", ROWS, protocol.tokens, VOCABULARY)
     tasks = {size: task_of(size, protocol, manifest) for size in sizes}
     # First: the compiled peer allows the whole process to multiply fp32 in TF32.
-    lines += [compare_losses(task, OPERATORS, protocol.recipes, folder / "twins") for task in tasks.values()]
+    for task in tasks.values():
+        lines.append(compare_losses(task, OPERATORS, protocol.recipes, folder / "twins"))
+        progress(lines[-1])
     found = measure_resuming(folder, settings_of("demo", steps=2, save_every=1), rounds, torch.get_num_threads())
     for size, task in tasks.items():
-        more, flops = measure_size(contestants(task, protocol, folder / size), size, rounds, protocol.steps)
+        more, flops = measure_size(builders(task, protocol, folder / size), size, rounds, protocol.steps[size])
         found = [{**before, **after} for before, after in zip(found, more, strict=True)]
         promised += figures(size, protocol, flops)
     head = "\n".join(["# Figures of pre-training", "", *(f"* {line}" for line in lines), ""])

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 
 from benchmarks.measure import Figure
-from benchmarks.protocol import OPERATORS, PAPER_BATCH, PEERS, Protocol, settings_of
+from benchmarks.protocol import OPERATORS, PAPER_BATCH, STOCK, Protocol, settings_of
 
-Round = dict[str, float]
-"""Seconds by the name of what took them, one after another; only `<size>: peak` is in FLOP/s."""
+Seconds = dict[str, float]
+"""One round: seconds by the name of what took them, one after another; only `<size>: peak` is in FLOP/s."""
 
 
-def ratio(first: str, second: str, scale: float = 1.0) -> Callable[[Round], float]:
+def ratio(first: str, second: str, scale: float = 1.0) -> Callable[[Seconds], float]:
     """How many times the second the first is, in one round; `scale` is 100 for per cent."""
     return lambda round: scale * round[first] / round[second]
 
 
-def figures(size: str, protocol: Protocol, flops: dict[str, float]) -> list[Figure]:
+def figures(size: str, protocol: Protocol, flops: dict[str, float]) -> list[Figure[Seconds]]:
     """What is promised of one size; `flops` holds the operations of a step of each contestant of ours."""
     return [
         *speed_figures(size, protocol),
@@ -24,21 +24,21 @@ def figures(size: str, protocol: Protocol, flops: dict[str, float]) -> list[Figu
     ]
 
 
-def speed_figures(size: str, protocol: Protocol) -> list[Figure]:
-    """Tokens per second beside those of the authors' way."""
+def speed_figures(size: str, protocol: Protocol) -> list[Figure[Seconds]]:
+    """Tokens per second beside those of each peer; the target is set beside STOCK."""
     return [
         Figure(
             f"{size}: tokens/s, {attention}, {recipe} / {peer}", "×",
             ratio(f"{size}: {peer}", f"{size}: {attention}, {recipe}"),
-            at_least=protocol.speed.get(size) if recipe == protocol.promising and peer == "Trainer" else None,
+            at_least=protocol.speed.get(size) if recipe == protocol.promising and peer == STOCK else None,
         )
-        for peer in PEERS
+        for peer in protocol.peers
         for recipe in protocol.recipes
         for attention in OPERATORS
     ]  # fmt: skip
 
 
-def operator_figures(size: str, protocol: Protocol) -> list[Figure]:
+def operator_figures(size: str, protocol: Protocol) -> list[Figure[Seconds]]:
     """The paper's operators beside the original."""
     return [
         Figure(
@@ -50,7 +50,7 @@ def operator_figures(size: str, protocol: Protocol) -> list[Figure]:
     ]  # fmt: skip
 
 
-def overhead_figures(size: str, protocol: Protocol) -> list[Figure]:
+def overhead_figures(size: str, protocol: Protocol) -> list[Figure[Seconds]]:
     """What a run does beside computing steps."""
     step, interval = f"{size}: original, {protocol.promising}", settings_of().save_every
     return [
@@ -62,7 +62,7 @@ def overhead_figures(size: str, protocol: Protocol) -> list[Figure]:
     ]  # fmt: skip
 
 
-def mfu_figures(size: str, flops: dict[str, float]) -> list[Figure]:
+def mfu_figures(size: str, flops: dict[str, float]) -> list[Figure[Seconds]]:
     """Share of the card's measured rate in a dense bf16 product; none without operations of steps."""
     return [
         Figure(

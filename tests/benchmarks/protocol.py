@@ -12,7 +12,7 @@ from symbert.settings import PretrainSettings, settings_from
 
 ROOT = Path(__file__).parents[2]
 OPERATORS = ("original", "symmetric", "pairwise", "shared")
-PEERS = {"Trainer": False, "Trainer, compiled": True}  # whether with torch_compile, which the authors' scripts ask for
+STOCK, COMPILED = "stock Trainer", "Trainer, compiled"  # without and with torch_compile; targets are set beside STOCK
 PAPER_BATCH = 256  # sequences
 
 
@@ -21,22 +21,24 @@ class Protocol:
     """What is trained in a round, and how fast this project must be."""
 
     recipes: tuple[str, ...]
+    peers: tuple[str, ...]
     batch_size: dict[str, int]  # sequences of an optimizer step, by size
     micro_batch_size: dict[str, int]  # sequences computed at a time, by size
     tokens: int  # of a row
-    steps: int  # timed, of each contestant in each round
+    steps: dict[str, int]  # timed, of each contestant in each round, by size
     untimed: int  # steps before them
     workers: int  # processes that collate for the authors' way
-    speed: dict[str, float]  # promised ratio of tokens/s to the Trainer's, by size
+    speed: dict[str, float]  # promised ratio of tokens/s to STOCK's, by size
     promising: str  # the recipe of which it is promised
 
 
 CPU = Protocol(
     recipes=("faithful",),
+    peers=(STOCK,),
     batch_size={"small": 4, "base": 2},
     micro_batch_size={"small": 4, "base": 2},
     tokens=512,
-    steps=3,
+    steps={"small": 3, "base": 2},
     untimed=1,
     workers=0,  # no core is left for them
     speed={"small": 1.7, "base": 1.2},
@@ -44,12 +46,13 @@ CPU = Protocol(
 )
 CUDA = Protocol(
     recipes=("faithful", "fast"),
+    peers=(STOCK, COMPILED),
     batch_size={"small": PAPER_BATCH, "base": PAPER_BATCH},
     micro_batch_size={"small": 128, "base": 64},
     tokens=512,
-    steps=10,
+    steps={"small": 10, "base": 10},
     untimed=3,
-    workers=8,  # as in the authors' scripts
+    workers=8,  # as for each process in the authors' scripts
     speed={"small": 2.5, "base": 1.5},
     promising="fast",
 )

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from benchmarks.measure import Figure, Round, Usage, spread
+from benchmarks.measure import Figure, Round, Usage, Usages, spread
 
 
-def figure_table(figures: Sequence[Figure], rounds: Sequence[Round]) -> str:
+def figure_table(figures: Sequence[Figure[Round]], rounds: Sequence[Round]) -> str:
     """Median and range of each figure, and whether the median reaches the target."""
     rows = [_figure_row(figure, [figure.value(round) for round in rounds]) for figure in figures]
     return table("| figure | median | range over the rounds | target | |", "|---|---:|---:|---:|---|", rows)
 
 
-def usage_table(once: Round, rounds: Sequence[Round]) -> str:
+def usage_table(once: Usages, rounds: Sequence[Usages]) -> str:
     """Median seconds and highest memory of each contestant; `once` holds what was not repeated."""
     rows = [_usage_row(name, [usage]) for name, usage in once.items()]
     rows += [_usage_row(name, [round[name] for round in rounds]) for name in rounds[0]]

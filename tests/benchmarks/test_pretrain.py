@@ -10,32 +10,50 @@ import pytest
 
 from benchmarks import resuming, twins
 from benchmarks.packed import write_corpus
-from benchmarks.pretrain import contestants, measure_size, step_table
+from benchmarks.pretrain import builders, measure_size, refuse_several_devices, step_table
 from benchmarks.promises import figures
-from benchmarks.protocol import CPU, CUDA, OPERATORS, PEERS, settings_of, task_of
+from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, STOCK, settings_of, task_of
 from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table
-from benchmarks.trainers import ListedRows, stock_model
+from benchmarks.trainers import ListedRows, Ours, stock_model
 from benchmarks.twins import compare_losses, losses_of
 from symbert.pretrain.rows import Rows, verify_shards
 
-TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps=1)
-TRAIN_AS_AUTHORS = """
+TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
+BUILD_AUTHORS = """
 import json, sys
 from pathlib import Path
+import torch, transformers
 from benchmarks.test_pretrain import TINY
 from benchmarks.protocol import task_of
 from benchmarks.trainers import Authors
 folder = Path(sys.argv[1])
-authors = Authors(task_of("tiny", TINY, folder / "manifest.json"), False, folder / "authors")
+def build():
+    return Authors(task_of("tiny", TINY, folder / "manifest.json"), False, folder / "authors")
+"""
+TRAIN_AS_AUTHORS = """
+authors, losses_read, isnan = build(), [], torch.isnan
+torch.isnan = lambda tensor: losses_read.append(tensor) or isnan(tensor)
 seconds = [authors.seconds(2), authors.seconds(2)]
 trainer, keys = authors.trainer, ("weight_decay", "eps", "betas", "fused", "lr")
 print(json.dumps({
     "seconds": [*seconds, authors.collating(8)],
+    "losses_read": len(losses_read),
     "steps": trainer.state.global_step,
     "sequences": trainer.state.global_step * trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps,
     "groups": [{key: group[key] for key in keys} for group in trainer.optimizer.param_groups],
 }))
+"""
+BUILD_ON_TWO_GPUS = """
+transformers.TrainingArguments.n_gpu = property(lambda arguments: 2)
+build()
+"""
+SETTLE_TF32 = """
+import torch
+from benchmarks.trainers import settle_tf32
+torch.backends.fp32_precision = "tf32"  # as transformers does for a compiled model
+settle_tf32()
+print(torch.get_float32_matmul_precision(), torch.backends.fp32_precision)
 """
 
 
@@ -56,8 +74,8 @@ def task(folder):
 @pytest.fixture(scope="module")
 def rounds(folder, task):
     """The only round of a benchmark of one step, without the peers, which need accelerate."""
-    present = [contestant for contestant in contestants(task, TINY, folder) if contestant.name not in PEERS]
-    return measure_size(present, "tiny", 1, TINY.steps)[0]
+    present = builders(task, dataclasses.replace(TINY, peers=()), folder)
+    return measure_size(present, "tiny", 1, TINY.steps["tiny"])[0]
 
 
 def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder, tmp_path):
@@ -99,17 +117,39 @@ def test_every_figure_that_needs_no_peer_is_measured(rounds):
     assert step_table(rounds, TINY).count("| 4 × 32 |") == len(OPERATORS)
 
 
-def test_speed_is_promised_beside_the_trainer_and_mfu_of_base_in_the_fast_recipe():
+def test_speed_is_promised_beside_the_stock_trainer_and_mfu_of_base_in_the_fast_recipe():
     flops = {f"base: {attention}, {recipe}": 2e13 for attention in OPERATORS for recipe in CUDA.recipes}
-    round = {**dict.fromkeys(flops, 0.05), "base: Trainer": 0.1, "base: Trainer, compiled": 0.08, "base: peak": 8e14}
+    peers = {f"base: {STOCK}": 0.1, f"base: {COMPILED}": 0.08}
+    round = {**dict.fromkeys(flops, 0.05), **peers, "base: peak": 8e14}
     found = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[:16]}
-    assert found["base: tokens/s, pairwise, fast / Trainer"] == (pytest.approx(2), "≥ 1.5")
-    assert found["base: tokens/s, pairwise, faithful / Trainer"] == (pytest.approx(2), None)
+    assert found["base: tokens/s, pairwise, fast / stock Trainer"] == (pytest.approx(2), "≥ 1.5")
+    assert found["base: tokens/s, pairwise, faithful / stock Trainer"] == (pytest.approx(2), None)
     assert found["base: tokens/s, pairwise, fast / Trainer, compiled"] == (pytest.approx(1.6), None)
     shares = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[-8:]}
     assert shares["base: shared, fast: MFU"] == (pytest.approx(50), "≥ 45")
     assert shares["base: shared, faithful: MFU"] == (pytest.approx(50), None)
     assert figures("base", CPU, {})[0].target == "≥ 1.2"
+
+
+def test_every_saving_that_is_timed_writes_weights_and_a_checkpoint(folder, task, tmp_path):
+    ours = Ours(task, "original", "faithful", tmp_path)
+    ours.seconds(1)
+    assert min(ours.saving(), ours.saving()) > 0
+    assert sorted(file.name for file in (tmp_path / "weights").glob("*.safetensors")) == [
+        "step-00000001.safetensors",
+        "step-00000002.safetensors",
+    ]
+    assert [directory.name for directory in sorted((tmp_path / "resume").iterdir())] == [
+        "step-00000001",
+        "step-00000002",
+    ]
+
+
+def test_a_machine_that_shows_several_gpus_is_refused_because_the_trainer_takes_them_all():
+    refuse_several_devices(0)
+    refuse_several_devices(1)
+    with pytest.raises(SystemExit, match="2 GPUs are visible.*CUDA_VISIBLE_DEVICES=0 make bench-pretrain"):
+        refuse_several_devices(2)
 
 
 def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path, monkeypatch):
@@ -129,18 +169,44 @@ def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path, monkey
     assert (first.parent / "step-00000002").is_dir()
 
 
-def test_the_authors_way_trains_with_the_paper_s_optimizer(root, folder):
-    places = [root / "tests", root / ".venv/bench-pretrain"]
-    if not importlib.util.find_spec("accelerate") and not places[1].is_dir():
-        pytest.skip("accelerate is absent: transformers.Trainer needs it; `make bench-pretrain` installs it")
-    environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
-    script = [sys.executable, "-c", TRAIN_AS_AUTHORS, folder]
-    done = subprocess.run(script, env=environment, capture_output=True, text=True)
+@pytest.fixture
+def run_python(root, folder):
+    """Runs a script in a process that finds the benchmark and accelerate, and is given the folder."""
+
+    def run(script: str) -> subprocess.CompletedProcess:
+        places = [root / "tests", root / "src", root / ".venv/bench-pretrain"]
+        environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
+        return subprocess.run([sys.executable, "-c", script, folder], env=environment, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.fixture
+def accelerate(root):
+    """What the peers need; only `make` installs it, apart from the project's environment."""
+    if not importlib.util.find_spec("accelerate") and not (root / ".venv/bench-pretrain/complete").is_file():
+        pytest.skip("accelerate is absent: transformers.Trainer needs it; `make test` installs it")
+
+
+def test_the_authors_way_trains_with_the_paper_s_optimizer_and_reads_no_loss_back(accelerate, run_python):
+    done = run_python(BUILD_AUTHORS + TRAIN_AS_AUTHORS)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
+    assert said["losses_read"] == 0
     assert said["steps"] == TINY.untimed + 2
     assert said["sequences"] == said["steps"] * 4
     assert min(said["seconds"]) > 0
     rate = 1e-4 * said["steps"] / 10_000
     common = {"eps": 1e-12, "betas": [0.9, 0.999], "fused": True, "lr": pytest.approx(rate)}
     assert said["groups"] == [{"weight_decay": decay, **common} for decay in (0.01, 0.0)]
+
+
+def test_the_authors_way_on_two_gpus_is_refused_because_its_micro_batch_would_be_twice_ours(accelerate, run_python):
+    done = run_python(BUILD_AUTHORS + BUILD_ON_TWO_GPUS)
+    assert done.returncode == 1
+    assert "Trainer computes 4 sequences at a time instead of 2: on 2 GPUs" in done.stderr
+
+
+def test_torch_says_whether_tf32_is_allowed_after_transformers_set_it(run_python):
+    done = run_python(SETTLE_TF32)
+    assert done.stdout.split() == ["high", "tf32"], done.stderr

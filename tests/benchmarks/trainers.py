@@ -1,7 +1,7 @@
 """Who trains in `make bench-pretrain`, each a few steps at a time: this project, and the authors' way.
 
-The authors' way is Hugging Face's `Trainer` with `DataCollatorForLanguageModeling` and the stock model, with the
-options of their scripts. `transformers.Trainer` needs accelerate, which only this benchmark has.
+The authors' way is Hugging Face's `Trainer` with `DataCollatorForLanguageModeling` and the stock model;
+docs/evidence/README.md says how it differs from their scripts. It needs accelerate, which only this benchmark has.
 """
 
 import statistics
@@ -45,7 +45,7 @@ class Ours:
 
     def __init__(self, task: Task, attention: str, recipe: str, state: Path) -> None:
         settings = PretrainSettings(**{**vars(task.settings), "recipe": recipe})
-        self.task, self.state, self.completed = task, state, 0
+        self.task, self.state, self.completed, self.saved = task, state, 0, 0
         self.trainer = Trainer(
             Run(task.size, attention, 1), settings, task.manifest, state, micro_batch_size=task.micro_batch_size
         )
@@ -72,9 +72,13 @@ class Ours:
         return median_of(lambda step: training_batch(rows, masker, step, sequences))
 
     def saving(self) -> float:
-        """Seconds that the training stands still for a kept file of weights and a checkpoint."""
+        """Seconds that the training stands still for a kept file of weights and a checkpoint.
+
+        Each time of another step: weights that are already kept are not written again.
+        """
         store = CheckpointStore(self.state)
-        position = Position(1, 0, self.trainer.scaler.state_dict())
+        self.saved += 1
+        position = Position(self.saved, 0, self.trainer.scaler.state_dict())
         return timed(
             lambda: (
                 store.keep_weights(self.trainer.model, position.step),
@@ -99,6 +103,13 @@ class Authors:
             callbacks=[self.clock],
         )
         self.trainer.remove_callback(transformers.PrinterCallback)
+        if self.trainer.args.train_batch_size != task.micro_batch_size:
+            raise SystemExit(
+                f"Trainer computes {self.trainer.args.train_batch_size} sequences at a time instead of "
+                f"{task.micro_batch_size}: on {self.trainer.args.n_gpu} GPUs; show it one, with CUDA_VISIBLE_DEVICES=0"
+            )
+        if compiled and torch.cuda.is_available():
+            settle_tf32()
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many, from the end of one step to the end of another."""
@@ -149,7 +160,7 @@ def stock_model(size: str, vocabulary_size: int, dropout: float) -> BertForMaske
 
 
 def arguments(task: Task, compiled: bool, folder: Path) -> transformers.TrainingArguments:
-    """The authors' options: the paper's settings, and what their scripts leave at its default."""
+    """The paper's settings; what the authors' scripts leave at its default; nothing but training."""
     settings, cuda = task.settings, torch.cuda.is_available()
     return transformers.TrainingArguments(
         output_dir=str(folder),
@@ -172,9 +183,18 @@ def arguments(task: Task, compiled: bool, folder: Path) -> transformers.Training
         save_strategy="no",
         eval_strategy="no",
         logging_strategy="no",
+        logging_nan_inf_filter=False,  # it would wait for each loss
         report_to="none",
         disable_tqdm=True,
     )
+
+
+def settle_tf32() -> None:
+    """Finish what TrainingArguments of a compiled model begin: products in fp32 may use TF32, in the whole process.
+
+    They set only torch's new switch; the old one, which torch.compile reads, refuses to answer until it agrees.
+    """
+    torch.set_float32_matmul_precision("high")
 
 
 def now() -> float:

@@ -1,10 +1,13 @@
+import dataclasses
+
 import pytest
 import yaml
 
 from symbert.model.attention import ATTENTION
 from symbert.model.bert import build_config
-from symbert.model.card import CORPORA, model_card
+from symbert.model.card import CORPORA, SETTINGS, TERMS, model_card
 from symbert.model.fold import plain_config
+from symbert.settings import PretrainSettings
 
 FACTS = {
     "size": "tiny",
@@ -36,6 +39,27 @@ def test_a_card_says_what_the_model_is_and_how_it_was_made():
         assert fact in card, fact
 
 
+def test_a_card_prints_the_settings_that_say_most_beside_their_hash():
+    settings = {"steps": 1200, "batch_size": 16, "learning_rate": 1e-6, "adam_beta2": 0.98, "precision": "bf16"}
+    card = model_card({**TRAINED, "pretraining": {**FACTS, "settings": settings}})
+    assert "* settings: batch_size 16, steps 1200, learning_rate 1e-06, precision bf16 (`5e771`)\n" in card
+
+
+def test_every_printed_setting_is_one_of_the_configuration():
+    assert set(SETTINGS) <= {field.name for field in dataclasses.fields(PretrainSettings)}
+
+
+@pytest.mark.parametrize("missing", [*FACTS, None])
+def test_a_fact_that_the_run_did_not_note_is_left_out(missing):
+    """None of all facts too: a config.json may be of an earlier version, or edited."""
+    facts = {name: fact for name, fact in FACTS.items() if name != missing}
+    card = model_card({**TRAINED, "pretraining": facts})
+    assert "None" not in card and "(``)" not in card
+    assert card == model_card({**TRAINED, "pretraining": {**facts, **({missing: None} if missing else {})}})
+    if missing not in ("settings_hash", "validation_loss", "attention"):
+        assert "* validation loss at the last step: 5.4322 nats" in card
+
+
 def test_the_front_matter_is_yaml_with_a_licence():
     front = yaml.safe_load(model_card(TRAINED).split("---\n")[1])
     assert front["license"] == "mit" and front["library_name"] == "transformers"
@@ -48,10 +72,17 @@ def test_a_stand_in_corpus_is_not_passed_off_as_oscar():
     assert "stands in" not in model_card(TRAINED)
 
 
+@pytest.mark.parametrize("source", CORPORA)
+def test_the_terms_of_oscar_are_said_of_oscar_alone(source):
+    card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": source}})
+    assert ("Common Crawl" in card) == (source in ("mirror", "hub"))
+    assert TERMS[source] in card.split("## Licence")[1] and "MIT" in card
+
+
 def test_every_source_of_the_configuration_has_its_words(root):
     schema = yaml.safe_load((root / "workflow/schemas/config.schema.yaml").read_text())
     sources = schema["properties"]["corpus"]["properties"]["source"]["enum"]
-    assert CORPORA.keys() == {source for source in sources if source}
+    assert CORPORA.keys() == TERMS.keys() == {source for source in sources if source}
 
 
 def test_ours_needs_this_projects_code_and_a_folded_model_does_not():

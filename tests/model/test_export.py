@@ -4,12 +4,12 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, BertModel
 
 from model.models import HEADS, IDS, trained
 from symbert import cli
-from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
 from symbert.model.attention import ATTENTION
 from symbert.model.export import export
@@ -119,6 +119,73 @@ def test_the_checkpoint_is_never_overwritten(checkpoint):
     before = (checkpoint / "config.json").read_bytes()
     assert "name another directory" in refusal(UsageError, checkpoint, "bert", checkpoint / ".." / "checkpoint")
     assert (checkpoint / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "pytorch_model.bin", "model.safetensors.index.json"])
+def test_files_of_an_earlier_export_never_mix_with_a_new_one(checkpoint, tmp_path, name):
+    """A second export was believed to replace the first: what it did not write survived and was loaded."""
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / name).write_text("old")
+    said = refusal(UsageError, checkpoint, "bert", tmp_path / "bert")
+    assert f"which has {name} already; name another directory or empty it" in said
+    assert [path.name for path in (tmp_path / "bert").iterdir()] == [name]
+
+
+def test_an_empty_directory_is_filled(checkpoint, tmp_path):
+    (tmp_path / "bert").mkdir()
+    export(checkpoint, "bert", tmp_path / "bert")
+    assert (tmp_path / "bert/config.json").exists()
+
+
+@pytest.mark.parametrize("below", [".", "deeper/bert"])
+def test_an_output_that_is_or_lies_below_a_file_is_refused(checkpoint, tmp_path, below):
+    (tmp_path / "file").write_text("mine")
+    said = refusal(CannotCreateError, checkpoint, "bert", tmp_path / "file" / below)
+    assert f"{tmp_path / 'file'} is no directory" in said and (tmp_path / "file").read_text() == "mine"
+
+
+WRONG = {
+    "hidden_size": ("64", "expected int, got str"),
+    "pretraining": ("x", "pretraining"),
+    "num_attention_heads": (3, "not a multiple of the number of attention heads"),
+    "hidden_act": ("gulu", "KeyError: 'gulu'"),
+    "dtype": ("float23", "float23"),
+    "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean pairwise?"),
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_wrong_setting_of_the_checkpoint_is_no_bug_of_ours(checkpoint, tmp_path, key):
+    value, reason = WRONG[key]
+    config = read_json(checkpoint / "config.json")
+    (checkpoint / "config.json").write_text(json.dumps({**config, key: value}))
+    said = refusal(ConfigError, checkpoint, "bert", tmp_path / "bert")
+    assert said.startswith(f"{checkpoint / 'config.json'}: ") and reason in said
+    assert not (tmp_path / "bert").exists()
+
+
+def test_a_config_json_that_is_no_object_is_refused(checkpoint, tmp_path):
+    (checkpoint / "config.json").write_text("[]")
+    said = refusal(ConfigError, checkpoint, "bert", tmp_path / "bert")
+    assert f"{checkpoint / 'config.json'}: list instead of an object" in said
+
+
+def test_a_checkpoint_with_few_facts_of_its_run_is_exported(checkpoint, tmp_path):
+    config = read_json(checkpoint / "config.json")
+    (checkpoint / "config.json").write_text(json.dumps({**config, "pretraining": {"settings_hash": "5e771"}}))
+    export(checkpoint, "bert", tmp_path / "bert")
+    assert "* settings: `5e771`\n" in (tmp_path / "bert/README.md").read_text()
+
+
+def test_weights_that_are_not_finite_are_refused_by_name(checkpoint, tmp_path):
+    """The fold's own check was believed to find them, but attention may give zeros for logits that are NaN."""
+    tensors = load_file(checkpoint / "model.safetensors")
+    name = "bert.encoder.layer.1.attention.self.pairwise_factors"
+    tensors[name][:] = float("nan")
+    save_file(tensors, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    said = refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
+    assert f"{checkpoint / 'model.safetensors'}: '{name}' is not finite" in said
+    assert not (tmp_path / "bert").exists()
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

@@ -63,6 +63,9 @@ def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extract
     config = read_json(extracted / "config.json")
     assert config["pretraining"] == {**done, "step": 20, "corpus_source": "embedded"}
     assert card == model_card(config)
+    settings = done["settings"]
+    assert f"batch_size {settings['batch_size']}, steps 30, learning_rate {settings['learning_rate']}" in card
+    assert "Common Crawl" not in card
     for fact in ("tiny-pairwise, step 20 of 30", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
     assert "import symbert.model " in card and "auto_map" not in config

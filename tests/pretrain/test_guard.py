@@ -48,7 +48,7 @@ def test_another_run_supersedes_without_losing_any(tmp_path):
         guard_settings(state, identity, "supersede", tmp_path)
         (state / "mark").write_text(str(number))
     assert read_json(state / "identity.json") == NEW
-    aside = sorted(path for path in tmp_path.iterdir() if path != state)
+    aside = sorted(path for path in tmp_path.iterdir() if path.is_dir() and path != state)
     assert len(aside) == 3
     assert sorted((path / "mark").read_text() for path in aside) == ["0", "1", "2"]
 
@@ -73,7 +73,7 @@ def test_nothing_of_a_superseded_run_lies_beside_the_new_one(tmp_path, elsewhere
     guard_settings(state, NEW, "supersede", run)
     (aside,) = state.parent.glob("state.superseded-*")
     assert read_json(aside / "identity.json") == OLD and read_json(state / "identity.json") == NEW
-    assert {path.name for path in run.iterdir()} <= {state.name, aside.name}
+    assert {path.name for path in run.iterdir()} <= {state.name, aside.name, "state.json"}
     assert sorted(os.listdir(aside / "published")) == ["metrics.jsonl", "step-00000010", "timing.json"]
     assert (aside / "published/step-00000010/model.safetensors").read_text() == "old"
 
@@ -100,7 +100,7 @@ def test_a_kill_while_a_run_is_set_aside_mixes_nothing_and_loses_nothing(tmp_pat
     assert read_json(state / "identity.json") == OLD
     guard_settings(state, NEW, "supersede", tmp_path)
     (aside,) = tmp_path.glob("state.superseded-*")
-    assert sorted(os.listdir(tmp_path)) == ["state", aside.name]
+    assert sorted(os.listdir(tmp_path)) == ["state", "state.json", aside.name]
     assert sorted(os.listdir(aside / "published")) == ["done.json", "metrics.jsonl", "step-00000010", "timing.json"]
     assert (aside / "published/step-00000010/model.safetensors").read_text() == "old"
 
@@ -118,3 +118,23 @@ def test_checkpoints_whose_settings_are_not_known_are_not_gone_on_with(tmp_path,
     record.unlink() if damage == "remove" else record.write_text("{")
     with pytest.raises(IntegrityError, match=f"{record}: missing or damaged.* move {state} away"):
         guard_settings(state, OLD, "supersede", tmp_path)
+
+
+def test_a_state_that_lies_elsewhere_is_not_started_over(tmp_path):
+    """Another `storage.checkpoints` used to begin a half-done run at step 0 without a word."""
+    run, old, new = tmp_path / "run", tmp_path / "scratch/state", tmp_path / "other/state"
+    guard_settings(old, OLD, "refuse", run)
+    with pytest.raises(ConfigError, match=r"scratch/state: holds the state of this run.*storage.checkpoints"):
+        guard_settings(new, OLD, "refuse", run)
+    assert not new.exists()
+    new.parent.mkdir()
+    old.rename(new)
+    guard_settings(new, OLD, "refuse", run)
+    assert read_json(run / "state.json") == {"state": "../other/state"}
+
+
+def test_a_removed_state_may_begin_anew_elsewhere(tmp_path):
+    guard_settings(tmp_path / "old", OLD, "refuse", tmp_path / "run")
+    (tmp_path / "old/identity.json").unlink()
+    guard_settings(tmp_path / "new", OLD, "refuse", tmp_path / "run")
+    assert read_json(tmp_path / "new/identity.json") == OLD

@@ -3,7 +3,7 @@ import pytest
 from symbert.errors import DivergedError, InputOutputError, IntegrityError, MemoryExhaustedError, PreemptedError
 from symbert.files import read_json
 from symbert.pretrain import status
-from symbert.pretrain.status import reported
+from symbert.pretrain.status import reported, write_running
 
 
 def fail(path, error: BaseException, leader: bool = True) -> None:
@@ -13,8 +13,9 @@ def fail(path, error: BaseException, leader: bool = True) -> None:
 
 
 def test_a_run_is_said_to_be_going_on_and_then_done_with_its_steps(tmp_path):
-    path, steps = tmp_path / "status.json", iter([10, 30])
-    with reported(path, lambda: next(steps)):
+    path = tmp_path / "status.json"
+    with reported(path, lambda: 30):
+        write_running(path, 10)
         assert read_json(path) == {"state": "running", "step": 10, "exit_code": None, "reason": None, "file": None}
     assert read_json(path) == {"state": "done", "step": 30, "exit_code": 0, "reason": None, "file": None}
 

@@ -19,8 +19,7 @@ TELL_ONCE_ASKED = f"{WAIT}sys.stdin.readline()\nprint(stop.signal, flush=True)"
 IMPORT_TORCH = f"{WAIT}import torch\nprint(stop.signal, torch.ones(2).sum().item(), flush=True)"
 START_A_CHILD = """
 import signal, subprocess, sys
-if sys.argv[2] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL)
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
 signal.pause()
 """

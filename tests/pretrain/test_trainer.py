@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 from transformers import BertConfig, BertForMaskedLM
 
-from symbert.errors import DivergedError, MemoryExhaustedError
+from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.model.device import pick_device
 from symbert.pretrain.batches import training_batch
 from symbert.pretrain.run import Run
@@ -131,6 +131,39 @@ def test_an_infinite_gradient_stops_too(build, monkeypatch):
     assert torch.equal(weights(trainer), before)
 
 
+def test_fp16_that_never_finds_a_scale_stops(build):
+    """A gradient that is never finite used to skip every step to the end, and the run was published as done."""
+    trainer = build()
+    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    trainer.model.bert.embeddings.LayerNorm.weight.register_hook(lambda gradient: gradient * math.inf)
+    before = weights(trainer)
+    scales = []
+    with pytest.raises(DivergedError):
+        for step in range(10):
+            scales.append(trainer.scaler.get_scale())
+            trainer.step(step)
+    assert scales == [8.0, 4.0, 2.0, 1.0, 0.5]
+    assert torch.equal(weights(trainer), before)
+
+
+def test_fp16_skips_a_step_that_overflows_and_goes_on(build):
+    trainer = build()
+    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    before = weights(trainer)
+    first = trainer.step(0)
+    assert math.isfinite(first.loss) and not math.isfinite(first.gradient_norm)
+    assert torch.equal(weights(trainer), before)
+    for step in range(1, 127):
+        if math.isfinite(trainer.step(step).gradient_norm):
+            break
+    assert not torch.equal(weights(trainer), before)
+
+
+def test_a_batch_of_fewer_sequences_than_processes_is_refused(build):
+    with pytest.raises(ConfigError, match=r"'pretrain.batch_size' is 8, fewer than the 9 processes"):
+        build(world=World(8, 9, pick_device()))
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -146,7 +179,9 @@ def test_out_of_memory_names_the_key_that_helps(build, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(trainer, "_loss_of", fail)
-    with pytest.raises(MemoryExhaustedError, match=r"step 0 with 8 sequences.*'pretrain.micro_batch_size'") as caught:
+    with pytest.raises(
+        MemoryExhaustedError, match=r"step 0: out of memory with 8 sequences.*'pretrain.micro_batch_size'"
+    ) as caught:
         trainer.step(0)
     assert caught.value.exit_code == 71
 
@@ -206,7 +241,7 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
 class _Exchanging(torch.nn.Module):
     """Stands where DistributedDataParallel does, without its exchange."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module, find_unused_parameters: bool) -> None:
         super().__init__()
         self.module = module
 

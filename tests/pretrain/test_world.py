@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,13 +35,22 @@ def test_alone_sums_are_the_values_and_nobody_is_waited_for():
     world.wait()
 
 
-def torchrun(arguments: list[str]) -> subprocess.Popen:
-    """The command in two processes, as docs/operators.md starts it."""
-    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--shutdown-timeout", "60"]
+def torchrun(arguments: list[str], processes: int = 2) -> subprocess.Popen:
+    """The command in several processes, as docs/pretraining.md starts it."""
+    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "--shutdown-timeout", "60"]
     signals = ["--signals-to-handle", "SIGTERM,SIGINT,SIGUSR1"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"}
     words = [sys.executable, "-m", *launch, *signals, "-m", "symbert", *arguments]
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def started(arguments: list[str], run: Path, processes: int = 2) -> subprocess.Popen:
+    """Several processes, once they have kept the weights of step 10."""
+    process = torchrun(arguments, processes)
+    while not (run / "state/weights/step-00000010.json").exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.005)
+    return process
 
 
 def losses(run: Path) -> dict[str, list[float]]:
@@ -75,9 +86,7 @@ def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
 def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, brief, by_two):
     run = tmp_path / "stopped"
     arguments = options(manifest, brief(dropout=0.0), run)
-    process = torchrun(arguments)
-    while not (run / "state/weights/step-00000010.json").exists():
-        assert process.poll() is None, process.communicate()[1]
+    process = started(arguments, run)
     process.send_signal(signal.SIGUSR1)
     process.communicate(timeout=120)
     assert process.returncode != 0
@@ -88,3 +97,31 @@ def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, br
     assert process.returncode == 0, error
     for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
         assert sha256_of(run / name) == sha256_of(by_two / name), name
+
+
+def test_three_processes_go_on_to_the_same_bits_after_they_lost_their_launcher(tmp_path, manifest, brief):
+    """Three, because gradients of two add up to the same bits in any order. A killed torchrun leaves them alone."""
+    runs = {name: options(manifest, brief(dropout=0.0, steps=400, save_every=10), tmp_path / name) for name in "ab"}
+    process = torchrun(runs["a"], 3)
+    error = process.communicate(timeout=240)[1]
+    assert process.returncode == 0, error
+    process = started(runs["b"], tmp_path / "b", 3)
+    process.kill()
+    process.communicate(timeout=60)
+    status = tmp_path / "b/state/status.json"
+    while read_json(status)["state"] == "running":
+        time.sleep(0.05)
+    assert read_json(status)["exit_code"] == 75 and 10 <= read_json(status)["step"] < 400
+    process = torchrun(runs["b"], 3)
+    error = process.communicate(timeout=240)[1]
+    assert process.returncode == 0, error
+    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000400.safetensors"):
+        assert sha256_of(tmp_path / "a" / name) == sha256_of(tmp_path / "b" / name), name
+
+
+def test_a_refused_run_of_two_processes_ends_and_says_why(tmp_path, manifest, brief, by_two):
+    run = shutil.copytree(by_two, tmp_path / "run")
+    process = torchrun(options(manifest, brief(dropout=0.0, learning_rate=0.5), run))
+    error = process.communicate(timeout=120)[1]
+    assert process.returncode != 0 and "learning_rate: 0.001 → 0.5" in error and "internal error" not in error
+    assert read_json(run / "state/status.json")["exit_code"] == 78

@@ -11,6 +11,12 @@ from symbert.corpus.histograms import EDGES
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
 SHAPES = {"tiny": (2, 2, 64, 256, 1000), "small": (4, 8, 512, 2048, 30522), "base": (12, 12, 768, 3072, 30522)}
+# Sections 3.3 and 3.4 of the paper, and the authors' code where it is silent.
+PRETRAIN = {"learning_rate": 1e-4, "warmup_steps": 10_000, "weight_decay": 0.01, "gradient_clip": 1.0, "dropout": 0.1}
+PRETRAIN |= {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-12, "mask_probability": 0.15}
+GLUE = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-5, "warmup_ratio": 0.1, "max_length": 128, "dropout": 0.1}
+GLUE |= {"weight_decay": 0.0, "adam_epsilon": 1e-8, "gradient_clip": 1.0}
+GLUE |= {"max_examples": None, "max_evaluation_examples": None}
 SHAPE_KEYS = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
 
 
@@ -22,9 +28,12 @@ def write(path: Path, value) -> Path:
 
 @pytest.fixture
 def settings_file(tmp_path):
-    """Writes report settings, those of the demo but for the given keys; returns the file."""
+    """Writes report settings, those of a short run but for the given keys; returns the file.
 
-    def make(**changes) -> Path:
+    What `pretrain` and `glue` do not say is the paper's.
+    """
+
+    def make(pretrain=None, glue=None, **changes) -> Path:
         settings = {
             "experiment": "demo-embedded",
             "scale": "demo",
@@ -35,6 +44,8 @@ def settings_file(tmp_path):
             "sequence_length": 64,
             "steps": 1800,
             "batch_size": 32,
+            "pretrain": PRETRAIN | (pretrain or {}),
+            "glue": GLUE | (glue or {}),
             "match": "exact",
             "min_harmful_perplexity": 5.0,
             "max_harmful_perplexity": 100_000.0,
@@ -166,14 +177,16 @@ def write_run(tmp_path):
 
 @pytest.fixture
 def write_timing():
-    """Writes timing.json beside the done.json of a run, with the given changes; returns the file."""
+    """Writes timing.json beside the done.json of a run with batches of 32, with the given changes; returns the file."""
 
     def make(done: Path, step_seconds=0.02, **changes) -> Path:
         run = {key: json.loads(done.read_text())[key] for key in ("size", "attention", "pretrain_seed")}
-        machine = {"device": "cpu", "precision": "fp32", "recipe": "faithful", "threads": 1, "processes": 1}
+        machine = {"host": "here", "device": "cpu", "processor": "A chip, AVX2", "versions": {"torch": "2.13.0"}}
+        chosen = {"threads": 1, "processes": 1, "micro_batch_size": 32, "precision": "fp32", "recipe": "faithful"}
         speed = {"step_seconds": step_seconds, "tokens_per_second": 100_000.0, "mfu": 0.25, "peak_flops": 60e9}
-        rest = {"micro_batch_size": None, "memory_mb": 310, "steps_timed": 1700, "sessions": 1}
-        return write(done.parent / "timing.json", run | machine | speed | rest | changes)
+        rest = {"memory_mb": 310.4, "steps_timed": 1700, "step": 1800, "sessions": 1}
+        times = {"started": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:36Z"}
+        return write(done.parent / "timing.json", run | machine | chosen | speed | rest | times | changes)
 
     return make
 

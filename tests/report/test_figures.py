@@ -212,7 +212,8 @@ def test_exits_are_told_as_mean_and_range(exits, words):
     [
         ({}, True),
         ({"glue_source": "mirror"}, True),
-        ({"recipe": "fast"}, True),
+        ({"recipe": "fast"}, False),
+        ({"pretrain": {"learning_rate": 1e-3, "dropout": 0.0, "mask_probability": 0.4}}, False),
         ({"scale": "single"}, False),
         ({"scale": "demo"}, False),
         ({"corpus_source": "mirror"}, False),

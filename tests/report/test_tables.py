@@ -291,7 +291,17 @@ def test_table_3_calls_stand_ins_stand_ins_everywhere(demo_records, write_scores
         assert "Partial tasks (fewer rows than GLUE has): rte." in text
 
 
-@pytest.mark.parametrize("changes", [{"glue_source": "mirror"}, {"corpus_source": "mirror"}, {"scale": "demo"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"glue_source": "mirror"},
+        {"corpus_source": "mirror"},
+        {"scale": "demo"},
+        {"recipe": "fast"},
+        {"pretrain": {"learning_rate": 1e-3}},
+        {"glue": {"epochs": 3}},
+    ],
+)
 def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the_papers(
     record, write_scores, settings_file, outputs, changes
 ):

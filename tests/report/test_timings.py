@@ -3,8 +3,12 @@
 import json
 
 import pytest
+import torch
 
 from symbert.errors import DataError
+from symbert.pretrain.pace import Pace
+from symbert.pretrain.provenance import INCIDENTAL, SCIENTIFIC, SOFT
+from symbert.pretrain.run import Run
 from symbert.report.runs import read_runs
 from symbert.report.timings import read_timings
 
@@ -21,7 +25,7 @@ def timed(write_run, write_timing):
 
 def test_timings_come_in_the_order_of_runs(timed):
     runs, files = timed
-    assert [(timing.attention, timing.step_seconds) for timing in read_timings(files, runs)] == [
+    assert [(timing.attention, timing.step_seconds) for timing in read_timings(files, runs, 32)] == [
         ("original", 0.02),
         ("pairwise", 0.03),
     ]
@@ -31,7 +35,7 @@ def test_a_run_without_timing_and_a_timing_without_run_are_named(timed):
     runs, files = timed
     for some_runs, some_files in ((runs, files[:1]), (runs[1:], files)):
         with pytest.raises(DataError, match="tiny-original seed 1 has not all of done, metrics and timing; give the"):
-            read_timings(some_files, some_runs)
+            read_timings(some_files, some_runs, 32)
 
 
 def test_a_missing_key_is_named(timed):
@@ -39,21 +43,51 @@ def test_a_missing_key_is_named(timed):
     record = json.loads(files[0].read_text())
     files[0].write_text(json.dumps({key: value for key, value in record.items() if key != "mfu"}))
     with pytest.raises(DataError, match=r"timing\.json: no 'mfu' in it; run pretrain again"):
-        read_timings(files, runs)
+        read_timings(files, runs, 32)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "cpu, fp32, 1 thread"),
-        ({"threads": 4, "precision": "bf16"}, "cpu, bf16, 4 threads"),
+        ({}, "cpu (A chip, AVX2), fp32, 1 thread"),
+        ({"threads": 4, "precision": "bf16"}, "cpu (A chip, AVX2), bf16, 4 threads"),
+        ({"micro_batch_size": 31}, "cpu (A chip, AVX2), fp32, 1 thread, micro-batches of 31"),
         (
-            {"device": "A card", "processes": 2, "micro_batch_size": 64},
-            "A card, fp32, 1 thread, 2 processes, micro-batches of 64",
+            {"device": "A card", "processes": 2, "micro_batch_size": 8},
+            "A card, fp32, 1 thread, 2 processes, micro-batches of 8",
         ),
     ],
 )
 def test_a_machine_is_told_with_all_that_changes_its_speed(write_run, write_timing, changes, words):
     done, metrics = write_run("tiny", "original", POINTS)
-    (timing,) = read_timings([write_timing(done, **changes)], read_runs([done], [metrics], 1800))
+    (timing,) = read_timings([write_timing(done, **changes)], read_runs([done], [metrics], 1800), 32)
     assert timing.machine == words
+
+
+@pytest.mark.parametrize(("processes", "share"), [(1, 32), (2, 16), (3, 10)])
+def test_a_process_that_computes_its_whole_share_at_once_has_no_micro_batches(
+    write_run, write_timing, processes, share
+):
+    """A real file has a number there always: the demo's table spoke of micro-batches of 128 for a batch of 128."""
+    done, metrics = write_run("tiny", "original", POINTS)
+    files, runs = [write_timing(done, processes=processes, micro_batch_size=share)], read_runs([done], [metrics], 1800)
+    (timing,) = read_timings(files, runs, 32)
+    assert timing.micro_batch_size is None and "micro-batches" not in timing.machine
+
+
+def test_another_processor_is_another_machine_unless_a_card_computes(write_run, write_timing):
+    """`device` is cpu on every processor: runs on two hosts were compared as if on one."""
+    done, metrics = write_run("tiny", "original", POINTS)
+
+    def machine(**changes):
+        return read_timings([write_timing(done, **changes)], read_runs([done], [metrics], 1800), 32)[0].machine
+
+    assert machine() != machine(processor="Another chip, AVX512")
+    assert machine(device="A card") == machine(device="A card", processor="Another chip, AVX512")
+
+
+def test_the_timing_of_these_tests_has_the_keys_that_pretraining_writes(write_run, write_timing):
+    done, _ = write_run("tiny", "original", POINTS)
+    measured = Pace(1, 1.0, 1.0, torch.device("cpu")).summary()
+    facts = {*Run("tiny", "original", 1).__dict__, *SOFT, *SCIENTIFIC, *INCIDENTAL, *measured}
+    assert json.loads(write_timing(done).read_text()).keys() == {*facts, "started", "until", "step", "sessions"}

@@ -89,7 +89,12 @@ def test_shards_have_the_same_bytes_for_any_number_of_workers_and_any_batches(ru
 def test_only_what_training_reads_is_packed_the_same_whatever_was_read_before(run, published):
     """300 rows of 32 tokens are in the first of five parts, and one more is read before that is known."""
     training = {"steps": 300, "batch_size": 1, "warmup_steps": 5, "save_every": 100}
-    config = {"source": "mirror", "mirror": str(published), "pretrain": training, "sweep": {"curve": {"steps": [100]}}}
+    config = {
+        "source": "mirror",
+        "mirror": str(published),
+        "pretrain": training,
+        "sweep": {"curve": {"steps": {"tiny": [100]}}},
+    }
     run("grown", {"parts_per_batch": 10}, **config)
     grown, output = run("grown", {"parts_per_batch": 10, "budget": "needed"}, **config)
     assert "rule filter_part" not in output and "rule pack_shards" in output

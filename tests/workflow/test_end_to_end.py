@@ -7,7 +7,15 @@ import pytest
 
 from workflow.checkout import Checkout, check_out
 
-TABLES = ("corpus", "table1_operators", "table2_parameters", "table3_glue", "table3_published")
+TABLES = (
+    "corpus",
+    "corpus_categories",
+    "table1_operators",
+    "table2_parameters",
+    "table2_training",
+    "table3_glue",
+    "table3_published",
+)
 FIGURES = ("figure2_tiny", "figure3_checkpoints")
 
 
@@ -108,6 +116,17 @@ def test_a_change_reruns_its_descendants_only(finished, change, jobs):
     if "pretrain_model" not in jobs and "filter_part" not in jobs:
         assert "pretrain_model" not in planned and "pack_shards" not in planned
     assert "write_embedded_corpus" not in planned
+
+
+def test_how_pretraining_is_computed_reruns_nothing(finished):
+    changes = ("pretrain={micro_batch_size: 4, tensorboard: true}", "on_settings_change=refuse")
+    outcome = finished.tiny("--dry-run", "--config", *changes)
+    assert outcome.code == 0 and outcome.jobs == {}, outcome.output
+
+
+def test_a_run_says_beforehand_what_it_will_write(finished):
+    log = (finished.directory / "results/demo-embedded/logs/pretrain_model/tiny-original-seed-1.log").read_text()
+    assert "kept weights 2 × " in log and " free on " in log
 
 
 def test_a_deleted_table_is_made_again_and_nothing_else(finished, results):

@@ -15,11 +15,11 @@ def test_lint_finds_nothing(checkout):
 
 def test_the_demo_has_a_run_per_operator_and_fine_tunes_each_checkpoint_once(checkout):
     jobs = checkout.snakemake("--dry-run").jobs
-    assert jobs["pretrain_model"] == 3
-    assert jobs["extract_checkpoint"] == jobs["finetune"] == 3 * 3  # three operators at three steps
+    assert jobs["pretrain_model"] == 4  # the paper's operators and `shared`
+    assert jobs["extract_checkpoint"] == jobs["finetune"] == 4 * 3  # four operators at three steps
     assert jobs["prepare_task"] == jobs["download_task"] == 8
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 4
-    assert jobs["draw_loss"] == jobs["draw_checkpoints"] == jobs["tabulate_glue"] == 1
+    assert jobs["draw_loss"] == jobs["draw_checkpoints"] == jobs["tabulate_glue"] == jobs["tabulate_training"] == 1
     assert jobs["write_embedded_corpus"] == jobs["write_embedded_tasks"] == 1
 
 
@@ -39,9 +39,17 @@ def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkou
         ("corpus", {"pack_shards", "tabulate_corpus"}, {"pretrain_model", "finetune"}),
         ("pretrain", {"pack_shards", "pretrain_model"}, {"extract_checkpoint", "prepare_task"}),
         ("glue", {"pretrain_model", "extract_checkpoint", "finetune"}, {"tabulate_glue", "draw_loss"}),
-        ("tables", {"tabulate_glue", "tabulate_corpus", "count_parameters"}, {"draw_loss", "draw_checkpoints"}),
+        (
+            "tables",
+            {"tabulate_glue", "tabulate_training", "tabulate_corpus", "count_parameters"},
+            {"draw_loss", "draw_checkpoints"},
+        ),
         ("figures", {"draw_loss", "draw_checkpoints"}, {"tabulate_glue"}),
-        ("paper_tables", {"count_parameters", "tabulate_published"}, {"pretrain_model", "filter_part", "finetune"}),
+        (
+            "paper_tables",
+            {"count_parameters", "tabulate_published"},
+            {"tabulate_training", "pretrain_model", "filter_part", "finetune"},
+        ),
     ],
 )
 def test_a_target_makes_its_stage_and_no_later_one(checkout, target, has, has_not):

@@ -1,5 +1,6 @@
 # The experiment that the merged configuration describes: checked, named, announced.
 import json
+import shlex
 
 from symbert.files import sha256_of
 from symbert.glue.tasks import GLUE
@@ -92,13 +93,23 @@ CHECKPOINT_FILES = [
 ]
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 # How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
-EXECUTION = configuration.execution_options(config)
+EXECUTION = shlex.join(configuration.execution_options(config))
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
 
 
 def runs(pattern, sizes=SWEEP["sizes"]):
     """`pattern` for every run of the sweep."""
     return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=SWEEP["pretrain_seeds"], allow_missing=True)
+
+
+def storage_plan():
+    """A line per size: what its runs write at most, and what is free for them."""
+    embedded = configuration.source_of(config, "corpus") == "embedded"
+    vocabulary_size = config["corpus"]["embedded"]["vocabulary_size"] if embedded else VOCABULARY_SIZE
+    chosen = settings_from(SECTIONS["pretrain"], PretrainSettings, "config")
+    each = len(SWEEP["attention"]) * len(SWEEP["pretrain_seeds"])
+    for size, needed in storage.storage_of_sweep(SWEEP["sizes"], each, vocabulary_size, chosen).items():
+        yield f"  storage        {size}: {storage.plan(needed, Path(STATES))}"
 
 
 SCORE = f"{RESULTS}/glue/{{size}}-{{attention}}/seed-{{seed}}/step-{{step}}/{{task}}.json"

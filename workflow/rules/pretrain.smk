@@ -30,7 +30,7 @@ rule pretrain_model:
         "exec python -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
-        " --threads {threads} {EXECUTION:q}"
+        f" --threads {{threads}} {EXECUTION}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -19,16 +19,6 @@ rule write_settings:
         "python -m symbert write-settings --values {params.values:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
-def storage_plan():
-    """A line per size: what its runs write at most, and what is free for them."""
-    embedded = configuration.source_of(config, "corpus") == "embedded"
-    vocabulary_size = config["corpus"]["embedded"]["vocabulary_size"] if embedded else VOCABULARY_SIZE
-    chosen = settings_from(SECTIONS["pretrain"], PretrainSettings, "config")
-    each = len(SWEEP["attention"]) * len(SWEEP["pretrain_seeds"])
-    for size, needed in storage.storage_of_sweep(SWEEP["sizes"], each, vocabulary_size, chosen).items():
-        yield f"  storage        {size}: {storage.plan(needed, Path(STATES))}"
-
-
 onstart:
     print(configuration.banner(config, SCALE_FILE), file=sys.stderr)
     for line in storage_plan():

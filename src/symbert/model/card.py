@@ -16,12 +16,28 @@ CORPORA = {
 UNFIT = {
     "embedded": "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. ",
 }
+OSCAR = (
+    "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
+)
+TERMS = {
+    "embedded": "That text is part of the packages that it documents, under their licences.",
+    "mirror": OSCAR,
+    "hub": OSCAR,
+    "files": "The terms of those files are known to whoever gave them.",
+}
+SETTINGS = (
+    *("batch_size", "steps", "learning_rate", "warmup_steps", "weight_decay", "dropout", "mask_probability"),
+    *("precision", "recipe"),
+)
 HEADS = {"ForMaskedLM": "fill-mask", "ForSequenceClassification": "text-classification"}
 
 
 def model_card(config: dict[str, Any]) -> str:
-    """What the model is, what it learned from, what it is not, how to load it, and its licence."""
-    facts = config.get("pretraining") or {}
+    """What the model is, what it learned from, what it is not, how to load it, and its licence.
+
+    A fact of the run that config.json lacks is left out.
+    """
+    facts = {name: fact for name, fact in (config.get("pretraining") or {}).items() if fact is not None}
     attention = config.get("attention") or facts.get("attention", "original")
     parts = [
         _front_matter(config),
@@ -30,17 +46,9 @@ def model_card(config: dict[str, Any]) -> str:
         _origin(facts),
         _limits(facts),
         _loading(config),
-        LICENCE,
+        _licence(facts),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-LICENCE = """\
-## Licence
-
-MIT, as the project that made it: weights are an output of the project's code, and its licence asks the least of
-whoever compares operators. It covers the weights, not the text they learned from. OSCAR's packaging is CC0;
-its text comes from Common Crawl, whose terms of use apply, and remains its authors'."""
 
 
 def _front_matter(config: dict[str, Any]) -> str:
@@ -56,7 +64,9 @@ def _front_matter(config: dict[str, Any]) -> str:
 
 def _title(attention: str, facts: dict[str, Any]) -> str:
     name = f"# BERT {facts['size']}-{attention}" if "size" in facts else f"# BERT with {attention} attention"
-    return f"{name}, step {facts['step']:,} of {facts['steps']:,}" if {"step", "steps"} <= facts.keys() else name
+    if not {"step", "steps"} <= facts.keys():
+        return name
+    return f"{name}, step {_shown(facts['step'])} of {_shown(facts['steps'])}"
 
 
 def _architecture(config: dict[str, Any], attention: str) -> str:
@@ -81,14 +91,35 @@ def _origin(facts: dict[str, Any]) -> str:
     """What a run is made from; empty for a model that no run of this project made."""
     if "settings_hash" not in facts:
         return ""
-    corpus = CORPORA.get(facts["corpus_source"], facts["corpus_source"])
-    return f"""\
-Pre-trained on masked tokens after arXiv 2406.06366, with seed {facts["pretrain_seed"]}:
+    source, loss = facts.get("corpus_source"), facts.get("validation_loss")
+    lines = {
+        "corpus": _noted(CORPORA.get(source, source), facts.get("corpus_hash")),
+        "settings": _noted(_settings(facts), facts["settings_hash"]),
+        "parameters as trained": _shown(facts.get("parameters")),
+        "validation loss at the last step": "" if loss is None else f"{_shown(loss)} nats per masked token",
+    }
+    seed = f", with seed {_shown(facts['pretrain_seed'])}" if "pretrain_seed" in facts else ""
+    listed = "\n".join(f"* {name}: {line}" for name, line in lines.items() if line)
+    return f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:\n\n{listed}"
 
-* corpus: {corpus} (`{facts["corpus_hash"]}`)
-* settings: `{facts["settings_hash"]}`
-* parameters as trained: {facts["parameters"]:,}
-* validation loss at the last step: {facts["validation_loss"]:.4f} nats per masked token"""
+
+def _settings(facts: dict[str, Any]) -> str:
+    """The settings that say most, as they are called in the configuration; empty for a run that noted none."""
+    settings = facts.get("settings") or {}
+    return ", ".join(f"{name} {settings[name]}" for name in SETTINGS if name in settings)
+
+
+def _noted(text: str | None, digest: str | None) -> str:
+    """A text with the hash of what it tells of; either may be missing."""
+    if text and digest:
+        return f"{text} (`{digest}`)"
+    return text or (f"`{digest}`" if digest else "")
+
+
+def _shown(fact: Any) -> str:
+    """A fact as text: counts with thousands separators, losses with four decimals; empty for none."""
+    forms = {int: "{:,}", float: "{:.4f}", type(None): ""}
+    return forms.get(type(fact), "{}").format(fact)
 
 
 def _limits(facts: dict[str, Any]) -> str:
@@ -97,6 +128,16 @@ def _limits(facts: dict[str, Any]) -> str:
 
 {UNFIT.get(facts.get("corpus_source"), "")}It was made to compare attention operators under equal conditions: it is no
 generator of text, has not been made safe for decisions about people, and repeats what its corpus says."""
+
+
+def _licence(facts: dict[str, Any]) -> str:
+    """MIT for the weights, and whose the text is that they learned from, as far as the corpus is known."""
+    return f"""\
+## Licence
+
+MIT, as the project that made it: weights are an output of the project's code, and its licence asks the least of
+whoever compares operators. It covers the weights, not the text they learned from. \
+{TERMS.get(facts.get("corpus_source"), "")}""".rstrip()
 
 
 def _loading(config: dict[str, Any]) -> str:

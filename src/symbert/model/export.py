@@ -3,18 +3,23 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import copy_file, publish, read_json, write_json, write_text
-from symbert.model.bert import SymBertConfig, SymBertPreTrainedModel
+from symbert.model.bert import (
+    SymBertConfig,
+    SymBertForMaskedLM,
+    SymBertForSequenceClassification,
+    SymBertPreTrainedModel,
+)
 from symbert.model.card import model_card
-from symbert.model.fold import fold
+from symbert.model.fold import fold, refuse_non_finite
 
 FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -24,12 +29,14 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
     """Write the model of one of our Hugging Face directories, whatever its operator, into `output`.
 
     `to` is the form: bert, a plain BERT with equal logits. Tokenizer files are copied and a model card is written;
-    config.json comes last, so that a directory that has one is complete.
+    config.json comes last, so that a directory that has one is complete. `output` must be new or empty: what an
+    earlier export left there would be taken for a part of this one.
     """
     if to not in FORMS:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
     if checkpoint.resolve() == output.resolve():
         raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
+    _refuse_occupied(output)
     model = FORMS[to](load_checkpoint(checkpoint))
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
@@ -37,32 +44,60 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
     write_model(model, output)
 
 
+def _refuse_occupied(output: Path) -> None:
+    for place in (output, *output.parents):
+        if (place.is_symlink() or place.exists()) and not place.is_dir():
+            raise CannotCreateError(f"--output is {output}: {place} is no directory; name another")
+    if output.is_dir() and (found := sorted(path.name for path in output.iterdir())):
+        raise UsageError(f"--output is {output}, which has {found[0]} already; name another directory or empty it")
+
+
 def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
     """The model of a directory, with the head that its config.json names.
 
-    MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
+    MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random,
+    and one that is not finite is refused.
     """
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    config = read_json(checkpoint / "config.json")
+    model = _load(checkpoint, *_read_configuration(checkpoint / "config.json"))
+    refuse_non_finite(model, str(checkpoint / "model.safetensors"))
+    return model
+
+
+def _read_configuration(path: Path) -> tuple[SymBertConfig, type[SymBertPreTrainedModel]]:
+    """The configuration of a model that can be built, and its class; ConfigError names the file."""
+    config = read_json(path)
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path}: {type(config).__name__} instead of an object of settings; extract the step again")
     if config.get("model_type") != SymBertConfig.model_type:
         raise ConfigError(
-            f"{checkpoint / 'config.json'}: 'model_type' is {config.get('model_type')}, expected "
-            f"{SymBertConfig.model_type}; give a checkpoint that this project wrote"
+            f"{path}: 'model_type' is {config.get('model_type')}, expected {SymBertConfig.model_type}; give a "
+            "checkpoint that this project wrote"
         )
-    return _load(checkpoint, config)
+    classifies = "SequenceClassification" in str(config.get("architectures"))
+    kind = SymBertForSequenceClassification if classifies else SymBertForMaskedLM
+    try:
+        parsed = SymBertConfig.from_dict(config)
+        with torch.device("meta"):
+            kind(parsed)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except Exception as error:  # transformers and torch raise what they like, of a dozen types
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ConfigError(f"{path}: no model can be built ({said}); extract the step again") from error
+    return parsed, kind
 
 
-def _load(checkpoint: Path, config: dict[str, Any]) -> SymBertPreTrainedModel:
+def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedModel]) -> SymBertPreTrainedModel:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    classifies = any("SequenceClassification" in name for name in config.get("architectures") or [])
-    loader = AutoModelForSequenceClassification if classifies else AutoModelForMaskedLM
     weights = checkpoint / "model.safetensors"
     try:
-        model, report = loader.from_pretrained(
+        model, report = kind.from_pretrained(
             checkpoint,
+            config=config,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             local_files_only=True,

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, IntegrityError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import (
     SymBertForMaskedLM,
@@ -33,15 +33,30 @@ TOLERANCE = 1e-9  # of the attention's output in float64, relative to its larges
 def fold(model: SymBertPreTrainedModel) -> BertModel | BertForMaskedLM | BertForSequenceClassification:
     """Hugging Face's BERT that computes what `model` computes, in evaluation mode.
 
-    ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states.
+    ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
+    IntegrityError a weight that is not finite.
     """
+    refuse_non_finite(model, "the model")
     state = {name: values for name, values in model.state_dict().items() if ".attention.self." not in name}
     for name, module in model.named_modules():
         if isinstance(module, SelfAttention):
             state.update({f"{name}.{key}": values for key, values in projections_of(module).items()})
     folded = BERT[type(model)](plain_config(model.config)).to(model.device, model.dtype)
     folded.load_state_dict(state)
+    refuse_non_finite(folded, f"the plain BERT in {model.dtype}")
     return folded.eval()
+
+
+def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:
+    """IntegrityError that names the first weight of `owner` with a NaN or an infinity.
+
+    Comparing outputs would not find them: scaled dot-product attention may return zeros for logits that are NaN.
+    """
+    for name, values in model.state_dict().items():
+        if not values.isfinite().all():
+            raise IntegrityError(
+                f"{owner}: '{name}' is not finite, expected numbers; give an earlier step or a wider dtype"
+            )
 
 
 def plain_config(config: BertConfig) -> BertConfig:

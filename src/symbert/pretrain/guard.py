@@ -20,6 +20,7 @@ def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: st
     starts anew. What was made from it elsewhere (scores, tables, logs) remains until its rules run again.
     """
     record = state / "identity.json"
+    _refuse_another_place(state, run / "state.json")
     existing = _read_identity(state, record)
     if existing == identity:
         return
@@ -32,6 +33,19 @@ def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: st
         _set_aside(state, run, hash_of(existing)[:8])
     state.mkdir(parents=True, exist_ok=True)
     write_json(record, identity)
+
+
+def _refuse_another_place(state: Path, record: Path) -> None:
+    """ConfigError when the run was begun with its state elsewhere and that is still there; else note the place."""
+    place = os.path.relpath(state.resolve(), record.parent.resolve())  # so a copy of all results refers to itself
+    before = read_json(record)["state"] if record.is_file() else place
+    if before != place and (record.parent / before / "identity.json").is_file():
+        raise ConfigError(
+            f"{record.parent / before}: holds the state of this run, and {state} is to hold it now; move the one to "
+            "the other, or set 'storage.checkpoints' back"
+        )
+    if before != place or not record.is_file():
+        write_json(record, {"state": place})
 
 
 def _read_identity(state: Path, record: Path) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from symbert.pretrain.checkpoint import Position
 from symbert.pretrain.events import Events, NoEvents
 from symbert.pretrain.metrics import MetricsLog
 from symbert.pretrain.provenance import close_session
+from symbert.pretrain.status import write_running
 
 
 class Journal:
@@ -31,8 +32,9 @@ class Journal:
         return self.metrics.flush()
 
     def measured(self, step: int, pace: dict[str, Any]) -> None:
-        """Note in provenance.json how far this session came and how fast."""
+        """Note how far this session came, and how fast."""
         close_session(self.state / "provenance.json", step=step, **pace)
+        write_running(self.state / "status.json", step)
 
     def last_validation_loss(self) -> float:
         """The validation loss of the last line that has one."""
@@ -46,6 +48,9 @@ class NoJournal:
         """Nothing."""
 
     def write(self, split: str, step: int, **values: Any) -> None:
+        """Nothing."""
+
+    def measured(self, step: int, pace: dict[str, Any]) -> None:
         """Nothing."""
 
     def last_validation_loss(self) -> float:

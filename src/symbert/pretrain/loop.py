@@ -55,6 +55,7 @@ class Loop:
             )
         self.reached.step = position.step
         self.journal.resume(position)
+        self.journal.measured(position.step, self.pace.summary())
         if position.step == 0:
             self.journal.write(split="initial", step=0, **trainer.describe_start())
 
@@ -74,8 +75,8 @@ class Loop:
             self.checkpoints.keep_weights(self.trainer.model, self.reached.step)
         if self.world.leads and (due or asked):
             position = Position(self.reached.step, self.journal.flush(), self.trainer.scaler.state_dict())
-            self.checkpoints.save(self.trainer.model, self.trainer.optimizer, position)
             self.journal.measured(self.reached.step, self.pace.summary())
+            self.checkpoints.save(self.trainer.model, self.trainer.optimizer, position)
             self.pace.restart()
         if asked and not final:
             self.world.wait()

@@ -59,9 +59,8 @@ def verify_shards(manifest: Path, record: Path) -> None:
         verified[shard["file"]] = seen = _seen(path, shard["sha256"])
         if known.get(shard["file"]) != seen:
             _verify(path, shard["sha256"])
+            write_json(record, {**known, **verified})
             progress.update(number)
-    if verified != known:
-        write_json(record, verified)
 
 
 def _seen(path: Path, sha256: str) -> dict[str, Any]:

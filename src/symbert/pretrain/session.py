@@ -14,6 +14,7 @@ from symbert.pretrain.flops import measure_peak, model_flops
 from symbert.pretrain.guard import guard_settings
 from symbert.pretrain.journal import Journal, NoJournal
 from symbert.pretrain.loop import Loop, Reached
+from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import facts_of_machine, open_session
 from symbert.pretrain.rows import verify_shards
@@ -32,12 +33,13 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
     with join_world() as world, _writing(world, places):
         settings = read_settings(places.settings, PretrainSettings)
         identity = identity_of(run, settings, resolve_precision(settings.precision, world.device), places)
-        if world.leads:
-            guard_settings(places.state, identity, execution.on_settings_change, places.done.parent)
-        world.wait()
-        reached = Reached()
-        with reported(places.state / "status.json", lambda: reached.step, world.leads):
+        reached, at_a_time = Reached(), execution.micro_batch_size or settings.batch_size
+        with (
+            reported(places.state / "status.json", lambda: reached.step, world.leads),
+            memory_explained(run, at_a_time),
+        ):
             if world.leads:
+                guard_settings(places.state, identity, execution.on_settings_change, places.done.parent)
                 verify_shards(places.manifest, places.state / "shards.json")
             world.wait()
             trainer = Trainer(run, settings, places.manifest, places.state, world, execution.micro_batch_size)
@@ -93,13 +95,14 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
     if identity_of(trainer.run, settings, trainer.precision, places) != identity:
         raise ConfigError(f"{places.settings}: changed while {trainer.run} was trained; run the same command again")
     sessions = read_json(places.state / "provenance.json")["sessions"]
-    timed = next((session for session in reversed(sessions) if session.get("steps_timed")), sessions[-1])
+    timed = max(sessions, key=lambda session: session.get("steps_timed", 0))  # of several, that which timed most steps
     summary = {
         "steps": settings.steps,
         "validation_loss": validation_loss,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
         "settings_hash": hash_of(identity),
+        "settings": {name: identity[name] for name in vars(settings)},
     }
     copy_file(places.state / "metrics.jsonl", places.metrics)
     write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})

@@ -13,13 +13,13 @@ FAILURES = ("failed", "diverged")
 
 @contextmanager
 def reported(path: Path, step: Callable[[], int], leader: bool = True) -> Iterator[None]:
-    """Write to `path` that the run is going on, and how it ended: state, step, exit code, reason, file.
+    """Write to `path` how the session ended: state, step, exit code, reason, file.
 
     `step` gives the completed steps. Of several processes the leader writes, the others only why they failed; the
-    first failure stays, because the rest fail in consequence.
+    first failure of a session stays, because the rest fail in consequence.
     """
-    if leader:
-        _write(path, "running", step(), None, None)
+    if leader and _told(path) in FAILURES:  # by an earlier session
+        path.unlink()
     try:
         yield
     except BaseException as error:
@@ -32,14 +32,22 @@ def reported(path: Path, step: Callable[[], int], leader: bool = True) -> Iterat
         _write(path, "done", step(), 0, None)
 
 
+def write_running(path: Path, step: int) -> None:
+    """Write to `path` that the run goes on, with so many steps completed."""
+    _write(path, "running", step, None, None)
+
+
 def _state_of(error: BaseException) -> str:
     kinds = {PreemptedError: "preempted", DivergedError: "diverged"}
     return next((state for kind, state in kinds.items() if isinstance(error, kind)), "failed")
 
 
+def _told(path: Path) -> str | None:
+    return read_json(path)["state"] if path.is_file() else None
+
+
 def _write_failure(path: Path, state: str, step: int, error: BaseException) -> None:
-    told = read_json(path)["state"] if path.is_file() else None
-    if told not in FAILURES:
+    if _told(path) not in FAILURES:
         code, reason = explain(error)
         _write(path, state, step, code, reason)
 

@@ -1,8 +1,7 @@
 """One run's model, optimizer and data, and how they compute an optimizer step: exact, on any number of devices."""
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from symbert.draws import mix
-from symbert.errors import DivergedError, MemoryExhaustedError
+from symbert.errors import ConfigError, DivergedError
 from symbert.files import read_json, write_json
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.device import autocast, resolve_precision
@@ -25,6 +24,7 @@ from symbert.pretrain.batches import (
     training_batch,
     validation_batches,
 )
+from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.objective import MaskedLoss
 from symbert.pretrain.optimizer import build_optimizer, learning_rate, set_learning_rate
 from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels
@@ -34,7 +34,7 @@ from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 
 DESCRIBED = 8  # validation rows from which the attention of the start is described
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and the CPU's allocator
+LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,22 @@ class Trainer:
         self.precision = resolve_precision(settings.precision, self.device)
         self.training, self.validation = Rows(manifest, "train"), Rows(manifest, "validation")
         self.masker, self.validation_masker = _maskers(run, settings, manifest)
-        self.first, self.last = self.world.share(settings.batch_size)
+        self.first, self.last = self._share()
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
         self.model = self._build_model(self.masker.vocabulary_size)
         self.optimizer = build_optimizer(self.model, settings)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.objective = self._build_objective()
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
+
+    def _share(self) -> tuple[int, int]:
+        """The sequences of a batch that this process computes, from the first to before the last."""
+        if self.settings.batch_size < self.world.size:
+            raise ConfigError(
+                f"config: 'pretrain.batch_size' is {self.settings.batch_size}, fewer than the {self.world.size} "
+                "processes; start fewer with --nproc-per-node"
+            )
+        return self.world.share(self.settings.batch_size)
 
     def _build_model(self, vocabulary_size: int) -> SymBertForMaskedLM:
         config = build_config(self.run.size, self.run.attention, vocabulary_size, self.settings.dropout)
@@ -86,7 +95,10 @@ class Trainer:
         objective: torch.nn.Module = MaskedLoss(self.model)
         if self.recipe.compiled:
             objective = torch.compile(objective, fullgraph=True, dynamic=False)
-        return DistributedDataParallel(objective) if self.world.size > 1 else objective
+        if self.world.size == 1:
+            return objective
+        # Without it gradients are added in another order from the second step of a session on: other bits on resume.
+        return DistributedDataParallel(objective, find_unused_parameters=True)
 
     @property
     def parameters(self) -> int:
@@ -102,7 +114,7 @@ class Trainer:
         set_learning_rate(self.optimizer, rate)
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
         self.model.train()
-        with self._memory_explained(step):
+        with memory_explained(f"{self.run}, step {step}", self.micro_batch_size):
             loss = self._accumulate_gradients(self._batch(step))
             self.scaler.unscale_(self.optimizer)
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip)
@@ -165,21 +177,12 @@ class Trainer:
         with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
             return objective(**vars(batch.to(self.device)))
 
-    @contextmanager
-    def _memory_explained(self, step: int) -> Iterator[None]:
-        try:
-            yield
-        except (RuntimeError, MemoryError) as error:
-            if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
-                raise
-            raise MemoryExhaustedError(
-                f"{self.run}: out of memory at step {step} with {self.micro_batch_size} sequences at a time; set "
-                "'pretrain.micro_batch_size' below that (the batch stays the same); the last checkpoint is kept"
-            ) from None
+    def _is_finding_its_scale(self) -> bool:
+        """Whether a gradient that is not finite may be fp16's scale of the loss alone, which halves each time."""
+        return self.scaler.is_enabled() and self.scaler.get_scale() >= LEAST_SCALE
 
     def _refuse_divergence(self, step: int, stepped: Stepped) -> None:
-        probing = self.scaler.is_enabled()  # fp16 finds its loss scale by gradients that overflow
-        if math.isfinite(stepped.loss) and (probing or math.isfinite(stepped.gradient_norm)):
+        if math.isfinite(stepped.loss) and (math.isfinite(stepped.gradient_norm) or self._is_finding_its_scale()):
             return
         dump = self.state / "divergence.json"
         if self.world.leads:

@@ -5,15 +5,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
+from symbert.errors import InputOutputError
 from symbert.model.device import pick_device
 
 # Seconds in which Gloo's threads drop their last tensors. For that they need the interpreter's lock, which this process
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
 SETTLING = 0.5
+
+PATIENCE = timedelta(hours=3)  # with which processes wait while the leading one verifies terabytes of shards
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,15 @@ class World:
         return count * self.rank // self.size, count * (self.rank + 1) // self.size
 
     def total(self, *values: float) -> list[float]:
-        """The sum of each value over all processes."""
+        """The sum of each value over all processes; InputOutputError when one of them is gone."""
         if self.size == 1:
             return list(values)
         sums = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(sums)
+        try:
+            dist.all_reduce(sums)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise InputOutputError(f"process {self.rank}: another one of this run ended ({reason}); see why") from None
         return sums.tolist()
 
     def wait(self) -> None:
@@ -61,10 +69,10 @@ def join_world() -> Iterator[World]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend)
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield World(dist.get_rank(), dist.get_world_size(), device)
     finally:
         if backend == "gloo":
             time.sleep(SETTLING)
-        dist.destroy_process_group()
+    dist.destroy_process_group()  # not after a failure: it would wait for the others, who wait for this process

@@ -18,14 +18,22 @@ TASKS = {
 
 
 def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:
-    """Whether models, corpus and length of pre-training are the paper's, so that its losses may stand beside ours."""
+    """Whether the corpus comes from the paper's publisher, and every setting that changes losses is the paper's.
+
+    Its losses may stand beside ours then. A recipe other than faithful changes them too: it may round the dropout.
+    """
     training = (settings.steps, settings.batch_size, settings.sequence_length)
-    return settings.scale == "paper" and settings.corpus_source == "hub" and training == published.TRAINING
+    return (
+        (settings.scale, settings.corpus_source, settings.recipe) == ("paper", "hub", "faithful")
+        and training == published.TRAINING
+        and settings.pretrain == published.PRETRAIN
+    )
 
 
 def is_the_papers(settings: ReportSettings) -> bool:
-    """Whether pre-training and tasks are the paper's, so that its scores may stand beside ours."""
-    return is_pretrained_as_the_paper(settings) and settings.glue_source == "hub"
+    """Whether pre-training, tasks and fine-tuning are the paper's, so that its scores may stand beside ours."""
+    finetuned = settings.glue_source == "hub" and settings.glue == published.GLUE
+    return is_pretrained_as_the_paper(settings) and finetuned
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:

@@ -36,7 +36,7 @@ def _printed(size: str, attention: str) -> Row:
 def glue_table(scores: pd.DataFrame, settings: ReportSettings) -> Table:
     """Table 3 of this experiment, from a table of `symbert.report.scores`, at the final step.
 
-    The paper's rows are added only where scale and sources are the paper's. MissingInputError when the
+    The paper's rows are added only where sources and settings are the paper's. MissingInputError when the
     scores do not reach the experiment's last step.
     """
     final = _final(scores, settings.steps)

@@ -16,10 +16,11 @@ class Timing:
     attention: str
     pretrain_seed: int
     device: str
+    processor: str  # name, and the instructions that are used
     precision: str
     threads: int
     processes: int
-    micro_batch_size: int | None  # None for the whole batch at once
+    micro_batch_size: int | None  # None where a process computes its whole share of a batch at once
     step_seconds: float | None  # median
     tokens_per_second: float | None
     mfu: float | None  # share of `peak_flops` that the model's FLOPs take
@@ -28,7 +29,8 @@ class Timing:
     @property
     def machine(self) -> str:
         """All that two timings must share to be compared, in words."""
-        parts = [self.device, self.precision, f"{self.threads} thread{'s' if self.threads > 1 else ''}"]
+        device = f"cpu ({self.processor})" if self.device == "cpu" else self.device
+        parts = [device, self.precision, f"{self.threads} thread{'s' if self.threads > 1 else ''}"]
         if self.processes > 1:
             parts.append(f"{self.processes} processes")
         if self.micro_batch_size is not None:
@@ -36,9 +38,13 @@ class Timing:
         return ", ".join(parts)
 
 
-def read_timings(files: list[Path], runs: list[Run]) -> list[Timing]:
-    """The timing of each run, in the order of `runs`; DataError names the file or the run that has no partner."""
-    timings = {(found.size, found.attention, found.pretrain_seed): found for found in map(_timing, files)}
+def read_timings(files: list[Path], runs: list[Run], batch_size: int) -> list[Timing]:
+    """The timing of each run, in the order of `runs`; DataError names the file or the run that has no partner.
+
+    `batch_size` is in sequences per step, over all processes.
+    """
+    found = [_timing(file, batch_size) for file in files]
+    timings = {(timing.size, timing.attention, timing.pretrain_seed): timing for timing in found}
     keys = [(run.size, run.attention, run.pretrain_seed) for run in runs]
     for size, attention, seed in sorted(timings.keys() ^ keys):
         raise DataError(
@@ -48,9 +54,11 @@ def read_timings(files: list[Path], runs: list[Run]) -> list[Timing]:
     return [timings[key] for key in keys]
 
 
-def _timing(file: Path) -> Timing:
+def _timing(file: Path, batch_size: int) -> Timing:
     record = read_json(file)
     for field in fields(Timing):
         if field.name not in record:
             raise DataError(f"{file}: no '{field.name}' in it; run pretrain again")
-    return Timing(**{field.name: record[field.name] for field in fields(Timing)})
+    share = batch_size // record["processes"]  # of the first process, which writes the file
+    in_parts = record["micro_batch_size"] if record["micro_batch_size"] < share else None
+    return Timing(**{field.name: record[field.name] for field in fields(Timing)} | {"micro_batch_size": in_parts})

@@ -20,7 +20,7 @@ Timings = dict[tuple[str, str], list[Timing]]  # by size and operator, one per p
 def training_table(done: list[Path], metrics: list[Path], timing: list[Path], settings: ReportSettings) -> Table:
     """Loss, plateau, start and speed of each model: means over its pre-training seeds."""
     runs = read_runs(done, metrics, settings.steps)
-    found = read_timings(timing, runs)
+    found = read_timings(timing, runs, settings.batch_size)
     timings = {model: list(group) for model, group in groupby(found, key=lambda run: (run.size, run.attention))}
     models = models_of(runs)
     pretrain_seeds = max(len(model.runs) for model in models)
@@ -30,9 +30,7 @@ def training_table(done: list[Path], metrics: list[Path], timing: list[Path], se
 
 def _row(model: Model, timings: Timings, several: bool) -> Row:
     loss, own = spread(run.losses[-1] for run in model.runs), timings[model.size, model.attention]
-    step, tokens, mfu = (
-        _mean(getattr(run, key) for run in own) for key in ("step_seconds", "tokens_per_second", "mfu")
-    )
+    step, tokens, mfu = (_speed(own, key) for key in ("step_seconds", "tokens_per_second", "mfu"))
     return {
         "size": model.size,
         "attention": model.attention,
@@ -43,7 +41,7 @@ def _row(model: Model, timings: Timings, several: bool) -> Row:
         "logit_std": _decimal(_mean(run.logit_std for run in model.runs)),
         "attention_entropy": _decimal(_mean(run.attention_entropy for run in model.runs)),
         "step_milliseconds": None if step is None else 1000 * step,
-        "of_original_percent": _of_original(own, timings.get((model.size, "original"))),
+        "of_original_percent": _of_original(own, timings.get((model.size, "original"), [])),
         "tokens_per_second": None if tokens is None else round(tokens),
         "mfu_percent": None if mfu is None else 100 * mfu,
     }
@@ -56,12 +54,17 @@ def _exits(model: Model, several: bool) -> Row:
     return mean | {"earliest_exit": exits and exits.lowest, "latest_exit": exits and exits.highest} if several else mean
 
 
-def _of_original(own: list[Timing], original: list[Timing] | None) -> float | None:
-    """Step time in percent of that of `original`; None where one of them was not timed, or not on the same machine."""
-    if original is None or len({timing.machine for timing in [*own, *original]}) > 1:
-        return None
-    step, reference = (_mean(timing.step_seconds for timing in group) for group in (own, original))
-    return None if step is None or reference is None else 100 * step / reference
+def _speed(own: list[Timing], key: str) -> float | None:
+    """Mean of a speed over the seeds that were timed; None where there is none, or they ran on different machines."""
+    measured = [timing for timing in own if getattr(timing, key) is not None]
+    return _mean(getattr(timing, key) for timing in measured) if len({run.machine for run in measured}) == 1 else None
+
+
+def _of_original(own: list[Timing], original: list[Timing]) -> float | None:
+    """Mean step time in percent of that of `original` with the same seed on the same machine; None without a pair."""
+    references = {(timing.pretrain_seed, timing.machine): timing.step_seconds for timing in original}
+    pairs = [(timing.step_seconds, references.get((timing.pretrain_seed, timing.machine))) for timing in own]
+    return _mean(100 * step / reference for step, reference in pairs if step is not None and reference is not None)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -96,7 +99,8 @@ def _seeds_note(pretrain_seeds: int) -> str:
         return ""
     return (
         "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses, "
-        "earliest and latest exit are their range. "
+        "earliest and latest exit are their range. Speeds are a dash where the seeds of a model ran on different "
+        "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
     )
 
 
