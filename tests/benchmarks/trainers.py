@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 from symbert.pretrain.batches import training_batch
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.flops import model_flops
-from symbert.pretrain.run import Run
+from symbert.pretrain.job import Run
 from symbert.pretrain.trainer import Trainer
 from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES

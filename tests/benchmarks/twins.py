@@ -9,7 +9,7 @@ from transformers import BertForMaskedLM
 from benchmarks.trainers import Task, stock_model
 from symbert.model.fold import fold
 from symbert.pretrain.batches import IGNORED, training_batch
-from symbert.pretrain.run import Run
+from symbert.pretrain.job import Run
 from symbert.pretrain.trainer import Trainer
 
 SEQUENCES = 4

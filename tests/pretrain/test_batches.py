@@ -13,8 +13,8 @@ from symbert.model.attention import ATTENTION
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.masking import Masker
 from symbert.pretrain.batches import IGNORED, Batch, sequences_of, slots_of, training_batch, validation_batches
+from symbert.pretrain.job import Run
 from symbert.pretrain.rows import Rows
-from symbert.pretrain.run import Run
 from symbert.pretrain.trainer import Trainer
 from symbert.settings import PretrainSettings, read_settings
 

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForMaskedLM
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.model.device import pick_device
 from symbert.pretrain.batches import training_batch
-from symbert.pretrain.run import Run
+from symbert.pretrain.job import Run
 from symbert.pretrain.trainer import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings

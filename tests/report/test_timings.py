@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from symbert.errors import DataError
+from symbert.pretrain.job import Run
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import INCIDENTAL, SCIENTIFIC, SOFT
-from symbert.pretrain.run import Run
 from symbert.report.runs import read_runs
 from symbert.report.timings import read_timings
 

@@ -12,13 +12,13 @@ from symbert.files import copy_file, read_json, single_writer, write_json
 from symbert.model.device import resolve_precision
 from symbert.pretrain.flops import measure_peak, model_flops
 from symbert.pretrain.guard import guard_settings
+from symbert.pretrain.job import Execution, Places, Run
 from symbert.pretrain.journal import Journal, NoJournal
 from symbert.pretrain.loop import Loop, Reached
 from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import facts_of_machine, open_session
 from symbert.pretrain.rows import verify_shards
-from symbert.pretrain.run import Execution, Places, Run
 from symbert.pretrain.status import reported
 from symbert.pretrain.stop import StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of

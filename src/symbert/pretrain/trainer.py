@@ -24,12 +24,12 @@ from symbert.pretrain.batches import (
     training_batch,
     validation_batches,
 )
+from symbert.pretrain.job import Run
 from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.objective import MaskedLoss
 from symbert.pretrain.optimizer import build_optimizer, learning_rate, set_learning_rate
 from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels
 from symbert.pretrain.rows import Rows
-from symbert.pretrain.run import Run
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 
