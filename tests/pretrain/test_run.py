@@ -23,6 +23,16 @@ def finish(arguments: list[str]) -> tuple[int, str]:
     return process.returncode, error
 
 
+@pytest.fixture
+def here(capsys):
+    """Runs a command's words in this process, which has imported torch already; gives exit code and error output."""
+
+    def run(words: list[str]) -> tuple[int, str]:
+        return main(words), capsys.readouterr().err
+
+    return run
+
+
 def outcome(run) -> dict[str, str]:
     """Everything that a run leaves for others, by content."""
     files = [run / "done.json", run / "metrics.jsonl", *sorted((run / "state" / "weights").glob("*.safetensors"))]
@@ -79,8 +89,8 @@ def test_a_run_says_how_its_attention_started_and_how_fast_it_was(whole, uninter
     assert read_json(whole / "state/status.json")["state"] == "done"
 
 
-def test_every_line_of_the_log_says_where_the_run_is(tmp_path, manifest, brief):
-    code, error = finish(command(manifest, brief(), tmp_path / "run"))
+def test_every_line_of_the_log_says_where_the_run_is(tmp_path, manifest, brief, here):
+    code, error = here(options(manifest, brief(), tmp_path / "run"))
     last = [line for line in error.splitlines() if line.startswith("pretrain ")][-1]
     assert code == 0 and last.startswith("pretrain tiny-pairwise seed 1: 30/30 steps, ")
     for words in (" left", "loss ", "learning rate ", "gradient norm ", " tokens/s", "MFU ", " of ", " MB"):
@@ -127,12 +137,12 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_same_bits(tmp_path, manif
     assert outcome(run) == uninterrupted
 
 
-def test_other_settings_are_refused_with_78_or_supersede(tmp_path, whole, manifest, brief, uninterrupted):
+def test_other_settings_are_refused_with_78_or_supersede(tmp_path, whole, manifest, brief, uninterrupted, here):
     run = shutil.copytree(whole, tmp_path / "run")
-    code, error = finish(command(manifest, brief(learning_rate=0.01), run))
+    code, error = here(options(manifest, brief(learning_rate=0.01), run))
     assert code == 78 and "learning_rate: 0.001 → 0.01" in error
     assert outcome(run) == uninterrupted
-    assert finish(command(manifest, brief(learning_rate=0.01), run, on_settings_change="supersede"))[0] == 0
+    assert here(options(manifest, brief(learning_rate=0.01), run, on_settings_change="supersede"))[0] == 0
     assert outcome(run)["metrics.jsonl"] != uninterrupted["metrics.jsonl"]
     assert len(list(run.glob("state.superseded-*"))) == 1
 
@@ -214,19 +224,20 @@ def test_event_files_are_an_option(tmp_path, manifest, brief):
     assert list((tmp_path / "run/state/tensorboard").glob("events.out.tfevents.*"))
 
 
-def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, manifest, brief):
+def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here):
     run = tmp_path / "diverged"
-    code, error = finish(command(manifest, brief(learning_rate=1e30, warmup_steps=12), run))
+    code, error = here(options(manifest, brief(learning_rate=1e30, warmup_steps=12), run))
     assert code == 79 and "pretrain.learning_rate" in error
     assert len(read_json(run / "state/divergence.json")["rows"]) == 8
     assert read_json(run / "state/status.json")["exit_code"] == 79
     assert not (run / "done.json").exists()
 
 
-def test_the_operators_see_the_same_batches_and_start_from_the_same_embeddings(tmp_path, manifest, brief):
+def test_the_operators_see_the_same_batches_and_start_from_the_same_embeddings(tmp_path, manifest, brief, here):
     first = {}
     for attention in ("original", "symmetric"):
-        assert finish(command(manifest, brief(steps=10, learning_rate=1e-12), tmp_path / attention, attention))[0] == 0
+        words = options(manifest, brief(steps=10, learning_rate=1e-12), tmp_path / attention, attention)
+        assert here(words)[0] == 0
         with safe_open(tmp_path / attention / "state/weights/step-00000010.safetensors", "pt") as file:
             first[attention] = file.get_tensor("bert.embeddings.word_embeddings.weight")
     assert (first["original"] - first["symmetric"]).abs().max() < 1e-9
