@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +65,10 @@ def start(arguments: list[str]) -> subprocess.Popen:
     """The command as a process of its own, its standard error readable as text."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    """Until `path` exists; a run that ends before is an error."""
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.005)

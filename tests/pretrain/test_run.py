@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 
-from pretrain.corpora import command, options, start
+from pretrain.corpora import command, options, start, wait_for
 from symbert.cli import main
 from symbert.files import read_json, sha256_of
 from symbert.pretrain.checkpoint import CheckpointStore
@@ -37,13 +36,6 @@ def outcome(run) -> dict[str, str]:
     """Everything that a run leaves for others, by content."""
     files = [run / "done.json", run / "metrics.jsonl", *sorted((run / "state" / "weights").glob("*.safetensors"))]
     return {path.name: sha256_of(path) for path in files}
-
-
-def wait_for(path, process) -> None:
-    """Until `path` exists; a run that ends before is an error."""
-    while not path.exists():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.005)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pretrain.corpora import options
+from pretrain.corpora import options, wait_for
 from symbert.files import read_json, sha256_of
 from symbert.pretrain.world import World, alone
 
@@ -52,9 +52,7 @@ def heed_hangup() -> None:
 def started(arguments: list[str], run: Path, processes: int = 2) -> subprocess.Popen:
     """Several processes, once they have kept the weights of step 10."""
     process = torchrun(arguments, processes)
-    while not (run / "state/weights/step-00000010.json").exists():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.005)
+    wait_for(run / "state/weights/step-00000010.json", process)
     return process
 
 
