@@ -5,7 +5,7 @@ CORES ?= all
 TORCH_INDEX ?=
 BIN := .venv/bin
 
-.PHONY: env reproduce test check bench-corpus bench-pretrain clean-env
+.PHONY: env reproduce test check bench-corpus bench-pretrain bench-glue clean-env
 
 env: .venv/complete
 
@@ -41,6 +41,11 @@ bench-corpus: env .venv/bench/complete
 bench-pretrain: env .venv/bench-pretrain/complete
 	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
+
+# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/evidence/README.md.
+bench-glue: env .venv/bench-pretrain/complete
+	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
+		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 .venv/bench-pretrain/complete: tests/benchmarks/requirements-pretrain.txt | .venv/complete
 	rm -rf .venv/bench-pretrain

@@ -14,12 +14,23 @@ include: "workflow/rules/common.smk"
 configfile: f"workflow/scales/{scale_of(config)}.yaml"
 
 
-include: "workflow/rules/experiment.smk"
-include: "workflow/rules/settings.smk"
-include: "workflow/rules/sources.smk"
-include: "workflow/rules/corpus.smk"
-include: "workflow/rules/pretrain.smk"
-include: "workflow/rules/glue.smk"
+if config["imported"]:
+
+    include: "workflow/rules/imported.smk"
+    include: "workflow/rules/outputs.smk"
+
+else:
+
+    include: "workflow/rules/experiment.smk"
+    include: "workflow/rules/outputs.smk"
+    include: "workflow/rules/settings.smk"
+    include: "workflow/rules/sources.smk"
+    include: "workflow/rules/corpus.smk"
+    include: "workflow/rules/pretrain.smk"
+    include: "workflow/rules/glue.smk"
+    include: "workflow/rules/report_own.smk"
+
+
 include: "workflow/rules/report.smk"
 
 
@@ -28,12 +39,6 @@ report: "workflow/report/workflow.rst"
 
 localrules:
     all,
-    corpus,
-    pretrain,
-    glue,
-    tables,
-    figures,
-    paper_tables,
 
 
 rule all:
@@ -41,3 +46,12 @@ rule all:
     input:
         rules.tables.input,
         rules.figures.input,
+        PAGE,
+
+
+onsuccess:
+    print(f"symbert: tables in {RESULTS}/report/tables, figures in {RESULTS}/report/figures", file=sys.stderr)
+
+
+onerror:
+    print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)

@@ -8,7 +8,7 @@ from symbert import cli
 from symbert.errors import SymbertError, explain
 from symbert.files import read_json
 
-ANSWERS = {"plan-corpus", "locate-sample", "export"}  # commands of the user's own, which no rule runs
+ANSWERS = {"plan-corpus", "locate-sample", "export", "import-scores"}  # commands of the user's own, which no rule runs
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -45,7 +45,13 @@ def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
     assert len(said) == 1 and said[0].startswith("symbert extract-checkpoint: ") and "step 1 was not kept" in said[0]
 
 
-@pytest.mark.parametrize("arguments", [["filter-prat"], ["write-settings"], []])
+def test_a_positional_only_parameter_is_an_argument_without_a_name(tmp_path, capsys):
+    assert cli.main(["import-scores", str(tmp_path), "--name", "theirs"]) == 66
+    assert f"symbert import-scores: {tmp_path}: no eval_results.json below it" in capsys.readouterr().err
+    assert cli.main(["import-scores", "--name", "theirs", str(tmp_path)]) == 66
+
+
+@pytest.mark.parametrize("arguments", [["filter-prat"], ["write-settings"], [], ["import-scores", "--name", "theirs"]])
 def test_a_wrong_command_line_ends_with_64(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)

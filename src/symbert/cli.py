@@ -1,4 +1,7 @@
-"""`symbert <command>`: one command per rule, with the rule's name; its options are the function's parameters."""
+"""`symbert <command>`: one command per rule, with the rule's name; its options are the function's parameters.
+
+A positional-only parameter is an argument without a name.
+"""
 
 import argparse
 import importlib
@@ -40,6 +43,9 @@ COMMANDS: dict[str, str] = {
     "download-task": "symbert.glue.sources:download_task",
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "finetune": "symbert.glue.finetune:finetune",
+    "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
+    "measure-robustness": "symbert.glue.robustness:measure_robustness",
+    "import-scores": "symbert.report.imported:import_scores",
     "count-parameters": "symbert.model.parameters:count_parameters",
     "tabulate-corpus": "symbert.report.tables:tabulate_corpus",
     "tabulate-categories": "symbert.report.tables:tabulate_categories",
@@ -48,9 +54,17 @@ COMMANDS: dict[str, str] = {
     "tabulate-training": "symbert.report.tables:tabulate_training",
     "tabulate-published": "symbert.report.tables:tabulate_published",
     "tabulate-glue": "symbert.report.tables:tabulate_glue",
+    "tabulate-scores": "symbert.report.tables:tabulate_scores",
+    "tabulate-statistics": "symbert.report.tables:tabulate_statistics",
+    "tabulate-milestones": "symbert.report.tables:tabulate_milestones",
+    "tabulate-claims": "symbert.report.tables:tabulate_claims",
+    "tabulate-robustness": "symbert.report.tables:tabulate_robustness",
+    "draw-operators": "symbert.report.figures:draw_operators",
+    "draw-robustness": "symbert.report.figures:draw_robustness",
     "draw-corpus": "symbert.report.figures:draw_corpus",
     "draw-loss": "symbert.report.figures:draw_loss",
     "draw-checkpoints": "symbert.report.figures:draw_checkpoints",
+    "write-page": "symbert.report.page:write_page",
 }
 
 
@@ -60,9 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
     _limit_threads(arguments)
     options = _parse(arguments)
     function = load(options.command)
-    values = {name: getattr(options, name) for name in inspect.signature(function).parameters}
+    values = [getattr(options, name) for name in inspect.signature(function).parameters]
     try:
-        function(**values)
+        function(*values)
         return 0
     except Exception as error:
         if options.debug:
@@ -105,13 +119,17 @@ def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None])
     parser.description = inspect.getdoc(function)
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
-        parser.add_argument(
-            "--" + name.replace("_", "-"),
-            dest=name,
-            required=parameter.default is parameter.empty,
-            default=None if parameter.default is parameter.empty else parameter.default,
-            **_value_options(hints[name]),
-        )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            parser.add_argument(name, **_value_options(hints[name]))
+        else:
+            options = _name_options(name, parameter) | _value_options(hints[name])
+            parser.add_argument("--" + name.replace("_", "-"), **options)
+
+
+def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:
+    """Whether an option must be there, and what it is where it is not."""
+    required = parameter.default is parameter.empty
+    return {"dest": name, "required": required, "default": None if required else parameter.default}
 
 
 def _value_options(hint: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""From the merged configuration to the settings that each stage reads; every mistake is one line with its remedy."""
+"""From the merged configuration to the settings that each stage reads."""
 
-import difflib
 import glob
 import json
 import os
@@ -9,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
 
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import write_json
-from symbert.settings import SECTIONS, settings_from
+from symbert.files import read_json, write_json
+from symbert.settings import SECTIONS, GlueSettings, hash_of, settings_from
 
 Config = dict[str, Any]
 EXECUTION = ("micro_batch_size", "tensorboard")  # keys of `pretrain` that change how it is computed, not what
+SOURCE_KEYS = ("source", "revision", "files")  # keys of `glue` that say where its rows come from
+TASK_KEYS = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")  # which rows, as token ids
+ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
 _TEXT_FILE = re.compile(r"\.(jsonl(\.gz|\.zst)?|parquet)$")
 
 
@@ -29,110 +29,6 @@ def merge(base: Config, changes: Config) -> Config:
         if isinstance(value, dict) and isinstance(base.get(key), dict)
     }
     return {**base, **changes, **nested}
-
-
-def check(config: Config, schema_file: Path) -> None:
-    """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
-    schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
-    _read_texts(config, schema, schema["$defs"])
-    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
-    if errors:
-        raise ConfigError(_explain(errors[0]))
-    for stage in ("corpus", "glue"):
-        _check_source(config, stage)
-    _check_sweep(config)
-
-
-def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
-    """Replace texts by the values they spell wherever the schema allows no text: Snakemake's `--config` gives
-    nested values as texts."""
-    schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
-    if isinstance(node, dict):
-        named, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
-        for key in node:
-            node[key] = _read_texts(node[key], named.get(key, others), definitions)
-    elif isinstance(node, list):
-        node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
-    elif isinstance(node, str) and node not in schema.get("enum", [node]):
-        return None if node == "null" else node
-    elif isinstance(node, str) and "string" not in schema.get("type", "string"):
-        return yaml.safe_load(node)
-    return node
-
-
-def _explain(error: ValidationError) -> str:
-    key = ".".join(str(word) for word in error.path) or "configuration"
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = next(word for word in error.instance if word not in known)
-        where = f" in '{key}'" if error.path else ""
-        return f"config: unknown key '{unknown}'{where}{_suggestion(unknown, known)}"
-    if error.validator == "enum":
-        return f"config: '{key}' is {error.instance!r}{_suggestion(error.instance, error.validator_value)}"
-    if error.validator == "type" and "number" in str(error.validator_value) and _is_number(error.instance):
-        return f"config: '{key}' is the text {error.instance!r}, not a number; write {_as_yaml(float(error.instance))}"
-    return f"config: '{key}': {error.message}"
-
-
-def _as_yaml(number: float) -> str:
-    """A number as YAML reads it: with a point before the exponent."""
-    mantissa, exponent = f"{number:.15e}".split("e")
-    whole, digits = mantissa.split(".")
-    return f"{whole}.{digits.rstrip('0') or '0'}e{exponent}"
-
-
-def _suggestion(word: Any, known: list[Any]) -> str:
-    names = [str(name) for name in known]
-    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-        return isinstance(value, str)
-    except (TypeError, ValueError):
-        return False
-
-
-def _check_source(config: Config, stage: str) -> None:
-    source, mirror = source_of(config, stage), config["mirror"]
-    if source == "files":
-        files_of(config)
-    if source != "mirror" and (source != "files" or mirror is None):
-        return
-    if mirror is None:
-        raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
-    if not Path(mirror).is_dir():
-        raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
-
-
-def _check_sweep(config: Config) -> None:
-    pretrain, curve = config["pretrain"], config["sweep"]["curve"]
-    for seed in curve["finetune_seeds"]:
-        if seed not in config["sweep"]["finetune_seeds"]:
-            raise ConfigError(
-                f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
-            )
-    for size in curve["sizes"]:
-        if size not in config["sweep"]["sizes"]:
-            raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
-        if size not in curve["steps"]:
-            raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
-    for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
-        if step > pretrain["steps"] or step % pretrain["save_every"]:
-            raise ConfigError(
-                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
-                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
-            )
-
-
-def scale_of(config: Config, scales: list[str]) -> str:
-    """The configured scale, if it is one of `scales`; it is needed before the rest can be checked."""
-    scale = config["scale"]
-    if scale not in scales:
-        raise ConfigError(f"config: 'scale' is {scale!r}{_suggestion(scale, scales)}")
-    return scale
 
 
 def source_of(config: Config, stage: str) -> str:
@@ -207,7 +103,6 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     pack = corpus["pack"]
     rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
     max_tokens = rows_read and _tokens_with_margin(rows_read + pack["validation_sequences"], pack)
-    task_keys = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")
     values = {
         "corpus_source": _source(config, "corpus", embedded_root),
         "glue_source": _source(config, "glue", embedded_root),
@@ -221,16 +116,33 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
             "precision": config["precision"],
             "recipe": config["recipe"],
         },
-        "task": {key: glue[key] for key in task_keys},
-        "glue": {
-            **{key: glue[key] for key in glue if key not in (*task_keys, "source", "revision")},
-            "precision": config["precision"],
-        },
+        "task": {key: glue[key] for key in TASK_KEYS},
+        "glue": _finetuning(config),
+        "robustness": robustness_of(config),
         "report": _report(config),
     }
     for name, kind in SECTIONS.items():
         settings_from(values[name], kind, f"config section {name}")
     return values
+
+
+def _finetuning(config: Config) -> Config:
+    glue = config["glue"]
+    chosen = {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *TASK_KEYS, *ADDED)}
+    return {**chosen, "precision": config["precision"], "recipe": config["recipe"]}
+
+
+def robustness_of(config: Config) -> Config:
+    """Out-of-domain sets lie where `files` says, or in the folder `ood` of the mirror."""
+    chosen = config["glue"]["robustness"]
+    mirror = source_of(config, "glue") == "mirror" and f"{config['mirror']}/ood"
+    root = chosen["files"] or mirror or None
+    return {
+        "root": root if chosen["sets"] else None,
+        "sets": chosen["sets"],
+        "noise": chosen["noise"],
+        "noise_kinds": chosen["noise_kinds"] if chosen["noise"] else [],
+    }
 
 
 def _report(config: Config) -> Config:
@@ -248,7 +160,8 @@ def _report(config: Config) -> Config:
         "sequence_length": corpus["pack"]["sequence_length"],
         **told,
         "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared},
-        "glue": {key: glue[key] for key in glue if key not in ("source", "revision", "allow_partial")},
+        "glue": {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *ADDED, "allow_partial")},
+        "settings_hash": hash_of(settings_from(_finetuning(config), GlueSettings, "config section glue")),
         **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
     }
 
@@ -259,11 +172,11 @@ def _tokens_with_margin(rows: int, pack: Config) -> int:
 
 
 def _source(config: Config, stage: str, embedded_root: str) -> Config:
-    """The user's files come alone: UT1 and the rest come from the mirror, if one is named, or from the hub."""
+    """The user's text comes alone: UT1 and the rest come from the mirror, if one is named, or from the hub."""
     source = source_of(config, stage)
-    if source == "files":
+    if source == "files" and stage == "corpus":
         source = "mirror" if config["mirror"] else "hub"
-    roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None}
+    roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None, "files": config[stage]["files"]}
     return {"source": source, "root": roots[source], "revision": config[stage]["revision"]}
 
 
@@ -322,3 +235,13 @@ def _curve_of(curve: Config) -> str:
 def write_settings(values: str, output: Path) -> None:
     """Write one section of the settings, given as JSON text, to the file that its rules read."""
     write_json(output, json.loads(values))
+
+
+def imported(results: Path) -> Config:
+    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the runs with losses."""
+    if not (results / "import.json").is_file():
+        name = results.name.removeprefix("imported-")
+        raise MissingInputError(
+            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
+        )
+    return read_json(results / "import.json")

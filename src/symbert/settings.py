@@ -23,8 +23,8 @@ Settings = TypeVar("Settings")
 class SourceSettings:
     """Where published files come from (`corpus.source` or `glue.source`)."""
 
-    source: str  # embedded | mirror | hub
-    root: str | None  # directory in the publishers' layout; null for the hub
+    source: str  # embedded | mirror | hub; for GLUE also files
+    root: str | None  # directory in the publishers' layout (files: in that of GLUE's archives); null for the hub
     revision: str  # of the hub's data set
 
 
@@ -121,12 +121,23 @@ class GlueSettings:
     adam_epsilon: float
     gradient_clip: float
     dropout: float
-    precision: str
+    precision: str  # auto | fp32 | bf16 | fp16
+    recipe: str  # faithful | fast
+
+
+@dataclass(frozen=True)
+class RobustnessSettings:
+    """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
+
+    root: str | None  # directory of the out-of-domain sets; null where no set is asked for
+    sets: list[str]  # hans | ax | advglue
+    noise: list[float]  # shares of the letters of the evaluation rows that are changed
+    noise_kinds: list[str]  # swap | drop | insert | keyboard | mixed
 
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What captions must say about the experiment."""
+    """What captions must say about the experiment; null where imported scores do not tell."""
 
     experiment: str
     scale: str
@@ -134,14 +145,15 @@ class ReportSettings:
     glue_source: str
     recipe: str
     tasks: list[str]
-    sequence_length: int
+    sequence_length: int | None
     steps: int
-    batch_size: int
+    batch_size: int | None
     pretrain: dict[str, float]  # the other settings of pre-training that change its losses, but for the recipe
     glue: dict[str, float | None]  # those of tasks and fine-tuning that change scores
-    match: str  # of the corpus's filter, as are the next two
-    min_harmful_perplexity: float
-    max_harmful_perplexity: float
+    settings_hash: str | None  # of fine-tuning: a score of another is stale
+    match: str | None  # of the corpus's filter, as are the next two
+    min_harmful_perplexity: float | None
+    max_harmful_perplexity: float | None
 
 
 SECTIONS: dict[str, type] = {
@@ -155,6 +167,7 @@ SECTIONS: dict[str, type] = {
     "pretrain": PretrainSettings,
     "task": TaskSettings,
     "glue": GlueSettings,
+    "robustness": RobustnessSettings,
     "report": ReportSettings,
 }
 

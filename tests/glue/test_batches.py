@@ -1,10 +1,10 @@
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from symbert.glue.batches import read_rows, shuffled_batches, sorted_batches
-from symbert.glue.classifier import load_classifier
+from symbert.glue.batches import read_rows, read_sets, shuffled_batches, sorted_batches
 from symbert.glue.tasks import GLUE
 
 CPU = torch.device("cpu")
@@ -15,19 +15,21 @@ def rows(prepared):
     return read_rows(prepared("mrpc"), GLUE["mrpc"], CPU)["train"]
 
 
-def unpadded(batch):
-    lengths = batch.attention_mask.sum(1) if batch.attention_mask is not None else [batch.input_ids.shape[1]] * 99
-    return [row[:n].tolist() for row, n in zip(batch.input_ids, lengths, strict=False)]
+def separated(tokens, batch):
+    """The tokens of each row of a batch."""
+    return [part.tolist() for part in torch.tensor_split(tokens, batch.packing.first[1:])]
 
 
 def test_batches_give_back_every_row_with_its_label_once(prepared):
     table = pq.read_table(prepared("mrpc"))
     rows = read_rows(prepared("mrpc"), GLUE["mrpc"], CPU)
-    expected = [(*row,) for row in zip(table["input_ids"].to_pylist(), table["label"].to_pylist(), strict=True)]
+    columns = (table[name].to_pylist() for name in ("input_ids", "token_type_ids", "label"))
+    expected = list(zip(*columns, strict=True))
     for split, part in (("train", expected[:64]), ("validation", expected[64:])):
         found = []
         for batch in shuffled_batches(rows[split], 16, seed=3, epoch=0):
-            found += zip(unpadded(batch), batch.labels.tolist(), strict=True)
+            tokens = (separated(tokens, batch) for tokens in (batch.input_ids, batch.token_type_ids))
+            found += zip(*tokens, batch.labels.tolist(), strict=True)
         assert sorted(found) == sorted(part) and found != part
 
 
@@ -39,25 +41,24 @@ def test_the_order_follows_from_seed_and_epoch_alone(rows):
     assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
 
 
-def test_a_batch_is_as_long_as_its_longest_row(rows):
+def test_a_batch_has_the_tokens_of_its_rows_and_no_padding(rows):
     lengths = []
     for index, batch in sorted_batches(rows, 10):
-        assert batch.input_ids.shape == (len(index), rows.lengths[index].max())
+        assert len(batch.input_ids) == len(batch.token_type_ids) == rows.lengths[index].sum()
+        assert (batch.input_ids != 0).all()
         lengths += rows.lengths[index].tolist()
     assert lengths == sorted(rows.lengths.tolist())
 
 
-def test_padding_does_not_change_logits(rows, checkpoint):
-    model = load_classifier(checkpoint(), 2, dropout=0.0).double().eval()
-    batch = rows.batch(np.arange(16))
-    padded = [torch.nn.functional.pad(t, (0, 64 - t.shape[1])) for t in vars(batch).values() if t.ndim == 2]
-    ids, types, mask = padded
-    with torch.no_grad():
-        short = model(batch.input_ids, batch.attention_mask, batch.token_type_ids).logits
-        long = model(ids, mask, types).logits
-        alone = model(rows.batch(np.array([3])).input_ids, None, rows.batch(np.array([3])).token_type_ids).logits
-    assert torch.allclose(short, long, rtol=0, atol=1e-12)
-    assert torch.allclose(short[3], alone[0], rtol=0, atol=1e-12)
+def test_sets_are_read_by_their_names(tmp_path):
+    columns = {"set": ["hans", "ax", "hans"], "input_ids": [[2, 5, 3], [2, 3], [2, 9, 3]]}
+    table = pa.table({**columns, "token_type_ids": [[0, 0, 1], [0, 0], [0, 0, 0]], "label": [0, 2, 1]})
+    pq.write_table(table, tmp_path / "sets.parquet")
+    sets = read_sets(tmp_path / "sets.parquet", ["hans", "ax"], GLUE["mnli"], CPU)
+    assert sets["hans"].labels.tolist() == [0, 1] and sets["ax"].labels.tolist() == [2]
+    batch = sets["hans"].batch(np.array([1, 0]))
+    assert separated(batch.input_ids, batch) == [[2, 9, 3], [2, 5, 3]]
+    assert separated(batch.token_type_ids, batch) == [[0, 0, 0], [0, 0, 1]]
 
 
 def test_grades_are_floats_and_classes_integers(prepared):

@@ -1,20 +1,27 @@
 import json
+import os
+import platform
+import signal
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
+from symbert import __version__
 from symbert.cli import main
 from symbert.errors import ConfigError, UsageError
-from symbert.glue import finetune as module
+from symbert.files import sha256_of
+from symbert.glue import job
 from symbert.glue.finetune import finetune
 from symbert.glue.tasks import GLUE
+from symbert.progress import Progress
 
 
 @pytest.fixture
 def run(tmp_path, write_section, prepared, checkpoint):
     """Fine-tunes the untrained checkpoint; gives each task's records."""
 
-    def go(tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, **changes):
+    def go(tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=False, **changes):
         output = [tmp_path / f"{task}.json" for task in tasks]
         finetune(
             checkpoint=checkpoint("pairwise", weights),
@@ -28,6 +35,7 @@ def run(tmp_path, write_section, prepared, checkpoint):
             state=tmp_path / "state",
             output=output,
             threads=1,
+            keep_finetuned=keep,
         )
         return [json.loads(path.read_text()) for path in output]
 
@@ -36,12 +44,9 @@ def run(tmp_path, write_section, prepared, checkpoint):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The (task, seed) that were really computed."""
-    seen = []
-    original = module.Job._run
-    monkeypatch.setattr(
-        module.Job, "_run", lambda job, task, rows, seed: seen.append(seed) or original(job, task, rows, seed)
-    )
+    """The seeds that were really computed."""
+    seen, train = [], job.train
+    monkeypatch.setattr(job, "train", lambda *given: seen.append(given[4]) or train(*given))
     return seen
 
 
@@ -62,7 +67,10 @@ def test_a_record_says_what_it_is_of(run):
     assert identity.items() <= record.items()
     assert record["rows"] == {"train": 64, "validation": 40}
     assert record["official_rows"] == {"train": 2490, "validation": 277}
-    assert record["partial"] and record["stand_in"] and record["precision"] == "fp32"
+    assert record["partial"] and record["stand_in"]
+    assert (record["precision"], record["recipe"]) == ("fp32", "faithful")
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "symbert": __version__}
+    assert versions.items() <= record["versions"].items() and "transformers" in record["versions"]
 
 
 def test_the_majority_baseline_is_of_the_rows_used(run, prepared):
@@ -114,6 +122,74 @@ def test_predictions_are_kept_beside_the_record(run, tmp_path, prepared):
     right = sum(p == label for p, label in zip(predictions, labels, strict=True))
     assert record["metrics"]["rte"] == pytest.approx(right / 40)
     assert record["constant_prediction"] == (len(set(predictions)) == 1)
+
+
+def kept_files(tmp_path, suffix):
+    return sorted((tmp_path / "state/rte").glob(f"seed-*{suffix}"))
+
+
+def test_weights_are_kept_where_they_are_asked_for_under_the_key_of_the_record(run, tmp_path, counted):
+    ((plain,),) = run()
+    assert kept_files(tmp_path, ".safetensors") == []
+    ((record, _),) = run(seeds=[1, 2], keep=True)
+    assert counted == [1, 1, 2] and record == plain
+    for kept, weights in zip(kept_files(tmp_path, ".json"), kept_files(tmp_path, ".safetensors"), strict=True):
+        assert weights == kept.with_suffix(".safetensors")
+        assert json.loads(kept.read_text())["weights_sha256"] == sha256_of(weights)
+    run(seeds=[1, 2], keep=True)
+    run(seeds=[1, 2])
+    assert counted == [1, 1, 2]
+
+
+def test_weights_that_were_removed_are_made_again(run, tmp_path, counted):
+    run(keep=True)
+    (weights,) = kept_files(tmp_path, ".safetensors")
+    content = weights.read_bytes()
+    weights.unlink()
+    run()
+    assert counted == [1]
+    run(keep=True)
+    assert counted == [1, 1] and weights.read_bytes() == content
+
+
+class KilledInSeed2(Progress):
+    def update(self, done, note=""):
+        if "seed 2" in self.label.rpartition(":")[2] and done == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_those_of_a_run_at_one_go(
+    run, tmp_path, counted, monkeypatch
+):
+    if not (child := os.fork()):
+        monkeypatch.setattr(job, "Progress", KilledInSeed2)
+        run(seeds=[1, 2, 3])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+    assert len(kept_files(tmp_path, ".json")) == 1 and not (tmp_path / "rte.json").exists()
+    (resumed,) = run(seeds=[1, 2, 3])
+    assert counted == [2, 3]
+    for kept in kept_files(tmp_path, ".json"):
+        kept.unlink()
+    assert [resumed] == run(seeds=[1, 2, 3]) and counted == [2, 3, 1, 2, 3]
+
+
+def test_the_fast_recipe_is_recorded_and_trains_with_a_dropout_in_sixteenths(run, monkeypatch):
+    seen, train = [], job.train
+    monkeypatch.setattr(
+        job,
+        "train",
+        lambda model, *given: seen.append(model.config.attention_probs_dropout_prob) or train(model, *given),
+    )
+    ((fast,),), ((faithful,),) = run(recipe="fast", dropout=0.1), run(recipe="faithful", dropout=0.1)
+    assert (fast["recipe"], faithful["recipe"]) == ("fast", "faithful") and seen == [0.125, 0.1]
+    assert fast["settings_hash"] != faithful["settings_hash"]
+
+
+def test_a_collapsed_run_is_flagged(run, monkeypatch):
+    monkeypatch.setattr(job, "predict", lambda model, rows, precision: torch.ones(len(rows), dtype=torch.long).numpy())
+    ((record,),) = run()
+    assert record["constant_prediction"]
 
 
 def test_a_checkpoint_of_another_operator_is_refused(run):

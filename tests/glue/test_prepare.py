@@ -57,18 +57,38 @@ def test_a_sample_is_spread_over_the_file_and_the_same_each_time(prepared):
 
 
 def test_fewer_rows_than_official_are_refused_unless_allowed(prepared):
-    with pytest.raises(DataError, match=r"mrpc: split 'train' has 1,000 rows, GLUE has 3,668; set 'glue.allow_partial"):
+    with pytest.raises(
+        DataError, match=r"mrpc: split 'train' has 1,000 rows, the publisher has 3,668; set 'glue.allow_partial"
+    ):
         prepared("mrpc", allow_partial=False)
 
 
-def test_real_rows_of_a_complete_task_are_not_partial(mirror, tmp_path, write_section):
-    source = write_section("glue_source", source="mirror", root=str(mirror))
-    resolve_glue(source, tmp_path / "sources.json")
-    download_task(source, tmp_path / "sources.json", "rte", tmp_path / "raw.parquet")
-    complete = {"allow_partial": False, "max_examples": None, "max_evaluation_examples": None, "max_length": 128}
-    vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
-    prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **complete), tmp_path / "rte")
-    facts = facts_of(pq.read_schema(tmp_path / "rte"))
-    assert facts["rows"] == facts["official_rows"] == {"train": 2490, "validation": 277}
+@pytest.fixture
+def prepared_from_mirror(mirror, tmp_path, write_section):
+    """Downloads a task from the mirror, changes its rows, and prepares all of them; gives the file."""
+
+    def prepare(name, change=lambda table: table):
+        source = write_section("glue_source", source="mirror", root=str(mirror))
+        resolve_glue(source, tmp_path / "sources.json")
+        download_task(source, tmp_path / "sources.json", name, tmp_path / "raw.parquet")
+        pq.write_table(change(pq.read_table(tmp_path / "raw.parquet")), tmp_path / "changed.parquet")
+        complete = {"allow_partial": False, "max_examples": None, "max_evaluation_examples": None, "max_length": 128}
+        vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
+        prepare_task(tmp_path / "changed.parquet", name, vocabulary, write_section("task", **complete), tmp_path / name)
+        return tmp_path / name
+
+    return prepare
+
+
+@pytest.mark.parametrize(("name", "rows", "longest"), [("rte", (2490, 277), 128), ("wnli", (635, 71), 108)])
+def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name, rows, longest):
+    table = pq.read_table(prepared_from_mirror(name))
+    facts = facts_of(table.schema)
+    assert facts["rows"] == facts["official_rows"] == dict(zip(("train", "validation"), rows, strict=True))
     assert facts["partial"] is False and facts["stand_in"] is False
-    assert max(len(ids) for ids in pq.read_table(tmp_path / "rte")["input_ids"].to_pylist()) == 128
+    assert max(len(ids) for ids in table["input_ids"].to_pylist()) == longest
+
+
+def test_one_missing_real_row_is_noticed(prepared_from_mirror):
+    with pytest.raises(DataError, match=r"wnli: split 'validation' has 70 rows, the publisher has 71"):
+        prepared_from_mirror("wnli", lambda table: table.slice(0, len(table) - 1))

@@ -2,11 +2,13 @@ import json
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from corpus import sites
 from corpus.hub_site import COMMIT, served_hub
+from glue.originals import write_lines, write_originals
 from symbert.errors import DataError, IntegrityError, MissingInputError, PermissionRefusedError
 from symbert.files import read_json
 from symbert.glue.sources import REPOSITORY, download_task, published_schema, published_split, resolve_glue
@@ -104,6 +106,43 @@ def test_real_rows_load_and_their_counts_are_those_of_the_mirror(mirror, tmp_pat
     stated = json.loads((mirror / "nyu-mll/glue/ROWS.json").read_text())[name]
     found = pq.read_table(tmp_path / "raw.parquet", columns=["split"])["split"].value_counts().to_pylist()
     assert {row["values"]: row["counts"] for row in found} == {s: stated[s]["rows"] for s in GLUE[name].splits}
+
+
+def splits_of(table, task, limit):
+    """At most `limit` rows of each split, without the column `split`."""
+    parts = {split: table.filter(pc.field("split") == split).drop_columns("split") for split in task.splits}
+    return {split: rows.slice(0, limit).to_pylist() for split, rows in parts.items()}
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_original_files_of_real_rows_give_the_table_of_the_hub(mirror, tmp_path, write_section, name):
+    task = GLUE[name]
+    source = write_section("glue_source", source="mirror", root=str(mirror))
+    resolve_glue(source, tmp_path / "sources.json")
+    download_task(source, tmp_path / "sources.json", name, tmp_path / "hub.parquet")
+    rows = splits_of(pq.read_table(tmp_path / "hub.parquet"), task, 5_000 if name == "mrpc" else 1_000)
+    write_originals(tmp_path / "originals", task, rows)
+    source = write_section("glue_source", source="files", root=str(tmp_path / "originals"))
+    resolve_glue(source, tmp_path / "sources.json")
+    download_task(source, tmp_path / "sources.json", name, tmp_path / "originals.parquet")
+    found = pq.read_table(tmp_path / "originals.parquet")
+    assert found.schema.equals(pq.read_schema(tmp_path / "hub.parquet"), check_metadata=True)
+    assert splits_of(found, task, None) == rows
+
+
+def test_original_files_have_no_commit(tmp_path, write_section):
+    resolve_glue(write_section("glue_source", source="files", root=str(tmp_path)), tmp_path / "sources.json")
+    found = read_json(tmp_path / "sources.json")
+    assert (found["source"], found["repositories"]) == ("files", {})
+
+
+def test_a_bad_line_of_an_original_file_leaves_nothing_behind(tmp_path, write_section):
+    source = write_section("glue_source", source="files", root=str(tmp_path / "glue"))
+    resolve_glue(source, tmp_path / "sources.json")
+    write_lines(tmp_path / "glue/SST-2/train.tsv", "sentence\tlabel\n", "good\t1\n", "bad\t7\n")
+    with pytest.raises(DataError, match=r"SST-2/train.tsv:3: label is '7', expected one of negative, positive"):
+        download_task(source, tmp_path / "sources.json", "sst2", tmp_path / "out" / "sst2.parquet")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
         ("tasks", ("torch", "pyarrow", "sklearn")),
         ("embedded", ("torch",)),
         ("prepare", ("torch",)),
+        ("robustness_sets", ("torch",)),
         ("finetune", ("snakemake", "datasets", "kenlm", "zstandard", "msgspec", "marisa_trie")),
     ],
 )

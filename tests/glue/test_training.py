@@ -8,24 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import get_linear_schedule_with_warmup
 
+from glue.protocol import SETTINGS
 from symbert.errors import DivergedError
+from symbert.glue import training
 from symbert.glue.batches import read_rows
 from symbert.glue.classifier import load_classifier, reset_head
 from symbert.glue.tasks import GLUE
-from symbert.glue.training import build_optimizer, learning_rate, loss_of, predict, steps_of, train
-from symbert.settings import GlueSettings
-
-SETTINGS = GlueSettings(
-    epochs=2,
-    batch_size=16,
-    learning_rate=1e-3,
-    warmup_ratio=0.1,
-    weight_decay=0.0,
-    adam_epsilon=1e-8,
-    gradient_clip=1.0,
-    dropout=0.1,
-    precision="fp32",
+from symbert.glue.training import (
+    build_optimizer,
+    encoder_of,
+    learning_rate,
+    logits_of,
+    loss_of,
+    predict,
+    steps_of,
+    train,
 )
+from symbert.model.packed import encode
+from symbert.pretrain.recipe import RECIPES
 
 
 @pytest.fixture
@@ -100,8 +100,41 @@ def test_predictions_stand_in_the_order_of_the_rows(trained):
     with torch.no_grad():
         for place in (0, 7, 39):
             batch = rows["validation"].batch(np.array([place]))
-            logits = model(batch.input_ids, batch.attention_mask, batch.token_type_ids).logits
+            logits = model(batch.input_ids[None], None, batch.token_type_ids[None]).logits
             assert predicted[place] == logits.argmax().item()
+
+
+GPU, FAST = torch.device("cuda"), RECIPES["fast"]
+
+
+def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_and_seeds(trained, monkeypatch):
+    """The graphs are traced and counted, and run as they are."""
+    graphs, compile_ = [], torch.compile
+    backend = lambda graph, inputs: graphs.append(graph) or graph.forward  # noqa: E731
+    torch.compiler.reset()
+    monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
+    faithful = [parameters(trained(seed)[0]) for seed in (1, 2)]
+    assert graphs == []
+    monkeypatch.setattr(training, "encoder_of", lambda recipe, device, choose=encoder_of: choose(FAST, GPU))
+    for seed, expected in zip((1, 2), faithful, strict=True):
+        assert torch.allclose(parameters(trained(seed)[0]), expected, rtol=0, atol=1e-6)
+    assert len(graphs) == 1
+
+
+def test_only_the_fast_recipe_compiles_and_only_for_a_gpu():
+    assert encoder_of(FAST, GPU) is not encode
+    assert encoder_of(FAST, torch.device("cpu")) is encode and encoder_of(RECIPES["faithful"], GPU) is encode
+
+
+def test_bf16_is_near_fp32(prepared, checkpoint):
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+    model = load_classifier(checkpoint(), 2, 0.0)
+    reset_head(model, 1)
+    batch = rows["train"].batch(np.arange(16))
+    with torch.no_grad():
+        exact, rounded = (logits_of(model.eval(), batch, precision) for precision in ("fp32", "bf16"))
+    assert rounded.dtype == torch.float32 and not torch.equal(exact, rounded)
+    assert torch.allclose(exact, rounded, rtol=0, atol=0.02 * exact.abs().max().item())
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(prepared, checkpoint):

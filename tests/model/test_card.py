@@ -72,6 +72,13 @@ def test_a_stand_in_corpus_is_not_passed_off_as_oscar():
     assert "stands in" not in model_card(TRAINED)
 
 
+def test_a_model_before_its_first_step_is_not_passed_off_as_pre_trained():
+    card = model_card({**TRAINED, "pretraining": {"size": "tiny", "pretrain_seed": 7, "step": 0}})
+    assert "# BERT tiny-pairwise\n" in card and "Not pre-trained: these are the weights that a run with seed 7" in card
+    assert "Pre-trained on" not in card and "repeats what its corpus says" not in card
+    assert "Not pre-trained" not in model_card(TRAINED)
+
+
 @pytest.mark.parametrize("source", CORPORA)
 def test_the_terms_of_oscar_are_said_of_oscar_alone(source):
     card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": source}})
@@ -88,7 +95,7 @@ def test_every_source_of_the_configuration_has_its_words(root):
 def test_ours_needs_this_projects_code_and_a_folded_model_does_not():
     folded = {**plain_config(build_config("tiny", "pairwise")).to_dict(), "architectures": ["BertForMaskedLM"]}
     ours, plain = model_card(TRAINED), model_card(folded)
-    assert "import symbert.model " in ours and "as it was trained" in ours
+    assert "import symbert.model " in ours and "in the form that is trained" in ours
     assert "import symbert" not in plain and "folded exactly into plain BERT" in plain
     assert "`pairwise`" in plain  # where it comes from is still said
 

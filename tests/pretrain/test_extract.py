@@ -1,14 +1,19 @@
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
 from pretrain.corpora import write_corpus
 from symbert.errors import MissingInputError
-from symbert.files import read_json
+from symbert.files import read_json, write_json, write_text
+from symbert.model.attention import ATTENTION
 from symbert.model.card import model_card
 from symbert.model.export import export
 from symbert.pretrain.extract import extract_checkpoint
+from symbert.pretrain.job import Run
 from symbert.pretrain.run import pretrain_model
+from symbert.pretrain.trainer import Trainer
+from symbert.settings import PretrainSettings, read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(55))]
 
@@ -40,8 +45,6 @@ def test_a_checkpoint_loads_through_the_auto_classes(extracted):
 
 
 def test_the_weights_are_those_of_the_step(extracted, run):
-    from safetensors.torch import load_file
-
     kept, loaded = (
         load_file(run / "state/weights/step-00000020.safetensors"),
         load_file(extracted / "model.safetensors"),
@@ -50,6 +53,58 @@ def test_the_weights_are_those_of_the_step(extracted, run):
     assert not torch.equal(
         kept["cls.predictions.bias"], load_file(run / "state/weights/step-00000030.safetensors")["cls.predictions.bias"]
     )
+
+
+@pytest.fixture
+def started(manifest, brief, tmp_path):
+    """A trainer before its first step, and step 0 extracted from what its run would leave."""
+
+    def start(attention="original", seed=1):
+        state, output = tmp_path / "state", tmp_path / f"{attention}-{seed}"
+        trainer = Trainer(Run("tiny", attention, seed), read_settings(brief(), PretrainSettings), manifest, state)
+        state.mkdir(exist_ok=True)
+        trainer.model.config.to_json_file(state / "config.json", use_diff=False)
+        facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+        write_json(tmp_path / "done.json", {**vars(trainer.run), **facts})
+        write_text(tmp_path / "vocab.txt", "\n".join(WORDS) + "\n")
+        extract_checkpoint(state, 0, tmp_path / "vocab.txt", tmp_path / "done.json", "embedded", output)
+        return trainer, output
+
+    return start
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(started, attention):
+    trainer, output = started(attention)
+    expected = trainer.model.state_dict()
+    loaded = AutoModelForMaskedLM.from_pretrained(output).state_dict()
+    assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
+
+
+def test_step_0_of_another_seed_or_operator_is_another_model(started):
+    (_, first), (_, other_seed), (_, pairwise) = started(), started(seed=2), started("pairwise")
+    one, two, three = (load_file(path / "model.safetensors") for path in (first, other_seed, pairwise))
+    words = "bert.embeddings.word_embeddings.weight"
+    assert one.keys() == two.keys() != three.keys()
+    assert not torch.equal(one[words], two[words]) and torch.equal(one[words], three[words])
+
+
+def test_step_0_says_that_it_is_not_pre_trained(started):
+    """And tells nothing of a training that it does not have."""
+    trainer, output = started("pairwise", 3)
+    config, card = read_json(output / "config.json"), (output / "README.md").read_text()
+    facts = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 3, "step": 0}
+    assert config["pretraining"] == {**facts, "parameters": trainer.parameters}
+    assert card == model_card(config) and "Not pre-trained: these are the weights that a run with seed 3 starts" in card
+    assert "5e771" not in card and "2.5" not in card
+
+
+def test_step_0_needs_nothing_that_was_kept_and_does_not_train_a_finished_run(extracted, run, tmp_path):
+    """It differs from every kept step, and its head's bias is still zero."""
+    extract_checkpoint(run / "state", 0, run / "vocab.txt", run / "done.json", "embedded", tmp_path / "start")
+    start, later = (load_file(path / "model.safetensors") for path in (tmp_path / "start", extracted))
+    assert start.keys() == later.keys() and not start["cls.predictions.bias"].any()
+    assert later["cls.predictions.bias"].any() and not (run / "state/weights/step-00000000.safetensors").exists()
 
 
 def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted, run):

@@ -1,6 +1,7 @@
 """Small experiments in the stage's input formats."""
 
 import csv
+import itertools
 import json
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def settings_file(tmp_path):
             "batch_size": 32,
             "pretrain": PRETRAIN | (pretrain or {}),
             "glue": GLUE | (glue or {}),
+            "settings_hash": "aaaa",
             "match": "exact",
             "min_harmful_perplexity": 5.0,
             "max_harmful_perplexity": 100_000.0,
@@ -133,6 +135,7 @@ def record(size, attention, step, task, seed, score=0.6, **changes):
         "rows": {"train": 1000, "validation": 500},
         "official_rows": {"train": 2490, "validation": 277},
         "partial": False,
+        "stand_in": False,
         "settings_hash": "aaaa",
         "origin": "test",
         "constant_prediction": False,
@@ -145,15 +148,77 @@ def record_fixture():
     return record
 
 
+def noise_set(column, share, score, kind="mixed", **changes):
+    """A set of the evaluation rows of a score column with noise, as a robustness record has it."""
+    return {
+        "kind": "noise",
+        "name": kind,
+        "share": share,
+        "column": column,
+        "metrics": ["accuracy"],
+        "classes": None,
+        "rows": 500,
+        "official_rows": None,
+        "partial": False,
+        "score": score,
+        "details": {"accuracy": score},
+        "majority": 0.5,
+        "constant_prediction": False,
+    } | changes
+
+
+def domain_set(name, score, **changes):
+    """An out-of-domain set, as a robustness record has it."""
+    facts = {"kind": "out-of-domain", "name": name, "share": None, "column": None, "rows": 1104, "official_rows": 1104}
+    return noise_set(None, None, score) | facts | changes
+
+
+def robustness_record(scored, *sets, **changes):
+    """The robustness record of a score record, with these sets."""
+    cell = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
+    record = {key: scored[key] for key in cell}
+    return record | {"sets": {_set_id(facts): facts for facts in sets}, "reproduced": True, "origin": "test"} | changes
+
+
+def _set_id(facts):
+    if facts["kind"] == "out-of-domain":
+        return facts["name"]
+    return f"{facts['name']}-{100 * facts['share']:g} {facts['column']}"
+
+
+@pytest.fixture
+def robustness_records():
+    """Makes score records at step 1800 and their robustness records.
+
+    `models` are (size, attention, clean score): seed s adds s points to all of a model's scores, a share of noise takes
+    that share of the clean score's lead over 0.5, and the sets, which are mnli's, are 10 points below the clean score.
+    """
+
+    def make(models, shares=(0.1, 0.4), sets=("hans", "ax"), kinds=("mixed",), seeds=(1, 2), tasks=TASKS, **changes):
+        scores, measured = [], []
+        for (size, attention, clean), task, seed in itertools.product(models, tasks, seeds):
+            score = clean + 0.01 * seed
+            scores.append(record(size, attention, 1800, task, seed, score, **changes))
+            noise = [
+                noise_set(column, share, 0.5 + (score - 0.5) * (1 - share), kind)
+                for kind, share, column in itertools.product(kinds, shares, COLUMNS[task])
+            ]
+            other = [domain_set(name, score - 0.1) for name in sets] if task == "mnli" else []
+            measured.append(robustness_record(scores[-1], *noise, *other))
+        return scores, measured
+
+    return make
+
+
 @pytest.fixture
 def write_scores(tmp_path):
     """Writes records to one file per model, step and task; returns the files."""
 
-    def make(records) -> list[Path]:
+    def make(records, folder="scores") -> list[Path]:
         files = {}
         for entry in records:
             name = f"{entry['size']}-{entry['attention']}-{entry['pretrain_seed']}-{entry['step']}-{entry['task']}.json"
-            files.setdefault(tmp_path / "scores" / name, []).append(entry)
+            files.setdefault(tmp_path / folder / name, []).append(entry)
         return [write(path, entries) for path, entries in files.items()]
 
     return make
@@ -232,7 +297,7 @@ def counts_of(size, attention):
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def authors_data() -> Path:
     """Raw results and loss curve that the paper's authors published."""
     folder = Path(__file__).parents[3] / "shared" / "published"

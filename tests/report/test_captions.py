@@ -7,10 +7,24 @@ import yaml
 
 from symbert.config import merge, sections
 from symbert.report import published
-from symbert.report.captions import is_pretrained_as_the_paper, is_the_papers
-from symbert.settings import ReportSettings, settings_from
+from symbert.report.captions import (
+    constant_predictions,
+    corpus_of,
+    experiment_of,
+    finetuning_of,
+    is_pretrained_as_the_paper,
+    is_the_papers,
+    pretraining_of,
+    shows_the_papers_losses,
+    shows_the_papers_scores,
+    tasks_of,
+)
+from symbert.report.scores import read_scores
+from symbert.settings import ReportSettings, read_settings, settings_from
 
 NO_SCIENCE = ("evaluate_every", "save_every", "micro_batch_size", "tensorboard")  # how often, and how it is computed
+
+NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "robustness")  # of GLUE's own rows
 
 
 @pytest.fixture
@@ -46,7 +60,7 @@ def test_another_value_of_any_scientific_key_of_pretraining_is_not_the_papers(pa
     assert not is_pretrained_as_the_paper(settings) and not is_the_papers(settings)
 
 
-@pytest.mark.parametrize("key", keys_of("glue", "source", "revision", "allow_partial"))
+@pytest.mark.parametrize("key", keys_of("glue", *NO_SCORES))
 def test_another_fine_tuning_leaves_the_losses_the_papers_and_not_the_scores(paper, key):
     settings = settings_of(changed(paper, "glue", key))
     assert is_pretrained_as_the_paper(settings) and not is_the_papers(settings)
@@ -71,8 +85,94 @@ def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper, key):
     assert is_the_papers(settings_of(changed(paper, "pretrain", key)))
 
 
+def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
+    settings = settings_of(merge(paper, {"glue": {"source": "files", "files": "/here"}}))
+    assert tasks_of(settings) == "GLUE from its original files" and is_the_papers(settings)
+    assert not is_the_papers(settings_of(merge(paper, {"glue": {"source": "mirror"}, "mirror": "/here"})))
+
+
 def test_a_key_that_the_paper_does_not_know_is_not_the_papers(paper):
     settings = sections(paper, "embedded")["report"]
     assert settings["pretrain"] == published.PRETRAIN and settings["glue"] == published.GLUE
     settings["pretrain"]["layer_decay"] = 0.9
     assert not is_pretrained_as_the_paper(settings_from(settings, ReportSettings, "report"))
+
+
+IMPORTED = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported")
+IMPORTED |= dict.fromkeys(("sequence_length", "batch_size", "settings_hash", "match"))
+IMPORTED |= dict.fromkeys(("min_harmful_perplexity", "max_harmful_perplexity"))
+
+
+@pytest.fixture
+def imported(settings_file):
+    """Settings as `symbert import-scores` writes them."""
+    return lambda **changes: read_settings(
+        settings_file(**IMPORTED, **{"experiment": "imported-theirs", "steps": 200_000} | changes), ReportSettings
+    )
+
+
+def test_captions_of_imported_results_claim_nothing_that_the_files_do_not_say(imported):
+    settings = imported()
+    assert experiment_of(settings) == "Others' results (imported-theirs; nothing was computed here)"
+    assert pretraining_of(settings, 1) == (
+        "How the models were pre-trained, the imported files do not say "
+        "(one pre-training seed: differences between operators may be chance)."
+    )
+    assert corpus_of(settings) == "a corpus that the imported files do not name"
+    assert tasks_of(settings) == "GLUE as in the imported files"
+
+
+def test_the_papers_numbers_stand_beside_imported_ones_although_nothing_says_they_are_its_own(imported):
+    assert not is_the_papers(imported()) and not is_pretrained_as_the_paper(imported())
+    assert shows_the_papers_scores(imported()) and shows_the_papers_losses(imported())
+    assert not shows_the_papers_losses(imported(steps=100_000)), "its losses go to step 200,000"
+
+
+def test_what_is_known_of_others_constant_predictions_is_told(imported, record, write_scores):
+    records = [
+        record("base", "original", 200_000, task, seed, constant_prediction=constant, majority=None, settings_hash=None)
+        for task, constant in (("cola", False), ("rte", None), ("sst2", None))
+        for seed in (1, 2)
+    ]
+    scores = read_scores(write_scores(records), ["cola", "rte", "sst2"], [1, 2])
+    assert "throughout is known for cola only." in finetuning_of(imported(), scores)
+    scores = read_scores(write_scores(records[2:]), ["rte", "sst2"], [1, 2])
+    assert "throughout is not known." in finetuning_of(imported(), scores)
+
+
+def test_constant_predictions_are_named_with_their_seeds_and_out_of_how_many(record, write_scores):
+    collapsed = {("cola", 1, 2), ("cola", 2, 2), ("cola", 2, 3), ("rte", 1, 1)}
+    records = [
+        record("tiny", "original", step, task, seed, pretrain_seed=run)
+        | {"constant_prediction": (task, run, seed) in collapsed and step > 0}
+        for step in (0, 1800)
+        for task in ("cola", "rte")
+        for run in (1, 2)
+        for seed in (1, 2, 3)
+    ]
+    records[0]["constant_prediction"] = True
+    assert constant_predictions(read_scores(write_scores(records), ["cola", "rte"], [1, 2, 3])) == [
+        "cola by tiny-original, no pre-training (1 of 6 runs, fine-tuning seed 1)",
+        "cola by tiny-original (3 of 6 runs, fine-tuning seeds 2, 3)",
+        "rte by tiny-original (1 of 6 runs, fine-tuning seed 1)",
+    ]
+
+
+def test_a_constant_prediction_of_a_checkpoint_does_not_read_as_the_final_models(record, write_scores):
+    records = [
+        record("base", "original", step, "cola", 1, constant_prediction=step < 10_000) for step in (0, 5_000, 10_000)
+    ]
+    assert constant_predictions(read_scores(write_scores(records), ["cola"], [1])) == [
+        "cola by base-original, no pre-training (1 of 1 runs, fine-tuning seed 1)",
+        "cola by base-original at step 5,000 (1 of 1 runs, fine-tuning seed 1)",
+    ]
+
+
+def test_stand_ins_of_another_source_are_named_by_their_records(settings_file, record, write_scores):
+    """A mirror may hold stand-ins in the publisher's layout; they say of themselves what they are."""
+    records = [record("tiny", "original", 1800, task, 1, stand_in=task == "rte") for task in ("rte", "cola")]
+    scores = read_scores(write_scores(records), ["rte", "cola"], [1])
+    settings = read_settings(settings_file(glue_source="mirror"), ReportSettings)
+    assert "GLUE from a local mirror" in finetuning_of(settings, scores)
+    assert "Stand-ins for GLUE's tasks, not GLUE: rte." in finetuning_of(settings, scores)
+    assert "Stand-ins for" not in finetuning_of(settings, scores[scores["task"] == "cola"])

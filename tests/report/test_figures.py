@@ -13,14 +13,14 @@ from matplotlib.colors import to_rgb
 from legibility import assert_legible
 from symbert.errors import UsageError
 from symbert.report import published
-from symbert.report.checkpoints_figure import bracket, checkpoints_figure, curves_of
+from symbert.report.checkpoints_figure import bracket, checkpoints_figure
 from symbert.report.figures import draw_checkpoints, draw_loss
 from symbert.report.loss_figure import exit_of, loss_figure
 from symbert.report.order import ATTENTION
 from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
 from symbert.report.runs import Run, read_runs
 from symbert.report.scores import read_scores
-from symbert.report.statistics import Crossing, plateau_exit
+from symbert.report.statistics import Crossing, curves_of, plateau_exit
 from symbert.report.style import LOOKS, RC, house_style, looks_of
 from symbert.settings import ReportSettings, read_settings
 
@@ -62,7 +62,8 @@ def score_inputs(record, write_scores, settings_file):
             sizes, enumerate(attention), steps, TASKS, pretrain_seeds
         ):
             score = 0.5 + (0.2 + 0.02 * position) * (1 - math.exp(-3 * step / steps[-1])) + 0.005 * seed
-            records.append(record(size, name, step, task, 1, score, pretrain_seed=seed))
+            stand_in = changes.get("glue_source", "embedded") == "embedded"
+            records.append(record(size, name, step, task, 1, score, pretrain_seed=seed, stand_in=stand_in))
         return write_scores(records), settings_file(steps=steps[-1], **changes)
 
     return make
@@ -218,6 +219,7 @@ def test_exits_are_told_as_mean_and_range(exits, words):
         ({"scale": "demo"}, False),
         ({"corpus_source": "mirror"}, False),
         ({"batch_size": 128}, False),
+        ({"scale": "imported", "recipe": "imported", "pretrain": {"dropout": 0.0}}, True),
         ({"sequence_length": 128}, False),
     ],
 )
@@ -230,7 +232,10 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(s
         figure = loss_figure(runs, read_settings(settings_file(**(PAPER | changes)), ReportSettings))
         found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
-    assert any(f"recipe {changes.get('recipe', 'faithful')}" in " ".join(text.split()) for text in found)
+    told = (
+        "nothing was computed" if changes.get("scale") == "imported" else f"recipe {changes.get('recipe', 'faithful')}"
+    )
+    assert any(told in " ".join(text.split()) for text in found)
     hollow = [line for line in figure.axes[1].lines if line.get_markerfacecolor() == "none"]
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
     assert [tuple(line.get_ydata()) for line in hollow] == expected
@@ -264,6 +269,38 @@ def test_figure_3_calls_glue_glue(score_inputs):
         found = assert_legible(checkpoints_of(score_inputs(["original"], glue_source="hub", corpus_source="mirror")))
     assert "GLUE score over checkpoints" in found and "GLUE score (%)" in found
     assert not any("tand-in" in text for text in found)
+
+
+def test_figure_3_names_stand_ins_of_a_mirror_and_counts_constant_predictions(record, write_scores, settings_file):
+    records = [
+        record("tiny", "original", step, task, 1, stand_in=task == "rte", constant_prediction=task == "cola")
+        for step, task in itertools.product((300, 1800), TASKS)
+    ]
+    with house_style():
+        found = assert_legible(checkpoints_of((write_scores(records), settings_file(glue_source="mirror"))))
+    (note,) = (" ".join(text.split()) for text in found if text.startswith("Experiment"))
+    assert "scored on GLUE from a local mirror (stand-ins: rte); one pre-training seed" in note
+    assert note.endswith("; one class predicted throughout in 2 of 16 fine-tuning runs")
+
+
+def test_a_stand_in_of_wnli_does_not_make_figure_3s_score_one(record, write_scores, settings_file):
+    wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}, "stand_in": True}
+    records = [record("tiny", "original", step, "rte", 1) | change for step in (300, 1800) for change in ({}, wnli)]
+    settings = settings_file(tasks=["rte", "wnli"], glue_source="mirror")
+    with house_style():
+        found = assert_legible(checkpoints_of((write_scores(records), settings)))
+    assert "GLUE score (%)" in found and any("(stand-ins: wnli)" in " ".join(text.split()) for text in found)
+
+
+def test_figure_3_of_a_sweep_in_which_nothing_counts_for_glue_is_empty(write_scores, settings_file):
+    key = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "task": "wnli", "finetune_seed": 1}
+    scores = {"metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}, "settings_hash": "aaaa"}
+    flags = dict.fromkeys(("partial", "stand_in", "constant_prediction"), False)
+    files = write_scores([{**key, **scores, **flags, "step": step} for step in (300, 1800)])
+    with house_style():
+        figure = checkpoints_of((files, settings_file(tasks=["wnli"])))
+        assert_legible(figure)
+    assert not figure.axes[1].lines
 
 
 def test_a_curve_is_the_mean_over_seeds(record, write_scores):

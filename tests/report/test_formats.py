@@ -1,9 +1,12 @@
 """The same table as csv, Markdown and LaTeX."""
 
 import csv
+import html
 import io
 import re
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +14,13 @@ from hypothesis import strategies as st
 from symbert.errors import UsageError
 from symbert.report.formats import (
     Formula,
+    Table,
     decimal_of,
     heading,
     latex_text,
     table_of,
     to_csv,
+    to_html,
     to_latex,
     to_markdown,
     write_table,
@@ -49,8 +54,10 @@ def test_a_decimal_keeps_its_digits_and_stands_at_the_right():
     assert "28,795,194.235" in to_latex(cells)
 
 
-def test_negative_numbers_are_not_guarded_in_csv():
-    assert to_csv(table(saved_percent=-5.5)).splitlines()[1].split(",")[2] == "-5.50"
+def test_negative_numbers_are_not_guarded_in_csv_and_have_a_minus_for_readers():
+    cells = table(saved_percent=-5.5, parameters=decimal_of(-1234.5, 1))
+    assert to_csv(cells).splitlines()[1].split(",")[1:3] == ["-1234.5", "-5.50"]
+    assert "| −1,234.5 | −5.50 |" in to_markdown(cells) and "$-$1,234.5 & $-$5.50 &" in to_latex(cells)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
@@ -89,6 +96,24 @@ def test_rows_for_csv_only_are_not_in_the_other_formats():
     assert "part &" not in to_latex(both)
 
 
+def test_a_note_stands_under_the_table_escaped_like_the_caption_and_not_in_csv():
+    plain, noted = table(), replace(table(), note="p < 0.05 & a_b")
+    assert to_csv(noted) == to_csv(plain)
+    assert to_markdown(noted) == to_markdown(plain) + "\np &lt; 0.05 &amp; a\\_b\n"
+    *start, end = to_latex(plain).splitlines()
+    note = r"\par\smallskip\parbox{\textwidth}{\footnotesize p \textless{} 0.05 \& a\_b}"
+    assert to_latex(noted).splitlines() == [*start, note, end]
+    shown = replace(noted, readable=pd.DataFrame({"other": ["cell"]}))
+    assert to_markdown(shown).splitlines()[-1] == to_markdown(noted).splitlines()[-1]
+
+
+def test_a_table_without_rows_is_its_head():
+    empty = Table(pd.DataFrame(columns=["name", "saved_percent"]), "Caption.", "tab:test")
+    assert to_csv(empty) == "name,saved_percent\n"
+    assert to_markdown(empty).splitlines()[2:] == ["| name | saved (%) |", "| ---: | ---: |"]
+    assert "name & saved (\\%) \\\\\n\\midrule\n\\bottomrule" in to_latex(empty)
+
+
 def test_latex_is_booktabs_with_an_escaped_caption():
     text = to_latex(table())
     assert r"\caption{Caption: 95 \% of A\&B\_c}" in text and r"\label{tab:test}" in text
@@ -114,6 +139,30 @@ def test_no_character_of_text_has_a_meaning_for_latex(text):
 def test_a_wide_latex_table_is_shrunk_to_the_page():
     wide = table_of([{f"column{number}": number for number in range(9)}], "", "tab:test")
     assert r"\resizebox{\textwidth}{!}{%" in to_latex(wide) and r"\resizebox" not in to_latex(table())
+
+
+def test_long_text_is_wrapped_in_latex_as_wide_as_its_share_of_the_table():
+    text = to_latex(table_of([{"claim": 60 * "x", "verdict": 20 * "x", "count": 12345}], "", "tab:test"))
+    assert r"\begin{tabular}{@{}>{\raggedright\arraybackslash}p{0.70\textwidth}lr@{}}" in text  # 60 / (60 + 20 + 6)
+
+
+def test_html_has_headings_of_columns_and_rows_and_the_caption_beneath():
+    lines = to_html(replace(table(), note="A note.", best=frozenset({(0, "saved_percent")}))).splitlines()
+    assert '<th scope="col">name</th><th scope="col" class="number">parameters</th>' in lines[4]
+    numbers = '<td class="number">28,795,194</td><td class="number"><strong>3.65</strong></td>'
+    assert lines[7] == f'<tr><th scope="row">tiny_one</th>{numbers}<td>yes</td><td class="number">&#8211;</td></tr>'
+    assert lines[-3:] == [
+        '<p class="note">A note.</p>',
+        '<figcaption id="tab-test">Caption: 95 % of A&amp;B_c</figcaption>',
+        "</figure>",
+    ]
+    assert '<th scope="row" class="text">' in to_html(table(name=41 * "x"))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), min_size=1, max_size=20))
+def test_no_character_of_text_has_a_meaning_for_html(text):
+    escaped = to_html(table(name=text)).split('<th scope="row">')[1].split("</th>")[0]
+    assert html.unescape(escaped) == " ".join(text.split()) and not set(escaped) & set("<>\"'") and escaped.isascii()
 
 
 def test_headings_are_words():

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from symbert.errors import DataError
-from symbert.report.scores import majority_of, read_scores
+from symbert.errors import DataError, MissingInputError
+from symbert.report.scores import majority_of, majority_scores, read_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
 
@@ -19,9 +19,9 @@ def records(record):
     return [record("tiny", attention, step, task, seed) for attention, step, task, seed in axes]
 
 
-def problem(files):
+def problem(files, *arguments):
     with pytest.raises(DataError) as caught:
-        read_scores(files, TASKS, SEEDS)
+        read_scores(files, TASKS, SEEDS, *arguments)
     assert "\n" not in str(caught.value) and str(caught.value).endswith("run the finetune rule for these again")
     return str(caught.value)
 
@@ -69,11 +69,62 @@ def test_seeds_of_different_settings_are_stale(records, write_scores):
     assert "stale: tiny-pairwise/seed-1/step-1800/mrpc has settings aaaa and bbbb" in problem(write_scores(records))
 
 
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), -float("inf"), 87.3, None, "0.5"])
+def test_a_score_of_other_settings_than_the_reports_is_stale(records, write_scores):
+    """All seeds of a cell may be stale alike, which nothing but the report's settings tells."""
+    assert len(read_scores(write_scores(records), TASKS, SEEDS, "aaaa")) == 24
+    for entry in records:
+        if entry["attention"] == "pairwise" and entry["step"] == 300:
+            entry["settings_hash"] = "bbbb"
+    files = write_scores(records)
+    message = problem(files, "aaaa")
+    assert "stale: tiny-pairwise/seed-1/step-300/mrpc has settings bbbb, expected aaaa; " in message
+    assert message.count("stale: ") == len(TASKS)
+    assert len(read_scores(files, TASKS, SEEDS)) == 24, "a report without settings of its own compares none"
+
+
+def test_an_imported_score_is_stale_in_a_table_of_ones_own(records, write_scores):
+    records[0]["settings_hash"] = None
+    assert "stale: tiny-pairwise/seed-1/step-1800/mrpc has settings None and aaaa, expected aaaa" in problem(
+        write_scores(records), "aaaa"
+    )
+
+
+@pytest.fixture
+def imported_records(records):
+    """The same scores, as they are imported."""
+    return [entry | {"settings_hash": None, "majority": None, "constant_prediction": None} for entry in records]
+
+
+def test_imported_scores_have_no_settings_no_majority_and_no_constant_predictions(imported_records, write_scores):
+    scores = read_scores(write_scores(imported_records), TASKS, SEEDS)
+    assert majority_of(scores) == {} and scores["majority"].isna().all()
+    assert scores["constant_prediction"].isna().all() and not scores["stand_in"].any()
+
+
+def test_who_lacks_an_imported_score_is_not_told_to_fine_tune(imported_records, write_scores):
+    with pytest.raises(DataError, match="missing: .* these scores are imported: import a directory that has each of"):
+        read_scores(write_scores(imported_records[1:]), TASKS, SEEDS)
+
+
+def test_missing_cells_may_be_allowed_and_nothing_else(records, write_scores):
+    files = write_scores([entry for entry in records if entry != records[3]])
+    lost = 2 if records[3]["task"] == "mnli" else 1
+    assert len(read_scores(files, TASKS, SEEDS, "aaaa", True)) == 24 - lost
+    records[0]["metrics"] = {"mrpc": float("nan")}
+    assert problem(write_scores(records), "aaaa", True).startswith("scores: not a score: ")
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), -float("inf"), 87.3, None, "0.5", True])
 def test_a_score_that_is_no_number_between_minus_one_and_one_is_named(records, write_scores, score):
     records[0]["metrics"] = {"mrpc": score}
     message = problem(write_scores(records))
     assert f"not a score: tiny-pairwise/seed-1/step-1800/mrpc finetune_seed 2 mrpc is {score}" in message
+
+
+def test_a_majority_baseline_that_is_no_score_is_named(records, write_scores):
+    records[0]["majority"] = {"mrpc": float("nan")}
+    message = problem(write_scores(records))
+    assert "not a score: tiny-pairwise/seed-1/step-1800/mrpc finetune_seed 2 mrpc is nan" in message
 
 
 def test_a_record_without_one_of_its_columns_is_named(records, write_scores):
@@ -97,12 +148,49 @@ def test_files_of_another_shape_are_refused_by_name(tmp_path):
     file = tmp_path / "mrpc.json"
     for content, expected in (
         ({"size": "tiny"}, "a list of score records, found dict"),
-        ([{}], "record 1 has no 'size'"),
+        ([{}], "score record 1 has no 'size'"),
+        ([None], "score record 1 is None, expected an object"),
     ):
         file.write_text(json.dumps(content))
         with pytest.raises(DataError, match=expected) as caught:
             read_scores([file], TASKS, SEEDS)
         assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("size", None),
+        ("attention", ["original"]),
+        ("step", "1800"),
+        ("step", True),
+        ("metrics", None),
+        ("metrics", [0.5]),
+        ("majority", [0.5]),
+        ("partial", None),
+        ("stand_in", 0),
+        ("settings_hash", 7),
+    ],
+)
+def test_a_value_of_another_type_is_named(records, write_scores, key, value):
+    records[0][key] = value
+    with pytest.raises(DataError, match="score record 1 has the") as caught:
+        read_scores(write_scores(records[:1]), TASKS, SEEDS)
+    assert f" has the {key} {value!r}; run the finetune rule" in str(caught.value)
+
+
+@pytest.mark.parametrize("seeds", [[], [3, 4]])
+def test_without_a_score_of_the_wanted_seeds_there_is_no_table(records, write_scores, seeds):
+    for allow_missing in (False, True):
+        with pytest.raises(MissingInputError) as caught:
+            read_scores(write_scores(records), TASKS, seeds, None, allow_missing)
+        assert str(caught.value) == f"scores: no record is of fine-tuning seeds {seeds}; choose among [1, 2]"
+
+
+def test_the_majority_baseline_has_scores_of_its_own(records, write_scores):
+    table = read_scores(write_scores(records), TASKS, SEEDS)
+    found = majority_scores(table)
+    assert set(found["score"]) == {0.5} and set(table["score"]) == {0.6}
 
 
 def test_the_majority_baseline_is_one_number_per_column(records, write_scores):

@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symbert.errors import MissingInputError
 from symbert.report import published
 from symbert.report.scores import read_scores
 from symbert.report.statistics import (
     Crossing,
+    final_scores,
     first_crossing,
     glue_scores,
+    interpolated_crossing,
     plateau_exit,
+    seed_scores,
     spread,
+    stand_in_names,
     target_line,
     task_scores,
 )
@@ -46,6 +51,54 @@ def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, wri
     table = read_scores(write_scores(records), TASKS, [1])
     assert glue_scores(table).tolist() == pytest.approx([100 * sum(values.values()) / 9])
     assert task_scores(table).tolist() == pytest.approx([100 * (sum(values.values()) - 0.8) / 8])
+
+
+def test_all_scores_of_a_seed_stand_in_one_row_whatever_the_order(record, write_scores):
+    records = [
+        record("tiny", name, step, task, seed, 0.5 + 0.01 * seed + 0.1 * (task == "mnli") + 0.001 * step)
+        for name in ("pairwise", "original")
+        for step in (0, 9)
+        for task in ("rte", "mnli")
+        for seed in (2, 1)
+    ]
+    table = seed_scores(read_scores(write_scores(records), ["rte", "mnli"], [1, 2]))
+    assert list(table.columns) == ["glue_score", "mean_of_tasks", "rte", "mnli_matched", "mnli_mismatched"]
+    rows = [(name, step, seed) for name in ("original", "pairwise") for step in (0, 9) for seed in (1, 2)]
+    assert list(table.index) == [("tiny", name, 1, step, seed) for name, step, seed in rows]
+    for _, _, _, step, seed in table.index:
+        rte = 50 + seed + 0.1 * step
+        expected = [rte + 10 * 2 / 3, rte + 5, rte, rte + 10, rte + 10]
+        assert table.loc["tiny", "pairwise", 1, step, seed].tolist() == pytest.approx(expected)
+
+
+def test_scores_of_wnli_alone_have_no_means(record, write_scores):
+    wnli = {"task": "wnli", "metrics": {"wnli": 0.9}, "majority": {"wnli": 0.5}}
+    table = seed_scores(read_scores(write_scores([record("tiny", "original", 1, "rte", 1) | wnli]), ["wnli"], [1]))
+    assert list(table.columns) == ["wnli"] and table["wnli"].tolist() == [90]
+
+
+def test_final_scores_are_those_of_the_last_step_and_of_no_pre_training(record, write_scores):
+    table = read_scores(write_scores([record("tiny", "original", step, "rte", 1) for step in (0, 5, 9)]), ["rte"], [1])
+    assert final_scores(table, 9)["step"].tolist() == [0, 9]
+    for scores in (table, table.head(0)):
+        with pytest.raises(MissingInputError, match=r"the last step is \d, expected 12; fine-tune that"):
+            final_scores(scores, 12)
+
+
+def test_stand_ins_are_named_so_and_so_are_means_with_one_of_them(record, write_scores):
+    records = [record("tiny", "original", 1, task, 1, stand_in=task == "mnli") for task in ("rte", "mnli")]
+    table = read_scores(write_scores(records), ["rte", "mnli"], [1])
+    names = ("glue_score", "mean_of_tasks", "mnli_matched", "mnli_mismatched")
+    assert stand_in_names(table) == {name: f"{name} (stand-in)" for name in names}
+    assert stand_in_names(table[table["task"] == "rte"]) == {}
+
+
+def test_a_stand_in_of_wnli_leaves_the_glue_score_its_name(record, write_scores):
+    """It does not count for the means, which were called stand-ins because of it."""
+    wnli = {"task": "wnli", "metrics": {"wnli": 0.9}, "majority": {"wnli": 0.5}, "stand_in": True}
+    records = [record("tiny", "original", 1, "rte", 1), record("tiny", "original", 1, "rte", 1) | wnli]
+    table = read_scores(write_scores(records), ["rte", "wnli"], [1])
+    assert stand_in_names(table) == {"wnli": "wnli (stand-in)"}
 
 
 def test_wnli_does_not_count(record, write_scores):
@@ -83,10 +136,29 @@ def test_the_authors_checkpoints_give_figure_3s_line_and_crossings(authors_curve
     assert (found["original"].before, found["original"].after) == (50_000, 75_000)
     assert found["pairwise"].step == pytest.approx(32_800, abs=50)
     assert found["original"].step == pytest.approx(65_500, abs=50)
+    authors = {
+        name: interpolated_crossing(list(curve.index), list(curve), 0.95 * 79.05) for name, curve in curves.items()
+    }
+    assert {name: round(step, -1) for name, step in authors.items()} == {"original": 65_510, "pairwise": 32_790}
 
 
 def test_a_crossing_is_the_first_even_when_the_curve_falls_back():
     assert first_crossing([1, 2, 3, 4], [0.0, 8.0, 2.0, 9.0], 6.0) == Crossing(1, 2, 1.75)
+
+
+def test_the_authors_interpolation_may_miss_the_first_crossing_of_a_curve_that_falls_back():
+    steps, scores = list(range(10, 110, 10)), [0.0, 2.0, 2.0, 2.0, 2.0, 8.0, 2.0, 2.0, 2.0, 10.0]
+    assert first_crossing(steps, scores, 6.0) == Crossing(50, 60, pytest.approx(50 + 10 * 4 / 6))
+    assert interpolated_crossing(steps, scores, 6.0) == 95
+    assert interpolated_crossing([10, 20, 30], [0.0, 8.0, 2.0], 6.0) == 30, "it ends below the line: the last step"
+    assert interpolated_crossing(steps, scores, 10.5) is None
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True).map(sorted), st.integers(1, 1000))
+def test_on_a_curve_that_only_rises_both_crossings_are_one(scores, line):
+    steps = [10 * number for number in range(1, len(scores) + 1)]
+    found, authors = first_crossing(steps, scores, line), interpolated_crossing(steps, scores, line)
+    assert (found and found.step) == (authors and pytest.approx(authors))
 
 
 def test_a_curve_may_start_on_the_line_or_never_reach_it():
@@ -111,6 +183,12 @@ def test_the_authors_curves_leave_the_plateau_where_the_drop_begins(authors_loss
     for attention, printed in published.PLATEAU_EXITS.items():
         if attention[0] == "base":
             assert abs(found[attention[1]] - printed) <= 1_750, "the paper reads its figure by eye"
+
+
+def test_a_curve_of_many_evaluations_has_its_exit_in_little_memory():
+    steps = list(range(10, 500_001, 10))
+    losses = [6 - (3 * math.log(step / 100_000) if step > 100_000 else 0) for step in steps]
+    assert plateau_exit(steps, losses) == 100_010
 
 
 def demo_curve(leaves, end, noise=0.01, seed=0):

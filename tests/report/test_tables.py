@@ -256,7 +256,7 @@ def demo_records(record):
         enumerate(["original", "pairwise"]), enumerate(TASKS), [1, 2, 3]
     ):
         score = 0.5 + 0.1 * position + 0.01 * index + 0.003 * seed**2
-        records.append(record("tiny", attention, 1800, task, seed, score, partial=task == "rte"))
+        records.append(record("tiny", attention, 1800, task, seed, score, partial=task == "rte", stand_in=True))
     return records
 
 
@@ -345,7 +345,8 @@ def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, set
 def seed_records(record):
     """Two operators, three pre-training seeds and two fine-tuning seeds: scores 0.60, 0.70, 0.65 and 0.01 around."""
     return [
-        record("tiny", name, 1800, task, seed, score + 0.02 * seed - 0.03 + better, pretrain_seed=pretrain_seed)
+        record("tiny", name, 1800, task, seed, score + 0.02 * seed - 0.03 + better, stand_in=True)
+        | {"pretrain_seed": pretrain_seed}
         for (name, better), task, seed in itertools.product((("original", 0), ("pairwise", 0.05)), TASKS, (1, 2))
         for pretrain_seed, score in ((1, 0.60), (2, 0.70), (3, 0.65))
     ]
@@ -398,12 +399,137 @@ def test_the_papers_row_stands_beneath_the_mean_of_seeds(record, write_scores, s
 def test_a_model_that_predicts_one_class_is_named(record, write_scores, settings_file, outputs):
     records = [record("tiny", "original", 1800, task, 1, constant_prediction=task == "cola") for task in TASKS]
     tabulate_glue(write_scores(records), settings_file(), seeds_of(records), outputs)
-    assert "One class predicted throughout by at least one seed: cola by tiny-original." in outputs[1].read_text()
+    text = outputs[1].read_text()
+    assert "One class predicted throughout: cola by tiny-original (1 of 1 runs, fine-tuning seed 1). † The mean" in text
+
+
+def test_a_mean_with_a_collapsed_run_in_it_has_a_dagger(demo_records, write_scores, settings_file, outputs):
+    """The mean hides such a run: two of three seeds that found nothing look like an operator that is worse."""
+    for entry in demo_records:
+        entry["constant_prediction"] = (entry["attention"], entry["task"]) == ("original", "mnli")
+    demo_records[-1]["constant_prediction"] = True
+    tabulate_glue(write_scores(demo_records), settings_file(), [1, 2, 3], outputs)
+    lines = {line.split(" | ")[0]: line for line in outputs[1].read_text().splitlines()}
+    means = [f"{100 * (0.5 + 0.02 + 0.003 * 14 / 3):.2f}†", f"**{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}†**"]
+    assert lines["| tiny-original"].count(f" {means[0]} ") == lines["| tiny-original"].count("†") == 2
+    assert lines["| tiny-pairwise"].count(f" {means[1]} ") == lines["| tiny-pairwise"].count("†") == 1
+    assert (
+        "mnli by tiny-original (3 of 3 runs, fine-tuning seeds 1, 2, 3); sst2 by tiny-pairwise (1 of"
+        in lines[next(iter(lines))]
+    )
+    assert outputs[2].read_text().count(r"\dag{}") == 4 and "†" not in outputs[0].read_text()
+
+
+@pytest.fixture
+def untrained_records(demo_records, record):
+    """The same models, and as they were initialised."""
+    models = itertools.product(["original", "pairwise"], TASKS, [1, 2, 3])
+    return [*demo_records, *(record("tiny", name, 0, task, seed, 0.9, stand_in=True) for name, task, seed in models)]
+
+
+def test_models_without_pre_training_have_rows_of_their_own(untrained_records, write_scores, settings_file, outputs):
+    tabulate_glue(write_scores(untrained_records), settings_file(), [1, 2, 3], outputs)
+    rows = {row["model"]: row for row in read(outputs[0])}
+    assert list(rows) == [
+        "tiny-original, no pre-training",
+        "tiny-original",
+        "tiny-pairwise, no pre-training",
+        "tiny-pairwise",
+        "majority baseline",
+    ]
+    assert rows["tiny-original, no pre-training"]["glue_score (stand-in)"] == "90.00"
+    assert float(rows["tiny-original"]["glue_score (stand-in)"]) < 60
+    bold = [line.split(" | ")[0] for line in outputs[1].read_text().splitlines() if "**" in line]
+    assert bold == ["| tiny-pairwise"], "the best is one of the pre-trained"
+
+
+def test_several_pre_training_seeds_have_one_row_without_pre_training(
+    seed_records, write_scores, settings_file, outputs
+):
+    records = [*seed_records, *(entry | {"step": 0} for entry in seed_records)]
+    tabulate_glue(write_scores(records), settings_file(), [1, 2], outputs)
+    names = [row["model"] for row in read(outputs[0])]
+    assert names[0] == "tiny-original, no pre-training, mean of 3 seeds" and len(names) == 2 * 5 + 1
+
+
+def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record, write_scores, settings_file, outputs):
+    records = [record("tiny", "original", 1800, task, 1, stand_in=task in ("rte", "mnli")) for task in TASKS]
+    tabulate_glue(write_scores(records), settings_file(glue_source="mirror"), [1], outputs)
+    (row, _) = read(outputs[0])
+    assert [column.removesuffix(" (stand-in)") for column in row if "(stand-in)" in column] == [
+        "glue_score",
+        "mnli_matched",
+        "mnli_mismatched",
+        "rte",
+        "mean_of_tasks",
+    ]
+    assert "Stand-ins for GLUE's tasks, not GLUE: mnli, rte." in outputs[1].read_text()
+
+
+def test_the_papers_rows_are_announced_only_where_there_are_some(record, write_scores, settings_file, outputs):
+    """The paper has no row of shared."""
+    settings = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported") | {"settings_hash": None}
+    for attention, announced in (("shared", False), ("pairwise", True)):
+        unknown = {"majority": None, "settings_hash": None}
+        records = [record("base", attention, 1800, task, 1, **unknown) for task in TASKS]
+        tabulate_glue(write_scores(records), settings_file(**settings), [1], outputs)
+        assert len(read(outputs[0])) == 1 + announced
+        assert ("Beside them what the paper prints" in outputs[1].read_text()) == announced
+
+
+def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records, write_scores, settings_file, outputs):
+    """A mean over other tasks than its neighbour's is no GLUE score: only complete seeds count for that."""
+    gone = [("original", "rte", 3), ("pairwise", "cola", 1), ("pairwise", "cola", 2), ("pairwise", "cola", 3)]
+    kept = [e for e in demo_records if (e["attention"], e["task"], e["finetune_seed"]) not in gone]
+    files, settings = write_scores(kept), settings_file()
+    with pytest.raises(DataError, match="missing: tiny-original/seed-1/step-1800/rte finetune_seed 3; "):
+        tabulate_glue(files, settings, [1, 2, 3], outputs)
+    tabulate_glue(files, settings, [1, 2, 3], outputs, allow_missing=True)
+    original, pairwise, _ = read(outputs[0])
+    assert original["rte (stand-in)"] == f"{100 * (0.5 + 0.04 + 0.003 * 5 / 2):.2f}", "over the two that there are"
+    weights = [0, 1, 2, 2, 3, 4, 5, 6, 7]
+    assert original["glue_score (stand-in)"] == f"{100 * (0.5 + 0.01 * sum(weights) / 9 + 0.003 * 5 / 2):.2f}"
+    assert (original["finetune_seeds"], pairwise["finetune_seeds"]) == ("2", "0")
+    assert (pairwise["cola (stand-in)"], pairwise["glue_score (stand-in)"], pairwise["std"]) == ("", "", "")
+    assert pairwise["sst2 (stand-in)"] == f"{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}"
+    assert "Missing scores: rte of tiny-original (2 of 3), cola of tiny-pairwise (0 of 3); " in outputs[1].read_text()
+
+
+def test_a_score_of_other_settings_refuses_the_table(demo_records, write_scores, settings_file, outputs):
+    with pytest.raises(DataError, match="stale: tiny-original/.* has settings aaaa, expected bbbb"):
+        tabulate_glue(write_scores(demo_records), settings_file(settings_hash="bbbb"), [1, 2, 3], outputs)
+    assert not any(path.exists() for path in outputs)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "score", "note"),
+    [
+        (["wnli"], "", "There is no GLUE score. Wnli does not count for it, as in the paper."),
+        (["rte", "wnli"], "60.00", "the mean of 1 column (rte). Wnli does not count for it, as in the paper."),
+        (["rte", "cola"], "60.00", "the mean of 2 columns (rte, cola)."),
+    ],
+)
+def test_a_sweep_without_mnli_or_with_wnli_alone_has_its_table(
+    write_scores, settings_file, outputs, tasks, score, note
+):
+    records = [wnli(task, attention, seed) for task in tasks for attention in ATTENTION[:2] for seed in (1, 2)]
+    tabulate_glue(write_scores(records), settings_file(tasks=tasks, glue_source="hub"), [1, 2], outputs)
+    rows = read(outputs[0])
+    assert [row["glue_score"] for row in rows[:2]] == [score] * 2 and rows[0][tasks[-1]] == "60.00"
+    assert [row[tasks[-1]] for row in rows[2:]] == ["50.00"], "the majority baseline"
+    assert note in outputs[1].read_text()
+
+
+def wnli(task, attention, seed):
+    """A record of any task, whose only column is called as the task."""
+    entry = {"size": "tiny", "attention": attention, "pretrain_seed": 1, "step": 1800, "task": task}
+    entry |= {"finetune_seed": seed, "metrics": {task: 0.6}, "majority": {task: 0.5}, "settings_hash": "aaaa"}
+    return entry | dict.fromkeys(("partial", "stand_in", "constant_prediction"), False)
 
 
 def test_only_the_final_step_counts_and_it_must_be_there(demo_records, record, write_scores, settings_file, outputs):
     models = itertools.product(["original", "pairwise"], TASKS, [1, 2, 3])
-    earlier = [record("tiny", name, 300, task, seed, 0.9) for name, task, seed in models]
+    earlier = [record("tiny", name, 300, task, seed, 0.9, stand_in=True) for name, task, seed in models]
     tabulate_glue(
         write_scores([*demo_records, *earlier]), settings_file(), seeds_of([*demo_records, *earlier]), outputs
     )

@@ -6,6 +6,7 @@ import re
 import pytest
 
 PAPER = ("scale=paper", "source=hub")
+STAGES = ("symbert.corpus.", "symbert.pretrain.", "symbert.glue.", "symbert.model.")
 
 
 def test_lint_finds_nothing(checkout):
@@ -70,6 +71,18 @@ def test_more_seeds_are_no_more_jobs_and_more_operators_are(checkout):
     assert (jobs["pretrain_model"], jobs["finetune"]) == (1, 3)
 
 
+def test_models_that_were_not_pretrained_are_scored_on_request(checkout):
+    jobs = checkout.snakemake("--dry-run", "--config", "sweep={untrained: true, attention: [original]}").jobs
+    assert (jobs["pretrain_model"], jobs["extract_checkpoint"], jobs["finetune"]) == (1, 4, 4)
+
+
+def test_robustness_is_measured_once_per_model_where_noise_or_sets_are_asked_for(checkout):
+    jobs = checkout.snakemake("--dry-run").jobs
+    assert (jobs["measure_robustness"], jobs["prepare_robustness"], jobs["draw_robustness"]) == (4, 8, 1)
+    without = checkout.snakemake("--dry-run", "--config", "glue={robustness: {noise: []}}").jobs
+    assert not {"measure_robustness", "prepare_robustness", "draw_robustness", "tabulate_robustness"} & without.keys()
+
+
 def test_a_file_of_any_name_is_a_part_that_a_command_takes(checkout, tmp_path):
     for name in ("(1) x.jsonl", "-v.jsonl", "日本 語.jsonl"):
         (tmp_path / name).touch()
@@ -95,9 +108,9 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
     stages = {
         module.removeprefix("symbert.").replace(".", "/") + ".py"
         for module in modules
-        if module.startswith(("symbert.corpus.", "symbert.pretrain.", "symbert.glue.", "symbert.model."))
+        if module.startswith(STAGES) or module in ("symbert.draws", "symbert.sizes")
     }
-    listed = re.search(r"^IMPORTED = (\[.*\])$", (root / "workflow/rules/experiment.smk").read_text(), re.M)[1]
+    listed = re.search(r"^ITS_IMPORTS = (\[.*\])$", (root / "workflow/rules/outputs.smk").read_text(), re.M)[1]
     assert stages == set(ast.literal_eval(listed))
 
 

@@ -12,6 +12,7 @@ os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
 )
 
+from symbert import checks
 from symbert import config as configuration
 from symbert.errors import SymbertError
 
@@ -40,4 +41,23 @@ def scale_of(config):
     """The name of the scale, or a stop with the near match."""
     scales = sorted(path.stem for path in (Path(workflow.basedir) / "workflow/scales").glob("*.yaml"))
     with one_line_errors():
-        return configuration.scale_of(config, scales)
+        return checks.scale_of(config, scales)
+
+
+def check(config):
+    """Stop at the first key that the schema, or what lies on this disk, does not allow."""
+    with one_line_errors():
+        checks.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+
+
+def option(name):
+    """A command's option for an input that may be absent: a file, or a list of them."""
+
+    def words(wildcards, input):
+        files = [input[name]] if isinstance(input[name], str) else list(input[name])
+        return [f"--{name.replace('_', '-')}", *files] if files else []
+
+    return words
+
+
+ENVIRONMENT = "../../envs/symbert.yaml"  # of every rule

@@ -4,6 +4,7 @@
 
 
 localrules:
+    corpus,
     count_batch,
 
 

@@ -2,14 +2,12 @@
 import json
 import shlex
 
-from symbert.files import sha256_of
 from symbert.glue.tasks import GLUE
 from symbert.pretrain import storage
-from symbert.settings import PretrainSettings, hash_of, settings_from
+from symbert.settings import PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
-with one_line_errors():
-    configuration.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+check(config)
 
 SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
 EXPERIMENT = configuration.experiment_of(config)
@@ -30,8 +28,6 @@ SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
 FINAL = config["pretrain"]["steps"]
 SECTIONS = configuration.sections(config, EMBEDDED)
-
-ENVIRONMENT = "../../envs/symbert.yaml"  # of every rule
 
 
 wildcard_constraints:
@@ -75,11 +71,6 @@ def batch_before(wildcards):
     return ancient(batch_file(number - 2)) if number > 1 else []
 
 
-def option(name):
-    """A command's option for an input that may be absent."""
-    return lambda wildcards, input: [f"--{name.replace('_', '-')}", input[name]] if input[name] else []
-
-
 RUN = f"{RESULTS}/pretrain/{{size}}-{{attention}}/seed-{{seed}}"
 STATE = f"{STATES}/{{size}}-{{attention}}/seed-{{seed}}/state"
 CHECKPOINT = f"{RUN}/step-{{step}}"
@@ -94,6 +85,7 @@ CHECKPOINT_FILES = [
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 # How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
 EXECUTION = shlex.join(configuration.execution_options(config))
+KEEP_FINETUNED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
 
 
@@ -112,16 +104,27 @@ def storage_plan():
         yield f"  storage        {size}: {storage.plan(needed, Path(STATES))}"
 
 
-SCORE = f"{RESULTS}/glue/{{size}}-{{attention}}/seed-{{seed}}/step-{{step}}/{{task}}.json"
+FINETUNED = f"{RESULTS}/glue/{{size}}-{{attention}}/seed-{{seed}}/step-{{step}}"
+SCORE = f"{FINETUNED}/{{task}}.json"
+ROBUSTNESS = f"{FINETUNED}/robustness/{{task}}.json"
 TASKS = SWEEP["tasks"]
 TASK_FILES = {
     task: [f"nyu-mll/glue/{task}/{split}-00000-of-00001.parquet" for split in GLUE[task].splits] for task in TASKS
 }
 
 
+COMPARED = [*([0] if SWEEP["untrained"] else []), FINAL]  # steps of Table 3; at step 0 nothing was pre-trained
+
+
 def final_scores():
-    """The score files of the comparison: every run at its last step."""
-    return expand(runs(SCORE), step=FINAL, task=TASKS)
+    """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
+    return expand(runs(SCORE), step=COMPARED, task=TASKS)
+
+
+def robustness():
+    """The scores of the comparison's models on noise and out-of-domain sets; none where neither is asked for."""
+    chosen = config["glue"]["robustness"]
+    return expand(runs(ROBUSTNESS), step=FINAL, task=TASKS) if chosen["sets"] or chosen["noise"] else []
 
 
 def curve_scores():
@@ -139,30 +142,27 @@ def curve_steps(size):
 def finetune_seeds(wildcards):
     """The seeds that the comparison and the curve want of one checkpoint."""
     step = int(wildcards.step)
-    final = SWEEP["finetune_seeds"] if step == FINAL else []
+    final = SWEEP["finetune_seeds"] if step in COMPARED else []
     curve = CURVE["finetune_seeds"] if step in curve_steps(wildcards.size) else []
     return sorted({*final, *curve} or SWEEP["finetune_seeds"])
 
 
-TABLES = f"{RESULTS}/report/tables"
-FIGURES = f"{RESULTS}/report/figures"
-PARAMETERS = f"{RESULTS}/report/parameters.json"
-# A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
-# figures anew, and nothing else.
-PACKAGE = Path(workflow.basedir) / "src/symbert"
-IMPORTED = ["corpus/histograms.py", "corpus/reasons.py", "glue/tasks.py"]
-CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("report/*.py")), *IMPORTED]])
+# What the report has of this experiment beside what it has of imported scores.
+OWN_TABLES = ["corpus", "corpus_categories", "table2_training", *(["robustness"] if robustness() else [])]
+OWN_FIGURES = ["corpus", *(["robustness"] if robustness() else [])]
+MEASURED_SIZES = SWEEP["sizes"]  # of figure 2
 
 
-def table(name, caption, title):
-    """A table's files: csv in the Snakemake report, markdown and LaTeX beside it."""
-    csv = report(f"{TABLES}/{name}.csv", caption=f"../report/{caption}.rst", category="Tables", labels={"table": title})
-    return [csv, f"{TABLES}/{name}.md", f"{TABLES}/{name}.tex"]
+def losses(file, sizes=MEASURED_SIZES):
+    """A file of every run that has validation losses."""
+    return runs(f"{RUN}/{file}", sizes)
 
 
-def figure(name, caption, title):
-    """A figure's files: png in the Snakemake report, pdf beside it."""
-    png = report(
-        f"{FIGURES}/{name}.png", caption=f"../report/{caption}.rst", category="Figures", labels={"figure": title}
-    )
-    return [png, f"{FIGURES}/{name}.pdf"]
+def timings():
+    """What every run measured of its speed."""
+    return runs(f"{RUN}/timing.json")
+
+
+def provenance():
+    """What says on which machines and from which corpus each run came."""
+    return [*losses("done.json"), *timings()]

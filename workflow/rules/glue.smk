@@ -2,6 +2,7 @@
 
 
 localrules:
+    glue,
     resolve_glue,
     download_task,
 
@@ -10,6 +11,7 @@ rule glue:
     input:
         final_scores(),
         curve_scores(),
+        robustness(),
 
 
 rule write_embedded_tasks:
@@ -101,4 +103,58 @@ rule finetune:
         "exec python -m symbert finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
         " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
-        " --state {params.state:q} --output {output:q} --threads {threads} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --state {params.state:q} --output {output:q} --threads {threads}"
+        f" {KEEP_FINETUNED}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule prepare_robustness:
+    input:
+        raw=f"{RESULTS}/glue/raw/{{task}}.parquet",
+        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        settings=settings("task"),
+        robustness=settings("robustness"),
+    output:
+        f"{RESULTS}/glue/data/{{task}}.robustness.parquet",
+    log:
+        f"{LOGS}/prepare_robustness/{{task}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    shell:
+        "RAYON_NUM_THREADS={threads} python -m symbert prepare-robustness --raw {input.raw:q} --task {wildcards.task:q}"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --robustness {input.robustness:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule measure_robustness:
+    input:
+        checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
+        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
+        robustness=expand(f"{RESULTS}/glue/data/{{task}}.robustness.parquet", task=TASKS),
+        scores=expand(SCORE, task=TASKS, allow_missing=True),
+        settings=settings("glue"),
+    output:
+        expand(ROBUSTNESS, task=TASKS, allow_missing=True),
+    log:
+        f"{LOGS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    benchmark:
+        f"{BENCHMARKS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    resources:
+        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
+        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+    params:
+        checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
+        state=lambda wildcards, input: Path(input.scores[0]).parent / "state",
+        seeds=SWEEP["finetune_seeds"],
+    shell:
+        "exec python -m symbert measure-robustness --checkpoint {params.checkpoint:q} --data {input.data:q}"
+        " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
+        " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
+        " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
+        f" {KEEP_FINETUNED}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -1,6 +1,10 @@
 # pretrain: one run per size × attention × seed, and the checkpoints taken from it.
 
 
+localrules:
+    pretrain,
+
+
 rule pretrain:
     input:
         runs(f"{RUN}/done.json"),

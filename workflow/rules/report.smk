@@ -1,32 +1,25 @@
 # report: counts, losses and scores → the paper's tables and figures.
 
 
+localrules:
+    tables,
+    figures,
+    paper_tables,
+
+
 rule tables:
     input:
-        expand(
-            f"{TABLES}/{{table}}.csv",
-            table=[
-                "corpus",
-                "corpus_categories",
-                "table1_operators",
-                "table2_parameters",
-                "table2_training",
-                "table3_published",
-                "table3_glue",
-            ],
-        ),
+        page("tables", "csv", REPORTED_TABLES),
 
 
 rule figures:
     input:
-        f"{FIGURES}/corpus.png",
-        expand(f"{FIGURES}/figure2_{{size}}.png", size=SWEEP["sizes"]),
-        f"{FIGURES}/figure3_checkpoints.png" if curve_scores() else [],
+        page("figures", "png", REPORTED_FIGURES),
 
 
 rule paper_tables:
     input:
-        expand(f"{TABLES}/{{table}}.csv", table=["table1_operators", "table2_parameters", "table3_published"]),
+        page("tables", "csv", PAPER_TABLES),
 
 
 rule count_parameters:
@@ -37,65 +30,11 @@ rule count_parameters:
     conda:
         ENVIRONMENT
     params:
-        sizes=sorted({"small", "base", *SWEEP["sizes"]}, key=list(SIZES).index),
+        sizes=[size for size in SIZES if size in ("small", "base", *SWEEP["sizes"])],
         attention=SWEEP["attention"],
     shell:
         "python -m symbert count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule tabulate_corpus:
-    input:
-        counts=COUNTS,
-        records=records(PARTS),
-        manifest=f"{SHARDS}/manifest.json",
-        settings=settings("report"),
-    output:
-        table("corpus", "corpus", "Corpus: read, dropped by reason, kept"),
-    log:
-        f"{LOGS}/tabulate_corpus.log",
-    conda:
-        ENVIRONMENT
-    params:
-        code=CODE,
-    shell:
-        "python -m symbert tabulate-corpus --counts {input.counts:q} --records {input.records:q} --manifest {input.manifest:q}"
-        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule tabulate_categories:
-    input:
-        counts=COUNTS,
-        settings=settings("report"),
-    output:
-        table("corpus_categories", "corpus_categories", "Blocked categories: OSCAR's metadata and UT1"),
-    log:
-        f"{LOGS}/tabulate_categories.log",
-    conda:
-        ENVIRONMENT
-    params:
-        code=CODE,
-    shell:
-        "python -m symbert tabulate-categories --counts {input.counts:q} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule draw_corpus:
-    input:
-        counts=COUNTS,
-        records=records(PARTS),
-        settings=settings("report"),
-    output:
-        figure("corpus", "corpus_figure", "Corpus: perplexity, length and tokens of documents"),
-    log:
-        f"{LOGS}/draw_corpus.log",
-    conda:
-        ENVIRONMENT
-    params:
-        code=CODE,
-    shell:
-        "python -m symbert draw-corpus --counts {input.counts:q} --records {input.records:q}"
-        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_operators:
@@ -127,26 +66,6 @@ rule tabulate_parameters:
         code=CODE,
     shell:
         "python -m symbert tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
-
-
-rule tabulate_training:
-    input:
-        done=runs(f"{RUN}/done.json"),
-        metrics=runs(f"{RUN}/metrics.jsonl"),
-        timing=runs(f"{RUN}/timing.json"),
-        settings=settings("report"),
-    output:
-        table("table2_training", "table2_training", "Table 2, continued: training"),
-    log:
-        f"{LOGS}/tabulate_training.log",
-    conda:
-        ENVIRONMENT
-    params:
-        code=CODE,
-    shell:
-        "python -m symbert tabulate-training --done {input.done:q} --metrics {input.metrics:q}"
-        " --timing {input.timing:q} --settings {input.settings:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -183,8 +102,8 @@ rule tabulate_glue:
 
 rule draw_loss:
     input:
-        done=lambda wildcards: runs(f"{RUN}/done.json", [wildcards.size]),
-        metrics=lambda wildcards: runs(f"{RUN}/metrics.jsonl", [wildcards.size]),
+        done=lambda wildcards: losses("done.json", [wildcards.size]),
+        metrics=lambda wildcards: losses("metrics.jsonl", [wildcards.size]),
         settings=settings("report"),
     output:
         figure("figure2_{size}", "figure2", "Figure 2: validation loss, {size}"),
@@ -215,3 +134,127 @@ rule draw_checkpoints:
     shell:
         "python -m symbert draw-checkpoints --scores {input.scores:q} --settings {input.settings:q}"
         " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_scores:
+    input:
+        scores=final_scores(),
+        settings=settings("report"),
+    output:
+        table("scores", "scores", "Scores of every seed"),
+    log:
+        f"{LOGS}/tabulate_scores.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        seeds=SWEEP["finetune_seeds"],
+    shell:
+        "python -m symbert tabulate-scores --scores {input.scores:q} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_statistics:
+    input:
+        scores=final_scores(),
+        settings=settings("report"),
+    output:
+        table("statistics", "statistics", "Differences between operators, with intervals"),
+    log:
+        f"{LOGS}/tabulate_statistics.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        seeds=SWEEP["finetune_seeds"],
+    shell:
+        "python -m symbert tabulate-statistics --scores {input.scores:q} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_milestones:
+    input:
+        done=losses("done.json"),
+        metrics=losses("metrics.jsonl"),
+        scores=curve_scores(),
+        settings=settings("report"),
+    output:
+        table("milestones", "milestones", "Milestones: plateau and 95 %"),
+    log:
+        f"{LOGS}/tabulate_milestones.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        done=option("done"),
+        metrics=option("metrics"),
+        scores=option("scores"),
+        seeds=lambda wildcards, input: ["--finetune-seeds", *CURVE["finetune_seeds"]] if input.scores else [],
+    shell:
+        "python -m symbert tabulate-milestones {params.done:q} {params.metrics:q} {params.scores:q} --settings {input.settings:q}"
+        " {params.seeds:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_claims:
+    input:
+        parameters=PARAMETERS,
+        scores=final_scores(),
+        curve=curve_scores(),
+        done=losses("done.json"),
+        metrics=losses("metrics.jsonl"),
+        timing=timings(),
+        robustness=robustness(),
+        settings=settings("report"),
+    output:
+        table("claims", "claims", "Claims of the papers and what became of them"),
+    log:
+        f"{LOGS}/tabulate_claims.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        curve=option("curve"),
+        done=option("done"),
+        metrics=option("metrics"),
+        timing=option("timing"),
+        robustness=option("robustness"),
+        seeds=SWEEP["finetune_seeds"],
+        curve_seeds=lambda wildcards, input: ["--curve-seeds", *CURVE["finetune_seeds"]] if input.curve else [],
+    shell:
+        "python -m symbert tabulate-claims --parameters {input.parameters:q} --scores {input.scores:q} --finetune-seeds {params.seeds:q}"
+        " {params.curve:q} {params.curve_seeds:q} {params.done:q} {params.metrics:q} {params.timing:q}"
+        " {params.robustness:q} --settings {input.settings:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule draw_operators:
+    output:
+        figure("figure1_operators", "figure1", "Figure 1: the operators"),
+    log:
+        f"{LOGS}/draw_operators.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert draw-operators --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule write_page:
+    input:
+        tables=page("tables", "html", REPORTED_TABLES),
+        figures=page("figures", "png", REPORTED_FIGURES),
+        provenance=provenance(),
+        settings=settings("report"),
+    output:
+        PAGE,
+    log:
+        f"{LOGS}/write_page.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert write-page --tables {input.tables:q} --figures {input.figures:q} --provenance {input.provenance:q}"
+        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -23,11 +23,3 @@ onstart:
     print(configuration.banner(config, SCALE_FILE), file=sys.stderr)
     for line in storage_plan():
         print(line, file=sys.stderr)
-
-
-onsuccess:
-    print(f"symbert: tables in {RESULTS}/report/tables, figures in {RESULTS}/report/figures", file=sys.stderr)
-
-
-onerror:
-    print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)

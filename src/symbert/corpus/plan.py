@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from symbert.config import Config, annotations_of, check, files_of, merge, parts_of, scale_of, sections, source_of
+from symbert.checks import check, scale_of
+from symbert.config import Config, annotations_of, files_of, merge, parts_of, sections, source_of
 from symbert.corpus.sources import part_file
 from symbert.errors import MissingInputError, UsageError
 from symbert.progress import data_size

@@ -1,9 +1,9 @@
-"""The rows of a task, resident as tensors, and the batches of an epoch.
+"""The rows of a task, resident as tensors, and the batches of an epoch; nothing is padded.
 
-Shapes: `row token` for all rows of a split, `batch token` for a batch.
+Shapes: `token` for the tokens of all rows of a split or of a batch, end to end; `row` for one value per row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,24 +16,26 @@ from torch import Tensor
 
 from symbert.draws import permute
 from symbert.glue.tasks import Task
+from symbert.model.packed import Packing
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs padded to the longest row of the batch (0 is [PAD]), `attention_mask` None where nothing is padded."""
+    """Ids and types `token` of some rows, where each row's stand, and labels `row`."""
 
     input_ids: Tensor
     token_type_ids: Tensor
-    attention_mask: Tensor | None
+    packing: Packing
     labels: Tensor
 
 
 @dataclass(frozen=True)
 class Rows:
-    """One split: ids and types `row token` padded with 0, lengths in tokens, labels (classes, or grades)."""
+    """One split: ids and types `token`, the first token and the length of each row, labels (classes, or grades)."""
 
     input_ids: Tensor
     token_type_ids: Tensor
+    first: np.ndarray
     lengths: np.ndarray
     labels: Tensor
 
@@ -42,14 +44,11 @@ class Rows:
 
     def batch(self, index: np.ndarray) -> Batch:
         """The rows of `index`, in that order."""
-        lengths = self.lengths[index]
-        longest = int(lengths.max())
-        rows = torch.from_numpy(index).to(self.labels.device)
-        mask = None
-        if lengths.min() < longest:
-            mask = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(rows.device)
-        ids, types = self.input_ids[rows, :longest].long(), self.token_type_ids[rows, :longest].long()
-        return Batch(ids, types, mask, self.labels[rows])
+        lengths, device = self.lengths[index], self.labels.device
+        packing = Packing.of(lengths, device)
+        tokens = packing.position_ids + torch.from_numpy(np.repeat(self.first[index], lengths)).to(device)
+        ids, types = self.input_ids[tokens].long(), self.token_type_ids[tokens].long()
+        return Batch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
 
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, Rows]:
@@ -58,19 +57,19 @@ def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, Rows]:
     return {split: _rows(table.filter(pc.field("split") == split), task, device) for split in task.splits}
 
 
+def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, Rows]:
+    """The robustness sets of a task on a device."""
+    table = pq.read_table(data)
+    return {name: _rows(table.filter(pc.field("set") == name), task, device) for name in names}
+
+
 def _rows(table: pa.Table, task: Task, device: torch.device) -> Rows:
-    ids, lengths = _padded(table["input_ids"].combine_chunks(), np.int32)
-    types, _ = _padded(table["token_type_ids"].combine_chunks(), np.int8)
+    ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
+    lengths = ids.value_lengths().to_numpy().astype(np.int64)
     labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
-    tensors = [torch.from_numpy(array).to(device) for array in (ids, types, labels)]
-    return Rows(tensors[0], tensors[1], lengths, tensors[2])
-
-
-def _padded(lists: pa.ListArray, kind: type) -> tuple[np.ndarray, np.ndarray]:
-    lengths = lists.value_lengths().to_numpy()
-    padded = np.zeros((len(lists), lengths.max()), dtype=kind)
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = lists.flatten().to_numpy()
-    return padded, lengths
+    arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8), labels
+    tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
+    return Rows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers)
 
 
 def shuffled_batches(rows: Rows, batch_size: int, seed: int, epoch: int) -> Iterator[Batch]:
@@ -81,7 +80,7 @@ def shuffled_batches(rows: Rows, batch_size: int, seed: int, epoch: int) -> Iter
 
 
 def sorted_batches(rows: Rows, batch_size: int) -> Iterator[tuple[np.ndarray, Batch]]:
-    """All rows once, short ones first, with the index of each: the least padding, for evaluation."""
+    """All rows once, short ones first, with the index of each: the least padding inside attention, for evaluation."""
     order = np.argsort(rows.lengths, kind="stable")
     for start in range(0, len(rows), batch_size):
         index = order[start : start + batch_size]

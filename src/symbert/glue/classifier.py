@@ -3,16 +3,15 @@
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
-import symbert.model  # noqa: F401 (makes the model type known to the Auto classes)
 from symbert.errors import IntegrityError, MissingInputError
+from symbert.model.bert import SymBertForSequenceClassification
 
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
 
-def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> torch.nn.Module:
+def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> SymBertForSequenceClassification:
     """The encoder of a Hugging Face directory under a pooler and classifier that `reset_head` fills.
 
     `dropout` holds everywhere. Raises MissingInputError without a checkpoint and IntegrityError when it lacks a
@@ -23,7 +22,7 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> torch.
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    model, report = AutoModelForSequenceClassification.from_pretrained(
+    model, report = SymBertForSequenceClassification.from_pretrained(
         checkpoint,
         num_labels=num_labels,
         hidden_dropout_prob=dropout,

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from symbert.corpus.documentation import Passage, passages
 from symbert.files import publish
-from symbert.glue.sources import HIGHEST_GRADE, STAND_IN, published_schema, published_split
-from symbert.glue.tasks import GLUE, Task
+from symbert.glue.sources import STAND_IN, published_schema, published_split
+from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task
 from symbert.progress import Progress
 
 ROWS = {"train": 1_000}
@@ -109,6 +109,11 @@ def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
     return [entailed, pool.draw.choice(others)]
 
 
+def pronoun(pool: Pool, sentence: Sentence) -> list[Row]:
+    """WNLI: as RTE, its classes the other way round."""
+    return entailment(pool, sentence)[::-1]
+
+
 def answer(pool: Pool, sentence: Sentence) -> list[Row]:
     """QNLI: a question is answered by the sentence that it was made of, but not when its words are shuffled."""
     return [(_question(sentence.words), sentence.text), (_question(_shuffled(pool, sentence)), sentence.text)]
@@ -123,6 +128,7 @@ RULES: dict[str, Rule] = {
     "stsb": similarity,
     "qnli": answer,
     "sst2": direction,
+    "wnli": pronoun,
 }
 
 

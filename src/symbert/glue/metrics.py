@@ -4,6 +4,7 @@ A constant prediction has no correlation with anything: Matthews, Pearson and Sp
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.stats import pearsonr, spearmanr
@@ -45,6 +46,13 @@ def measure(task: Task, labels: np.ndarray, predictions: np.ndarray) -> dict[str
     return {name: METRICS[name](labels, predictions) for name in task.metrics}
 
 
+def scored(task: Task, training_labels: np.ndarray, labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
+    """`score`, its `details` (the metrics whose mean it is) and the score of the `majority` baseline."""
+    details = measure(task, labels, predictions)
+    baseline = majority(task, training_labels, labels)
+    return {"score": _mean(details), "details": details, "majority": _mean(baseline)}
+
+
 def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """The task's metrics when the most frequent training class (for grades: their mean) is always predicted.
 
@@ -60,6 +68,10 @@ def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dic
 def is_constant(values: np.ndarray) -> bool:
     """Whether all values are the same."""
     return bool(np.all(values == values[0]))
+
+
+def _mean(scores: dict[str, float]) -> float:
+    return float(np.mean(list(scores.values())))
 
 
 def _unless_constant(correlation: Callable[..., float], labels: np.ndarray, predictions: np.ndarray) -> float:

@@ -34,16 +34,24 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     tokenizer = pair_encoder(vocabulary, wanted.max_length)
     available = {split: table.filter(pc.field("split") == split) for split in row.splits}
     for split, rows in available.items():
-        _check_complete(row, split, rows.num_rows, wanted)
+        check_complete(f"{task}: split '{split}'", rows.num_rows, row.official_rows[split], wanted)
     used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
     facts = _facts(row, available, used, STAND_IN in (table.schema.metadata or {}))
-    prepared = pa.concat_tables(tokenise(row, rows, tokenizer) for rows in used.values())
+    prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in used.values()]
+    write_prepared(output, pa.concat_tables(prepared), facts)
+
+
+def write_prepared(output: Path, table: pa.Table, facts: dict[str, Any]) -> None:
+    """Publish a prepared file and, in its schema's metadata, what it says of itself."""
     with publish(output) as temporary:
-        pq.write_table(prepared.replace_schema_metadata({FACTS: json.dumps(facts)}), temporary)
+        pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts)}), temporary)
 
 
 def facts_of(schema: pa.Schema) -> dict[str, Any]:
-    """What a prepared file says of itself: task, stand_in, rows, available_rows, official_rows (by split), partial."""
+    """What a prepared file says of itself: task, stand_in, rows, available_rows, official_rows (by split), partial.
+
+    A file of `prepare_robustness` says task, stand_in and sets.
+    """
     return json.loads(schema.metadata[FACTS])
 
 
@@ -55,22 +63,27 @@ def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
 
 
 def sample(task: Task, split: str, rows: pa.Table, settings: TaskSettings) -> pa.Table:
-    """At most as many rows as the settings allow, in file order.
-
-    They are chosen by a hash of the row's index, because published files may be sorted by label.
-    """
+    """At most as many rows of a split as the settings allow, in file order."""
     limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
+    return spread(rows, limit, task.splits.index(split))
+
+
+def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
+    """At most `limit` rows, in file order; another number `draw` chooses others.
+
+    They are chosen by a hash of the row's place, because published files may be sorted by label.
+    """
     if limit is None or limit >= rows.num_rows:
         return rows
-    drawn = mix(task.splits.index(split), np.arange(rows.num_rows))
+    drawn = mix(draw, np.arange(rows.num_rows))
     return rows.take(np.sort(np.argsort(drawn, kind="stable")[:limit]))
 
 
 def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
-    """Columns split, input_ids, token_type_ids and label for rows of text."""
+    """Columns input_ids, token_type_ids and label for rows of text."""
     columns = [_encoded(batch, tokenizer) for batch in _batches(task, rows)]
     ids, types = (pa.chunked_array([batch[index] for batch in columns], kind) for index, kind in enumerate(_LISTS))
-    return pa.table({"split": rows["split"], "input_ids": ids, "token_type_ids": types, "label": rows["label"]})
+    return pa.table({"input_ids": ids, "token_type_ids": types, "label": rows["label"]})
 
 
 _LISTS = (pa.list_(pa.int32()), pa.list_(pa.int8()))
@@ -88,11 +101,11 @@ def _encoded(batch: list[str] | list[tuple[str, str]], tokenizer: Tokenizer) -> 
     return [pa.array(values, kind) for values, kind in zip((ids, types), _LISTS, strict=True)]
 
 
-def _check_complete(task: Task, split: str, rows: int, settings: TaskSettings) -> None:
-    official = task.official_rows[split]
+def check_complete(name: str, rows: int, official: int, settings: TaskSettings) -> None:
+    """DataError when published rows are missing and the settings do not allow that, or when there are none."""
     if rows == 0 or (rows < official and not settings.allow_partial):
         raise DataError(
-            f"{task.name}: split '{split}' has {rows:,} rows, GLUE has {official:,}; "
+            f"{name} has {rows:,} rows, the publisher has {official:,}; "
             + ("set 'glue.allow_partial: true' to go on with fewer" if rows else "the source lacks this split")
         )
 

@@ -1,4 +1,7 @@
-"""GLUE's files as published (nyu-mll/glue, one parquet file per split), checked and joined to one file per task."""
+"""GLUE as published, checked and joined to one file per task.
+
+The hub (nyu-mll/glue) and mirrors hold one parquet file per split, GLUE's archives tab-separated ones (`tsv`).
+"""
 
 import json
 from collections.abc import Iterator
@@ -12,16 +15,16 @@ import pyarrow.parquet as pq
 from symbert.corpus.sources import PublishedFile, Source, open_source, resolve
 from symbert.errors import DataError
 from symbert.files import publish, read_json, write_json
-from symbert.glue.tasks import Task, task_named
+from symbert.glue import tsv
+from symbert.glue.tasks import HIGHEST_GRADE, Task, task_named
 from symbert.settings import SourceSettings, read_settings
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
-HIGHEST_GRADE = 5
 REPOSITORY = "nyu-mll/glue"
 
 
 def resolve_glue(settings: Path, output: Path) -> None:
-    """Write sources.json: the commit of GLUE's repository from which all tasks are downloaded."""
+    """Write sources.json: the commit of GLUE's repository, if it is the hub's, from which all tasks are downloaded."""
     read = read_settings(settings, SourceSettings)
     write_json(output, resolve(read, {REPOSITORY: ("dataset", read.revision)}))
 
@@ -29,16 +32,31 @@ def resolve_glue(settings: Path, output: Path) -> None:
 def download_task(settings: Path, sources: Path, task: str, output: Path) -> None:
     """Write a task's training and evaluation rows to one parquet file: the hub's columns and `split`.
 
-    Raises DataError, naming file and column, when columns, types or labels are not those of the task.
+    Raises DataError, naming file and column or line, when columns, types or labels are not those of the task.
     """
-    row, source = task_named(task), open_source(read_settings(settings, SourceSettings), read_json(sources))
-    splits = []
-    for split in row.splits:
-        file = published_split(row, split)
-        with _fetched(source, file, output.with_name(f".{task}-{split}.parquet")) as path:
-            splits.append(_read(path, file.location, row, split))
+    row, read = task_named(task), read_settings(settings, SourceSettings)
+    if read.source == "files":
+        splits = [_original_rows(Path(read.root), row, split) for split in row.splits]
+    else:
+        source = open_source(read, read_json(sources))
+        splits = [_published_rows(source, row, split, output) for split in row.splits]
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary)
+
+
+def _original_rows(root: Path, task: Task, split: str) -> pa.Table:
+    rows = pa.Table.from_pylist(list(tsv.read_split(root, task, split)), schema=published_schema(task))
+    return _of_split(rows.replace_schema_metadata(None), split)
+
+
+def _published_rows(source: Source, task: Task, split: str, output: Path) -> pa.Table:
+    file = published_split(task, split)
+    with _fetched(source, file, output.with_name(f".{task.name}-{split}.parquet")) as path:
+        return _of_split(read_published(path, file.location, published_schema(task), task.labels), split)
+
+
+def _of_split(rows: pa.Table, split: str) -> pa.Table:
+    return rows.append_column("split", pa.array([split] * len(rows), pa.string()))
 
 
 @contextmanager
@@ -68,22 +86,24 @@ def published_schema(task: Task) -> pa.Schema:
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def _read(path: Path, location: str, task: Task, split: str) -> pa.Table:
+def read_published(path: Path, location: str, wanted: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
+    """The wanted columns of a parquet file whose classes are `labels` (none: grades); DataError says what is not so.
+
+    Of its metadata, only the mark of a stand-in stays.
+    """
     try:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:
         raise DataError(f"{location}: not a parquet file ({error}); get the file again") from None
-    _check_columns(table.schema, location, task)
-    _check_class_names(table.schema, location, task)
-    _check_values(table, location, task)
+    _check_columns(table.schema, location, wanted)
+    _check_class_names(table.schema, location, labels)
+    _check_values(table.select(wanted.names), location, labels)
     marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
-    schema = published_schema(task)
-    rows = table.select(schema.names).cast(schema.remove_metadata())
-    return rows.append_column("split", pa.array([split] * len(rows))).replace_schema_metadata(marks)
+    return table.select(wanted.names).cast(wanted.remove_metadata()).replace_schema_metadata(marks)
 
 
-def _check_columns(schema: pa.Schema, location: str, task: Task) -> None:
-    for field in published_schema(task):
+def _check_columns(schema: pa.Schema, location: str, wanted: pa.Schema) -> None:
+    for field in wanted:
         if field.name not in schema.names:
             raise DataError(
                 f"{location}: no column '{field.name}', found {', '.join(schema.names)}; get the file again"
@@ -93,22 +113,22 @@ def _check_columns(schema: pa.Schema, location: str, task: Task) -> None:
             raise DataError(f"{location}: column '{field.name}' is {found}, expected {field.type}; get the file again")
 
 
-def _check_class_names(schema: pa.Schema, location: str, task: Task) -> None:
+def _check_class_names(schema: pa.Schema, location: str, labels: tuple[str, ...]) -> None:
     """Class numbers mean what the publisher's names say, where the file has them."""
     written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    names = written.get("info", {}).get("features", {}).get("label", {}).get("names", list(task.labels))
-    if tuple(names) != task.labels:
-        raise DataError(f"{location}: classes are {', '.join(names)}, expected {', '.join(task.labels)}")
+    names = written.get("info", {}).get("features", {}).get("label", {}).get("names", list(labels))
+    if tuple(names) != labels:
+        raise DataError(f"{location}: classes are {', '.join(names)}, expected {', '.join(labels)}")
 
 
-def _check_values(table: pa.Table, location: str, task: Task) -> None:
-    empty = [column for column in (*task.columns, "label") if table[column].null_count]
+def _check_values(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
+    empty = [column for column in table.column_names if table[column].null_count]
     if empty:
         raise DataError(f"{location}: column '{empty[0]}' has empty cells; get the file again")
     if not table.num_rows:
         return
     bounds = pc.min_max(table["label"]).as_py()
-    highest = task.num_labels - 1 if task.labels else HIGHEST_GRADE
+    highest = len(labels) - 1 if labels else HIGHEST_GRADE
     if not (bounds["min"] >= 0 and bounds["max"] <= highest):
         raise DataError(
             f"{location}: labels from {bounds['min']} to {bounds['max']}, expected 0 to {highest}; "

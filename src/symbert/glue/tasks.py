@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from symbert.errors import UsageError
 
+HIGHEST_GRADE = 5
+
 
 @dataclass(frozen=True)
 class Task:
@@ -12,7 +14,7 @@ class Task:
 
     name: str
     columns: tuple[str, ...]  # text: one sentence, or a pair
-    labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to 5
+    labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
     metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
     scores: dict[str, str]  # score column of each evaluation split
     official_rows: dict[str, int]  # of the training and evaluation splits

@@ -2,17 +2,24 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import BertModel
 
 from symbert.errors import DivergedError
 from symbert.glue.batches import Batch, Rows, shuffled_batches, sorted_batches
+from symbert.glue.pieces import own_pieces
 from symbert.model.device import autocast
+from symbert.model.packed import Packing, encode
 from symbert.pretrain.optimizer import set_learning_rate
+from symbert.pretrain.recipe import RECIPES, Recipe, attention_kernels
 from symbert.settings import GlueSettings
+
+Encoder = Callable[[BertModel, Tensor, Packing], Tensor]  # computes what `encode` does
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 
@@ -26,25 +33,50 @@ def train(
     """
     torch.manual_seed(seed)
     model.train()
-    optimizer = build_optimizer(model, settings)
-    scaler = torch.amp.GradScaler(rows.labels.device.type, enabled=precision == "fp16")
-    steps = steps_of(len(rows), settings)
-    step = 0
-    for epoch in range(settings.epochs):
-        losses = []
-        for batch in shuffled_batches(rows, settings.batch_size, seed, epoch):
-            set_learning_rate(optimizer, learning_rate(step, steps, settings))
-            loss = loss_of(logits_of(model, batch, precision), batch.labels)
-            scaler.scale(loss).backward()
-            scaler.unscale_(optimizer)
-            nn.utils.clip_grad_norm_(model.parameters(), settings.gradient_clip)
-            scaler.step(optimizer)
-            scaler.update()
-            optimizer.zero_grad(set_to_none=True)
-            losses.append(loss.detach())
-            step += 1
-            tell(step)
-        refuse_divergence(torch.stack(losses).mean().item(), epoch)
+    # Weight decay would move the embeddings of pieces that no row has, too.
+    with own_pieces(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
+        trainer = Trainer(model, settings, precision, steps_of(len(rows), settings))
+        for epoch in range(settings.epochs):
+            losses = []
+            for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
+                losses.append(trainer.step(batch))
+                tell(trainer.done)
+            refuse_divergence(torch.stack(losses).mean().item(), epoch)
+
+
+class Trainer:
+    """Takes the optimizer steps of one fine-tuning.
+
+    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and attention takes
+    kernels that want another dropout (`symbert.pretrain.recipe`; the classifier has it on any device). The batches
+    are the same.
+    """
+
+    def __init__(self, model: nn.Module, settings: GlueSettings, precision: str, steps: int) -> None:
+        self.model, self.settings, self.precision, self.steps, self.done = model, settings, precision, steps, 0
+        self.recipe, self.device = RECIPES[settings.recipe], next(model.parameters()).device
+        self.optimizer = build_optimizer(model, settings)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16")
+        self.encode = encoder_of(self.recipe, self.device)
+
+    def step(self, batch: Batch) -> Tensor:
+        """Take the next step; the loss of its batch."""
+        set_learning_rate(self.optimizer, learning_rate(self.done, self.steps, self.settings))
+        with attention_kernels(self.recipe, self.device):
+            loss = loss_of(logits_of(self.model, batch, self.precision, self.encode), batch.labels)
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.done += 1
+        return loss.detach()
+
+
+def encoder_of(recipe: Recipe, device: torch.device) -> Encoder:
+    """`encode`, compiled to one graph for all lengths where that pays; on a CPU it takes longer than it saves."""
+    return torch.compile(encode, fullgraph=True, dynamic=True) if recipe.compiled and device.type == "cuda" else encode
 
 
 @torch.inference_mode()
@@ -81,10 +113,14 @@ def build_optimizer(model: nn.Module, settings: GlueSettings) -> torch.optim.Ada
     return torch.optim.AdamW(groups, lr=0.0, eps=settings.adam_epsilon, fused=True)
 
 
-def logits_of(model: nn.Module, batch: Batch, precision: str) -> Tensor:
-    """Logits `batch label`, in the precision of the weights."""
+def logits_of(model: nn.Module, batch: Batch, precision: str, encoder: Encoder = encode) -> Tensor:
+    """Logits `row label`, in the precision of the weights."""
     with autocast(precision, batch.labels.device):
-        return model(batch.input_ids, batch.attention_mask, batch.token_type_ids).logits.to(model.dtype)
+        embedded = model.bert.embeddings(
+            batch.input_ids[None], batch.token_type_ids[None], batch.packing.position_ids[None]
+        )
+        pooled = encoder(model.bert, embedded, batch.packing)
+        return model.classifier(model.dropout(pooled)).to(model.dtype)
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:

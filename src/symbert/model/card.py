@@ -43,8 +43,7 @@ def model_card(config: dict[str, Any]) -> str:
         _front_matter(config),
         _title(attention, facts),
         _architecture(config, attention),
-        _origin(facts),
-        _limits(facts),
+        *([_start(facts)] if facts.get("step") == 0 else [_origin(facts), _limits(facts)]),
         _loading(config),
         _licence(facts),
     ]
@@ -70,7 +69,7 @@ def _title(attention: str, facts: dict[str, Any]) -> str:
 
 
 def _architecture(config: dict[str, Any], attention: str) -> str:
-    form = "folded exactly into plain BERT" if config["model_type"] == "bert" else "as it was trained"
+    form = "folded exactly into plain BERT" if config["model_type"] == "bert" else "in the form that is trained"
     return f"""\
 A BERT encoder with {config["num_hidden_layers"]} layers, hidden size {config["hidden_size"]} and \
 {config["num_attention_heads"]} heads, {form}.
@@ -85,6 +84,14 @@ def _formula(attention: str) -> str:
         return inspect.getdoc(attention_class(attention)).splitlines()[0]
     except ConfigError:
         return attention
+
+
+def _start(facts: dict[str, Any]) -> str:
+    """What a model is before the first step of its run."""
+    seed = f" with seed {_shown(facts['pretrain_seed'])}" if "pretrain_seed" in facts else ""
+    return f"""\
+Not pre-trained: these are the weights that a run{seed} starts from. They have learned nothing, and show by comparison
+what pre-training adds."""
 
 
 def _origin(facts: dict[str, Any]) -> str:
@@ -136,7 +143,7 @@ def _licence(facts: dict[str, Any]) -> str:
 ## Licence
 
 MIT, as the project that made it: weights are an output of the project's code, and its licence asks the least of
-whoever compares operators. It covers the weights, not the text they learned from. \
+whoever compares operators. It covers the weights, not any text they learned from. \
 {TERMS.get(facts.get("corpus_source"), "")}""".rstrip()
 
 

@@ -112,6 +112,11 @@ def kept_weights(state: Path, step: int) -> Path:
     return path
 
 
+def write_weights(model: nn.Module, path: Path) -> None:
+    """Publish the weights of a model, tied ones once, under any name."""
+    _save_tensors(_weights_of(model), path)
+
+
 def _recorded_hash(path: Path) -> str:
     record = path.with_suffix(".json")
     facts = read_json(record)
@@ -204,7 +209,7 @@ def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = N
 
 
 def _weights_of(model: nn.Module) -> Tensors:
-    tied = set(model._tied_weights_keys)
+    tied = set(model._tied_weights_keys or ())
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 

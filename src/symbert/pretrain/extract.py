@@ -1,31 +1,47 @@
-"""A kept step of a run as a Hugging Face directory."""
+"""A kept step of a run, or the model that it started from, as a Hugging Face directory."""
 
 from pathlib import Path
 from typing import Any
 
 from symbert.corpus.wordpiece import encoder
 from symbert.files import copy_file, read_json, write_json, write_text
-from symbert.model.bert import SymBertForMaskedLM
+from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 from symbert.model.card import model_card
-from symbert.pretrain.checkpoint import kept_weights
+from symbert.pretrain.checkpoint import kept_weights, write_weights
+
+FACTS_OF_START = ("size", "attention", "pretrain_seed", "parameters")  # those that hold before the first step
 
 
 def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, corpus_source: str, output: Path) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step into `output`.
 
+    Step 0 is the model before its first step: not pre-trained, and made anew, because it follows from the seed alone.
     The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones.
     """
-    copy_file(kept_weights(state, step), output / "model.safetensors")
-    config = _with_facts(read_json(state / "config.json"), read_json(done), step, corpus_source)
+    kept = kept_weights(state, step) if step else None
+    config, run, weights = read_json(state / "config.json"), read_json(done), output / "model.safetensors"
+    if kept is None:
+        write_weights(initial_model(config, run["pretrain_seed"]), weights)
+        facts = {name: run[name] for name in FACTS_OF_START}
+    else:
+        copy_file(kept, weights)
+        facts = {**run, "corpus_source": corpus_source}
+    config |= {"architectures": [SymBertForMaskedLM.__name__], "pretraining": {**facts, "step": step}}
     write_json(output / "config.json", config)
+    _write_tokenizer(vocabulary, output)
+    write_text(output / "README.md", model_card(config))
+
+
+def initial_model(config: dict[str, Any], seed: int) -> SymBertForMaskedLM:
+    """The model of a run's config.json with the weights that the run starts from."""
+    model = SymBertForMaskedLM(SymBertConfig.from_dict(config))
+    initialize(model, seed)
+    return model
+
+
+def _write_tokenizer(vocabulary: Path, output: Path) -> None:
     copy_file(vocabulary, output / "vocab.txt")
     write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
     tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
     write_json(output / "tokenizer_config.json", tokenizer)
-    write_text(output / "README.md", model_card(config))
-
-
-def _with_facts(config: dict[str, Any], run: dict[str, Any], step: int, corpus_source: str) -> dict[str, Any]:
-    facts = {**run, "step": step, "corpus_source": corpus_source}
-    return {**config, "architectures": [SymBertForMaskedLM.__name__], "pretraining": facts}

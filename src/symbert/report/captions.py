@@ -9,12 +9,23 @@ CORPUS = {
     "embedded": "a stand-in corpus made from documentation text",
     "mirror": "OSCAR from a local mirror",
     "hub": "OSCAR-2301 from its publisher",
+    "imported": "a corpus that the imported files do not name",
 }
 TASKS = {
     "embedded": "stand-in tasks made from documentation text, not GLUE",
     "mirror": "GLUE from a local mirror",
     "hub": "GLUE from its publisher",
+    "files": "GLUE from its original files",
+    "imported": "GLUE as in the imported files",
 }
+
+
+UNTRAINED = "no pre-training"
+
+
+def model_name(size: str, attention: str, step: int) -> str:
+    """What a model is called: 'tiny-original', and at step 0 'tiny-original, no pre-training'."""
+    return f"{size}-{attention}" if step else f"{size}-{attention}, {UNTRAINED}"
 
 
 def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:
@@ -32,12 +43,28 @@ def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:
 
 def is_the_papers(settings: ReportSettings) -> bool:
     """Whether pre-training, tasks and fine-tuning are the paper's, so that its scores may stand beside ours."""
-    finetuned = settings.glue_source == "hub" and settings.glue == published.GLUE
+    finetuned = settings.glue_source in ("hub", "files") and settings.glue == published.GLUE
     return is_pretrained_as_the_paper(settings) and finetuned
 
 
+def is_imported(settings: ReportSettings) -> bool:
+    """Whether others computed all numbers."""
+    return settings.scale == "imported"
+
+
+def shows_the_papers_losses(settings: ReportSettings) -> bool:
+    """Whether the paper's losses stand beside those here: its own pre-training's, or those of others over its steps."""
+    imported = is_imported(settings) and settings.steps == published.TRAINING[0]
+    return imported or is_pretrained_as_the_paper(settings)
+
+
+def shows_the_papers_scores(settings: ReportSettings) -> bool:
+    """Whether the paper's scores stand beside those here: its own experiment's, or those of others."""
+    return is_imported(settings) or is_the_papers(settings)
+
+
 def has_stand_ins(settings: ReportSettings) -> bool:
-    """Whether the tasks are stand-ins for GLUE's."""
+    """Whether the source has nothing but stand-ins; those of another source are told by their scores."""
     return settings.glue_source == "embedded"
 
 
@@ -52,7 +79,9 @@ def tasks_of(settings: ReportSettings) -> str:
 
 
 def experiment_of(settings: ReportSettings) -> str:
-    """Experiment, scale and recipe."""
+    """Experiment, scale and recipe; of imported results, that nothing was computed here."""
+    if is_imported(settings):
+        return f"Others' results ({settings.experiment}; nothing was computed here)"
     return f"Experiment {settings.experiment}, scale {settings.scale}, recipe {settings.recipe}"
 
 
@@ -65,6 +94,8 @@ def seeds_of(pretrain_seeds: int) -> str:
 
 def pretraining_of(settings: ReportSettings, pretrain_seeds: int) -> str:
     """How the models were pre-trained."""
+    if is_imported(settings):
+        return f"How the models were pre-trained, the imported files do not say ({seeds_of(pretrain_seeds)})."
     batch = f"batches of {settings.batch_size} × {settings.sequence_length} tokens"
     where = f"on {corpus_of(settings)} ({seeds_of(pretrain_seeds)})"
     return f"Pre-trained for {settings.steps:,} steps in {batch} {where}."
@@ -78,17 +109,53 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
         f"mean over {seeds} fine-tuning seed{'s' if seeds > 1 else ''}"
         + (", std is the sample standard deviation." if seeds > 1 else "."),
     ]
-    partial = partial_tasks(scores)
+    stand_ins, partial, constant = stand_in_tasks(scores), partial_tasks(scores), constant_predictions(scores)
+    if stand_ins and not has_stand_ins(settings):
+        notes.append(f"Stand-ins for GLUE's tasks, not GLUE: {stand_ins}.")
     if partial:
         notes.append(f"Partial tasks (fewer rows than GLUE has): {partial}.")
-    constant = scores[scores["constant_prediction"].astype(bool)].drop_duplicates(["size", "attention", "task"])
-    if len(constant):
-        cells = [f"{row.task} by {row.size}-{row.attention}" for row in constant.itertuples()]
-        notes.append(f"One class predicted throughout by at least one seed: {', '.join(cells)}.")
+    if constant:
+        notes.append(f"One class predicted throughout: {'; '.join(constant)}.")
+    unknown = set(scores.loc[scores["constant_prediction"].isna(), "task"])
+    if unknown:
+        known = [task for task in dict.fromkeys(scores["task"]) if task not in unknown]
+        told = f"known for {', '.join(known)} only" if known else "not known"
+        notes.append(f"Whether one class was predicted throughout is {told}.")
     return " ".join(notes)
 
 
 def partial_tasks(scores: pd.DataFrame) -> str:
     """The tasks that were trained or scored with fewer rows than GLUE has; empty when there is none."""
-    partial = list(dict.fromkeys(scores.loc[scores["partial"].astype(bool), "task"]))
-    return "all" if len(partial) == scores["task"].nunique() else ", ".join(partial)
+    return _tasks_with("partial", scores)
+
+
+def stand_in_tasks(scores: pd.DataFrame) -> str:
+    """The tasks that are no tasks of GLUE's, whatever their source; empty when there is none."""
+    return _tasks_with("stand_in", scores)
+
+
+def _tasks_with(flag: str, scores: pd.DataFrame) -> str:
+    tasks = list(dict.fromkeys(scores.loc[scores[flag].astype(bool), "task"]))
+    return "all" if tasks and len(tasks) == scores["task"].nunique() else ", ".join(tasks)
+
+
+def constant_predictions(scores: pd.DataFrame) -> list[str]:
+    """Where one class was predicted throughout: 'cola by tiny-original (2 of 5 runs, fine-tuning seeds 1, 3)'.
+
+    Of several checkpoints, each is named: 'cola by tiny-original at step 300 (…)'.
+    """
+    cell = ["size", "attention", "step", "task"]
+    runs = scores.drop_duplicates([*cell, "pretrain_seed", "finetune_seed"])
+    constant = runs[runs["constant_prediction"].eq(True)]
+    counts = runs.groupby(cell).size()
+    several = scores.loc[scores["step"] > 0, "step"].nunique() > 1
+    return [_constant(*names, part, counts[names], several) for names, part in constant.groupby(cell, sort=False)]
+
+
+def _constant(
+    size: str, attention: str, step: int, task: str, constant: pd.DataFrame, runs: int, several_steps: bool
+) -> str:
+    seeds = sorted(set(constant["finetune_seed"]))
+    which = f"fine-tuning seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    at = f" at step {step:,}" if step and several_steps else ""
+    return f"{task} by {model_name(size, attention, step)}{at} ({len(constant)} of {runs} runs, {which})"

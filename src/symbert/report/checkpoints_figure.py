@@ -18,44 +18,51 @@ from symbert.report.panels import (
     short,
 )
 from symbert.report.scores import majority_of
-from symbert.report.statistics import Crossing, first_crossing, glue_scores, target_line
-from symbert.report.style import DASHED, DOTTED, GREY, MARK, Look, looks_of
+from symbert.report.statistics import (
+    MEANS,
+    SEEDS,
+    Crossing,
+    curves_of,
+    first_crossing,
+    glue_scores,
+    stand_in_names,
+    target_line,
+)
+from symbert.report.style import DASHED, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
 
 TARGET_LINE = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
-MAJORITY_LINE = {"color": GREY, "linestyle": DOTTED, "linewidth": 1.2}
 COLUMNS = [("95 % reached at", 0.79), ("final score", RIGHT)]
 
 Curves = dict[str, pd.DataFrame]  # by operator: score (percent), a row per pre-training seed, a column per step
 
 
 def checkpoints_figure(scores: pd.DataFrame, settings: ReportSettings) -> Figure:
-    """One panel per size, from a table of `symbert.report.scores`."""
+    """One panel per size, from a table of `symbert.report.scores`; an empty one where no task counts for GLUE."""
     majority_of(scores)
     sizes = order.sizes(scores["size"])
     looks = looks_of(scores["attention"])
     curves = {size: curves_of(scores[scores["size"] == size]) for size in sizes}
-    kind = "stand-in task score" if captions.has_stand_ins(settings) else "GLUE score"
+    majority = _majority(scores)
+    kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
     figure, panels = figure_of(
         f"{kind[0].upper()}{kind[1:]} over checkpoints",
         _note(scores, settings, any(map(_has_band, curves.values()))),
-        [len(curves[size]) + 2 + _has_band(curves[size]) for size in sizes],
+        [len(curves[size]) + 1 + len(majority) + _has_band(curves[size]) for size in sizes],
     )
     for size, (panel, key) in zip(sizes, panels, strict=True):
         prepare(panel, f"{kind} (%)")
         panel.set_title(f"BERT-{size}", loc="left")
-        baseline = scores[scores["size"] == size].assign(score=lambda rows: rows["majority"])
-        entries = _draw_curves(panel, curves[size], looks)
-        entries += _draw_majority(panel, glue_scores(baseline).iloc[0])
-        draw_key(key, COLUMNS, entries, seeds_heading([len(seeds) for seeds in curves[size].values()]))
+        entries = _draw_curves(panel, curves[size], looks) if curves[size] else []
+        entries += [_draw_majority(panel, score) for score in majority]
+        draw_key(key, COLUMNS, entries, seeds_heading([*map(len, curves[size].values())] or [1]))
     return figure
 
 
-def curves_of(scores: pd.DataFrame) -> Curves:
-    """The curves of one size, each seed's the mean over its fine-tuning seeds."""
-    means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean()
-    curves = means.groupby(level="attention", sort=False)
-    return {attention: curve.droplevel("attention").unstack("step") for attention, curve in curves}
+def _majority(scores: pd.DataFrame) -> list[float]:
+    """The score of the majority baseline; none where no column that counts has one."""
+    baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
+    return [float(baseline.iloc[0])] if len(baseline) else []
 
 
 def _has_band(curves: Curves) -> bool:
@@ -63,12 +70,29 @@ def _has_band(curves: Curves) -> bool:
 
 
 def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
-    partial = captions.partial_tasks(scores)
-    return (
-        f"{captions.experiment_of(settings)}; pre-trained on {captions.corpus_of(settings)}; "
-        f"scored on {captions.tasks_of(settings)}{f' (partial: {partial})' if partial else ''}"
-        f"{'' if several else f'; {captions.seeds_of(1)}'}"
-    )
+    notes = [
+        captions.experiment_of(settings),
+        f"pre-trained on {captions.corpus_of(settings)}",
+        f"scored on {captions.tasks_of(settings)}{_kinds(scores, settings)}",
+    ]
+    notes += [] if several else [captions.seeds_of(1)]
+    return "; ".join([*notes, *_constant(scores)])
+
+
+def _constant(scores: pd.DataFrame) -> list[str]:
+    """In how many fine-tuning runs one class was predicted throughout, among those of which it is known."""
+    runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]
+    constant, known = int(runs.eq(True).sum()), int(runs.notna().sum())
+    told = "" if known == len(runs) else " of which it is known"
+    return [f"one class predicted throughout in {constant:,} of {known:,} fine-tuning runs{told}"] if constant else []
+
+
+def _kinds(scores: pd.DataFrame, settings: ReportSettings) -> str:
+    """In brackets, which tasks are stand-ins, where their source does not say so, and which are partial."""
+    stand_ins, partial = captions.stand_in_tasks(scores), captions.partial_tasks(scores)
+    notes = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
+    notes += [f"partial: {partial}"] if partial else []
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def _draw_curves(panel: Axes, curves: Curves, looks: dict[str, Look]) -> list[Entry]:
@@ -88,13 +112,13 @@ def _draw_curves(panel: Axes, curves: Curves, looks: dict[str, Look]) -> list[En
     return [*entries, Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"])]
 
 
-def _draw_majority(panel: Axes, majority: float) -> list[Entry]:
+def _draw_majority(panel: Axes, majority: float) -> Entry:
     panel.axhline(majority, zorder=1.5, **MAJORITY_LINE)
-    return [Entry(MAJORITY_LINE, "majority baseline", ["", f"{majority:.2f}"])]
+    return Entry(MAJORITY_LINE, "majority baseline", ["", f"{majority:.2f}"])
 
 
 def bracket(crossing: Crossing | None) -> str:
-    """A first crossing in words: 'about 32.8k (30k–35k)', from the checkpoints around it."""
+    """A first crossing and the checkpoints around it: '32.8k (30k–35k)'."""
     if crossing is None:
         return "not reached"
     if crossing.before is None:

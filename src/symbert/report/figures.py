@@ -1,4 +1,4 @@
-"""The commands that draw figures: the corpus, validation loss over steps, and GLUE score over checkpoints.
+"""The commands that draw figures: operators, corpus, loss over steps, GLUE score over checkpoints, and robustness.
 
 The suffix of each output decides its format: .png or .pdf.
 """
@@ -9,10 +9,19 @@ from symbert.report.checkpoints_figure import checkpoints_figure
 from symbert.report.corpus_counts import read_counts, read_records
 from symbert.report.corpus_figure import corpus_figure
 from symbert.report.loss_figure import loss_figure
+from symbert.report.operators_figure import operators_figure
+from symbert.report.robustness import read_comparison
+from symbert.report.robustness_figure import robustness_figure
 from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores
 from symbert.report.style import house_style, save_figure
 from symbert.settings import ReportSettings, read_settings
+
+
+def draw_operators(output: list[Path]) -> None:
+    """Draw Figure 1: what each operator of the papers learns and computes, its logits and its parameters."""
+    with house_style():
+        save_figure(operators_figure(), output)
 
 
 def draw_corpus(counts: list[Path], records: list[Path], settings: Path, output: list[Path]) -> None:
@@ -34,6 +43,16 @@ def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: lis
 def draw_checkpoints(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
     """Draw Figure 3: GLUE score over checkpoints, the 95 % line, and where each model first reaches it."""
     report = read_settings(settings, ReportSettings)
-    table = read_scores(scores, report.tasks, finetune_seeds)
+    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash)
     with house_style():
         save_figure(checkpoints_figure(table, report), output)
+
+
+def draw_robustness(
+    scores: list[Path], robustness: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]
+) -> None:
+    """Draw score over the share of noise, and scores on out-of-domain sets, where there are such."""
+    report = read_settings(settings, ReportSettings)
+    comparison = read_comparison(scores, robustness, report, finetune_seeds)
+    with house_style():
+        save_figure(robustness_figure(*comparison, report), output)

@@ -1,10 +1,11 @@
-"""A table and its three file formats: csv for programs, Markdown for readers, LaTeX (booktabs) for papers."""
+"""A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
 import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pandas as pd
 from symbert.errors import UsageError
 from symbert.files import write_text
 
+DAGGER = "†"
+LONG = 40  # characters from which the text of a column is wrapped
 WIDE = 8  # columns from which a LaTeX table is shrunk to the text width
 
 
@@ -29,7 +32,7 @@ class Table:
     """What a table file holds.
 
     Cells are text, `Formula`, bool (yes or no), int, float (written with two decimals, as the paper does),
-    Decimal (written with the decimals that it has) or None (does not apply). Csv has neither caption nor
+    Decimal (written with the decimals that it has) or None (does not apply). Csv has neither caption, note nor
     emphasis, and numbers without thousands separators.
     """
 
@@ -39,10 +42,12 @@ class Table:
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     csv_only: frozenset[int] = frozenset()  # row positions left out of Markdown and LaTeX
     readable: pd.DataFrame | None = None  # what Markdown and LaTeX show in place of `frame`
+    note: str = ""  # plain sentences under the table
+    marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
 
     def for_readers(self) -> "Table":
         """The table that Markdown and LaTeX show."""
-        return self if self.readable is None else Table(self.readable, self.caption, self.label)
+        return self if self.readable is None else Table(self.readable, self.caption, self.label, note=self.note)
 
 
 def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: Any) -> Table:
@@ -53,6 +58,11 @@ def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: An
 def decimal_of(value: float, decimals: int) -> Decimal:
     """A cell for a number that needs other than two decimals."""
     return Decimal(f"{value:.{decimals}f}")
+
+
+def two_decimals(value: float) -> str:
+    """A number as cells and sentences have it; without the sign of a zero."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def write_table(table: Table, output: list[Path]) -> None:
@@ -84,7 +94,7 @@ def to_csv(table: Table) -> str:
 def _csv_cell(value: Any) -> str:
     if isinstance(value, str | Formula):
         return _guarded(_plain(value))
-    return "" if _is_empty(value) else _plain(value).replace(",", "")
+    return "" if _is_empty(value) else _plain(value).replace(",", "").replace("−", "-")
 
 
 def _guarded(text: str) -> str:
@@ -93,14 +103,15 @@ def _guarded(text: str) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table under its caption; the best values are bold."""
+    """A GitHub table between its caption and its note; the best values are bold."""
     table = table.for_readers()
     columns = list(table.frame.columns)
     rules = ["---:" if right else "---" for right in _right_aligned(table)]
     body = _shown(table, lambda value: _markdown(_plain(value)), "**{}**")
     rows = [[_markdown(heading(column)) for column in columns], rules, *body]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([_markdown(table.caption), "", *lines]) + "\n"
+    note = ["", _markdown(table.note)] if table.note else []
+    return "\n".join([_markdown(table.caption), "", *lines, *note]) + "\n"
 
 
 def _markdown(text: str) -> str:
@@ -110,10 +121,10 @@ def _markdown(text: str) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A `table` environment; needs the package booktabs, and graphicx when it is wide."""
+    """A `table` environment; needs the package booktabs, graphicx when it is wide, and array when text is wrapped."""
     table = table.for_readers()
     columns = list(table.frame.columns)
-    alignment = "".join("r" if right else "l" for right in _right_aligned(table))
+    alignment = "".join(_latex_columns(table))
     rows = [" & ".join(row) + r" \\" for row in _shown(table, _latex_cell, r"\textbf{{{}}}")]
     head = " & ".join(latex_text(heading(column)) for column in columns) + r" \\"
     tabular = [rf"\begin{{tabular}}{{@{{}}{alignment}@{{}}}}", r"\toprule", head, r"\midrule", *rows]
@@ -121,11 +132,61 @@ def to_latex(table: Table) -> str:
     if len(columns) >= WIDE:
         tabular = [r"\resizebox{\textwidth}{!}{%", *tabular[:-1], tabular[-1] + "}"]
     caption = [rf"\caption{{{latex_text(table.caption)}}}", rf"\label{{{table.label}}}"]
+    note = rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {latex_text(table.note)}}}"
+    tabular += [note] if table.note else []
     return "\n".join([r"\begin{table*}", r"\centering", *caption, *tabular, r"\end{table*}"]) + "\n"
+
+
+def _latex_columns(table: Table) -> list[str]:
+    """How each column is set: long text is wrapped, as wide as its share of the longest cells of all columns."""
+    lengths = _lengths(table)
+    total = sum(lengths) or 1  # of a table without rows
+    widths = [rf">{{\raggedright\arraybackslash}}p{{{length / total:.2f}\textwidth}}" for length in lengths]
+    columns = zip(_right_aligned(table), lengths, widths, strict=True)
+    return ["r" if right else width if length > LONG else "l" for right, length, width in columns]
 
 
 def _latex_cell(value: Any) -> str:
     return f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value))
+
+
+def to_html(table: Table) -> str:
+    """A `figure` for `symbert.report.page`: the table, which scrolls where it is wide, its note, and its caption."""
+    table = table.for_readers()
+    name, kinds = _html(table.label.replace(":", "-")), _html_kinds(table)
+    head = [f'<th scope="col"{kind}>{_html(heading(key))}</th>' for key, kind in zip(table.frame, kinds, strict=True)]
+    lines = [
+        '<figure class="table">',
+        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}">',
+        "<table>",
+        f"<thead>\n<tr>{''.join(head)}</tr>\n</thead>",
+        "<tbody>",
+        *(_html_row(row, kinds) for row in _shown(table, lambda value: _html(_plain(value)), "<strong>{}</strong>")),
+        "</tbody>\n</table>\n</div>",
+        *([f'<p class="note">{_html(table.note)}</p>'] if table.note else []),
+        f'<figcaption id="{name}">{_html(table.caption)}</figcaption>',
+        "</figure>\n",
+    ]
+    return "\n".join(lines)
+
+
+def _html_kinds(table: Table) -> list[str]:
+    """Each column's class: number, or text that is so long that it is wrapped."""
+    kinds = zip(_right_aligned(table), _lengths(table), strict=True)
+    return [' class="number"' if right else ' class="text"' if length > LONG else "" for right, length in kinds]
+
+
+def _html_row(cells: list[str], kinds: list[str]) -> str:
+    """Cells of which the first, unless it is a number, is the row's heading."""
+    row = [f"<td{kind}>{cell}</td>" for cell, kind in zip(cells, kinds, strict=True)]
+    if "number" not in kinds[0]:
+        row[0] = f'<th scope="row"{kinds[0]}>{cells[0]}</th>'
+    return f"<tr>{''.join(row)}</tr>"
+
+
+def _html(text: str) -> str:
+    """Text in which no character has a meaning for HTML; ASCII, so that a file is read right without its page."""
+    return " ".join(escape(text).split()).encode("ascii", "xmlcharrefreplace").decode()
 
 
 _LATEX = {
@@ -136,7 +197,7 @@ _LATEX = {
     ">": r"\textgreater{}",
     **{character: "\\" + character for character in "&%$#_{}"},
     **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$"},
-    **{"²": "$^2$", "√": r"$\surd$", "–": "--", "§": r"\S{}", "≠": r"$\neq$"},
+    **{"²": "$^2$", "√": r"$\surd$", "–": "--", "§": r"\S{}", "≠": r"$\neq$", DAGGER: r"\dag{}"},
 }
 
 
@@ -145,19 +206,30 @@ def latex_text(text: str) -> str:
     return " ".join("".join(_LATEX.get(character, character) for character in text).split())
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    ".csv": to_csv,
+    ".md": to_markdown,
+    ".tex": to_latex,
+    ".html": to_html,
+}
 
 
 def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> list[list[str]]:
-    rows = enumerate(table.frame.itertuples(index=False, name=None))
+    def text(position: int, column: str, value: Any) -> str:
+        marked = cell(value) + (cell(DAGGER) if (position, column) in table.marked else "")
+        return bold.format(marked) if (position, column) in table.best else marked
+
     return [
-        [
-            bold.format(cell(value)) if (position, column) in table.best else cell(value)
-            for column, value in zip(table.frame.columns, row, strict=True)
-        ]
-        for position, row in rows
+        [text(position, column, value) for column, value in zip(table.frame.columns, row, strict=True)]
+        for position, row in enumerate(table.frame.itertuples(index=False, name=None))
         if position not in table.csv_only
     ]
+
+
+def _lengths(table: Table) -> list[int]:
+    """The characters of each column's longest cell."""
+    columns = (table.frame[column] for column in table.frame.columns)
+    return [max((len(_plain(value)) for value in values), default=0) for values in columns]
 
 
 def _right_aligned(table: Table) -> list[bool]:
@@ -180,7 +252,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | Decimal):
-        return f"{value:,}"
+        return f"{value:,}".replace("-", "−")
     if isinstance(value, float):
-        return f"{round(value, 2) + 0.0:.2f}"
+        return two_decimals(value)
     return value.text if isinstance(value, Formula) else str(value)

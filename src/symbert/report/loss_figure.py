@@ -33,7 +33,7 @@ PRINTED_ENTRY = Entry({"color": GREY, "marker": "o", **HOLLOW}, "hollow: the aut
 
 
 def loss_figure(runs: list[Run], settings: ReportSettings) -> Figure:
-    """One panel for the runs of one size; the authors' losses are hollow markers where pre-training is the paper's."""
+    """One panel for the runs of one size; the authors' losses are hollow markers where they may stand beside them."""
     size, models = size_of(runs), models_of(runs)
     looks = looks_of(model.attention for model in models)
     printed = [model for model in models if _is_printed(model, settings)]
@@ -60,7 +60,7 @@ def _draw_curves(panel: Axes, models: list[Model], printed: list[Model], looks: 
 
 
 def _is_printed(model: Model, settings: ReportSettings) -> bool:
-    return captions.is_pretrained_as_the_paper(settings) and (model.size, model.attention) in published.LOSSES
+    return captions.shows_the_papers_losses(settings) and (model.size, model.attention) in published.LOSSES
 
 
 def _note(counts: Sequence[int], settings: ReportSettings) -> str:

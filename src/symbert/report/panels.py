@@ -1,5 +1,6 @@
 """Parts of figures: a heading, panels of curves, and beneath each its key, a table that no curve can run into."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -11,11 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
-from symbert.report.style import GREY, Look, new_figure
+from symbert.report.style import GREY, WIDTH, Look, new_figure
 
 PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
 LABELS = 0.4  # inches: what the labels of each further panel take
-CHARACTERS, NAME_CHARACTERS = 54, 17  # of a heading's line, of a name in a key
+CHARACTERS, PAGE_CHARACTERS, NAME_CHARACTERS = 54, 112, 17  # of a heading's line, of a wide one's, of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
 
 
@@ -42,10 +43,30 @@ def figure_of(
         heights += [panel, ROW * (count + 1.7)]
     figure = new_figure(sum(heights) + LABELS * (len(rows) - 1))
     heading, *axes = figure.subplots(len(heights), 1, gridspec_kw={"height_ratios": heights})
-    heading.set_axis_off()
-    _write(heading, LEFT, 1, title, va="top", fontsize=9, fontweight="bold")
-    _write(heading, LEFT, 0, "\n".join(lines), va="bottom", color=GREY, linespacing=1.15)
+    _draw_heading(heading, title, lines)
     return figure, list(zip(axes[::2], axes[1::2], strict=True))
+
+
+def page_of(title: str, note: str, heights: Sequence[float], key: int) -> tuple[Figure, list[Axes], Axes]:
+    """A headed figure two columns wide with panels (inches high) side by side over one key with `key` rows.
+
+    One panel alone is a column wide.
+    """
+    columns = min(2, len(heights))
+    lines = wrap(note, CHARACTERS if columns == 1 else PAGE_CHARACTERS, break_on_hyphens=False)
+    rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
+    ratios = [LINE * (len(lines) + 1.5), *rows, ROW * (key + 0.5)]
+    figure = new_figure(sum(ratios) + LABELS * len(rows), WIDTH * columns)
+    grid = figure.add_gridspec(len(ratios), columns, height_ratios=ratios)
+    panels = [figure.add_subplot(grid[1 + at // columns, at % columns]) for at in range(len(heights))]
+    _draw_heading(figure.add_subplot(grid[0, :]), title, lines)
+    return figure, panels, figure.add_subplot(grid[-1, :])
+
+
+def _draw_heading(axes: Axes, title: str, lines: Sequence[str]) -> None:
+    axes.set_axis_off()
+    _write(axes, LEFT, 1, title, va="top", fontsize=9, fontweight="bold")
+    _write(axes, LEFT, 0, "\n".join(lines), va="bottom", color=GREY, linespacing=1.15)
 
 
 def _across(axes: Axes) -> Transform:
@@ -98,6 +119,17 @@ def draw_key(axes: Axes, columns: Sequence[tuple[str, float]], entries: Sequence
         _write(axes, NAME, row, entry.name, va="center")
         for (_, right), text in zip(columns, entry.texts, strict=False):
             _write(axes, right, row, text, ha="right", va="center")
+
+
+def draw_names(axes: Axes, entries: Sequence[Entry], columns: int) -> None:
+    """Write a key of lines and names only, side by side in columns."""
+    axes.set_axis_off()
+    axes.set_ylim(math.ceil(len(entries) / columns) - 0.5, -0.5)
+    inch, across = 1 / axes.figure.get_figwidth(), {"transform": _across(axes), "clip_on": False, "in_layout": False}
+    for at, entry in enumerate(entries):
+        row, left = at // columns, LEFT + at % columns * (RIGHT - LEFT) / columns
+        axes.plot([left, left + 0.16 * inch, left + 0.32 * inch], [row] * 3, markevery=[1], **across, **entry.line)
+        _write(axes, left + 0.42 * inch, row, entry.name, va="center")
 
 
 def seeds_heading(counts: Sequence[int]) -> str:

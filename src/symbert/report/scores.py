@@ -1,99 +1,102 @@
 """Score files to one table in which every cell is there once, current and finite; or an error that lists the rest."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from symbert.errors import DataError
-from symbert.files import read_json
+from symbert.errors import DataError, MissingInputError
 from symbert.glue.tasks import task_named
-from symbert.report.order import model_rank
+from symbert.report.records import (
+    CELL,
+    NULL,
+    Record,
+    Types,
+    cell_of,
+    duplicates,
+    is_score,
+    name_of,
+    rank_of,
+    read_records,
+    refuse,
+    stale,
+)
 
-RUN = ("size", "attention", "pretrain_seed")
-CELL = (*RUN, "step", "task", "finetune_seed")
-REQUIRED = (*CELL, "metrics", "majority", "settings_hash", "partial", "constant_prediction")
-LISTED = 20  # problems that an error names
-
-Record = dict[str, Any]
+FLAGS: Types = {"partial": (bool,), "stand_in": (bool,), "constant_prediction": (bool, NULL)}  # null: nobody knows
+REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settings_hash": (str, NULL), **FLAGS}
+REMEDY = "run the finetune rule for these again"
+COLUMNS = (*CELL, *FLAGS, "column", "score", "majority")
 
 
-def read_scores(files: list[Path], tasks: list[str], finetune_seeds: list[int]) -> pd.DataFrame:
-    """One row per score column of every record: the cell's key, `column`, `score` and `majority` (0 to 1), flags.
+def read_scores(
+    files: list[Path],
+    tasks: list[str],
+    finetune_seeds: list[int],
+    settings_hash: str | None = None,
+    allow_missing: bool = False,
+) -> pd.DataFrame:
+    """One row per score column of every record: the cell's key, flags, `column`, `score` and `majority` (0 to 1).
 
     Rows are sorted by model, step, task and seed, whatever the order of the files; other fine-tuning seeds
     are left out. DataError lists missing, duplicate, stale and impossible cells. Every model of a size needs
-    every task and seed at every step of that size; a cell is stale when its seeds have different settings.
+    every task and seed at every step of that size, unless cells may be missing; a cell is stale when its settings
+    are not those of `settings_hash` (None, for imported scores: any) or its seeds have different ones. The majority
+    is NaN where a record has none. MissingInputError when no record is of these seeds.
     """
-    records = [record for file in sorted(files) for record in _records(file)]
-    records = [record for record in records if record["finetune_seed"] in finetune_seeds]
-    problems = [*_duplicate(records), *_stale(records), *_impossible(records, tasks)]
-    problems += _missing(records, tasks, finetune_seeds)
-    if problems:
-        rest = len(problems) - LISTED
-        more = f"; and {rest} more" if rest > 0 else ""
-        raise DataError(f"scores: {'; '.join(problems[:LISTED])}{more}; run the finetune rule for these again")
-    records.sort(key=lambda record: _order(record, tasks))
-    return pd.DataFrame([row for record in records for row in _rows(record)])
+    records = [record for file in sorted(files) for record in read_records(file, "score", REQUIRED, REMEDY)]
+    records = _of_seeds(records, finetune_seeds)
+    problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
+    problems += [] if allow_missing else _missing(records, tasks, finetune_seeds)
+    refuse("scores", problems, _remedy(records))
+    records.sort(key=lambda record: rank_of(record, tasks))
+    return pd.DataFrame([row for record in records for row in _rows(record)], columns=COLUMNS)
+
+
+def majority_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """The same table with the scores of the majority baseline."""
+    return scores.assign(score=scores["majority"])
 
 
 def majority_of(scores: pd.DataFrame) -> dict[str, float]:
-    """The majority baseline of each score column; DataError when models were scored on different rows."""
-    baselines = scores.groupby("column", sort=False)["majority"].agg(lambda values: sorted(set(values)))
+    """The majority baseline of each score column that has one; DataError when models were scored on different rows."""
+    baselines = scores.groupby("column", sort=False)["majority"].agg(lambda values: sorted(set(values.dropna())))
     for column, values in baselines.items():
         if len(values) > 1:
             raise DataError(
                 f"scores: column {column} has majority baselines {values[0]:.4f} and {values[1]:.4f}; "
                 "models were scored on different rows: run the finetune rule again"
             )
-    return {str(column): values[0] for column, values in baselines.items()}
+    return {str(column): values[0] for column, values in baselines.items() if values}
 
 
-def _records(file: Path) -> Iterator[Record]:
-    records = read_json(file)
-    if not isinstance(records, list):
-        raise DataError(f"{file}: expected a list of score records, found {type(records).__name__}")
-    for number, record in enumerate(records, start=1):
-        for key in REQUIRED:
-            if not isinstance(record, dict) or key not in record:
-                raise DataError(f"{file}: record {number} has no '{key}'; run the finetune rule again")
-        yield record
-
-
-def _duplicate(records: list[Record]) -> Iterator[str]:
-    for cell, count in Counter(_cell(record) for record in records).items():
-        if count > 1:
-            yield f"duplicate: {_name(cell)} is there {count} times"
-
-
-def _stale(records: list[Record]) -> Iterator[str]:
-    hashes = defaultdict(set)
-    for record in records:
-        hashes[_cell(record)[:-1]].add(record["settings_hash"])
-    for cell, found in hashes.items():
-        if len(found) > 1:
-            yield f"stale: {_name(cell)} has settings {' and '.join(sorted(found))}"
+def _of_seeds(records: list[Record], finetune_seeds: list[int]) -> list[Record]:
+    """The records of these seeds; without any, nothing could be missing."""
+    wanted = [record for record in records if record["finetune_seed"] in finetune_seeds]
+    if not wanted:
+        found = sorted({record["finetune_seed"] for record in records})
+        raise MissingInputError(f"scores: no record is of fine-tuning seeds {finetune_seeds}; choose among {found}")
+    return wanted
 
 
 def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
     for record in records:
-        name, metrics = _name(_cell(record)), record["metrics"]
+        name, metrics = name_of(cell_of(record)), record["metrics"]
+        majority = record["majority"] if record["majority"] is not None else dict.fromkeys(metrics, 0.0)
         if record["task"] not in tasks:
             yield f"unexpected: {name} is not among the experiment's tasks"
             continue
-        if set(metrics) != set(_columns(record["task"])) or set(record["majority"]) != set(metrics):
+        if set(metrics) != set(_columns(record["task"])) or set(majority) != set(metrics):
             yield f"incomplete: {name} has columns {', '.join(sorted(metrics))}"
-        for column, score in metrics.items():
-            if not (isinstance(score, int | float) and math.isfinite(score) and -1 <= score <= 1):
+        for column, score in (*metrics.items(), *majority.items()):
+            if not is_score(score):
                 yield f"not a score: {name} {column} is {score}"
 
 
 def _missing(records: list[Record], tasks: list[str], finetune_seeds: list[int]) -> Iterator[str]:
-    present = {_cell(record) for record in records}
+    present = {cell_of(record) for record in records}
     models, steps = defaultdict(set), defaultdict(set)
     for size, attention, pretrain_seed, step, *_ in present:
         models[size].add((attention, pretrain_seed))
@@ -102,33 +105,25 @@ def _missing(records: list[Record], tasks: list[str], finetune_seeds: list[int])
         for model, step, *rest in product(sorted(models[size]), sorted(steps[size]), tasks, sorted(finetune_seeds)):
             cell = (size, *model, step, *rest)
             if cell not in present:
-                yield f"missing: {_name(cell)}"
+                yield f"missing: {name_of(cell)}"
 
 
-def _cell(record: Record) -> tuple:
-    return tuple(record[key] for key in CELL)
-
-
-def _name(cell: tuple) -> str:
-    size, attention, pretrain_seed, step, task, *seeds = cell
-    path = f"{size}-{attention}/seed-{pretrain_seed}/step-{step}/{task}"
-    return " ".join([path, *(f"finetune_seed {seed}" for seed in seeds)])
+def _remedy(records: list[Record]) -> str:
+    if records and all(record["settings_hash"] is None for record in records):
+        return "these scores are imported: import a directory that has each of them once"
+    return REMEDY
 
 
 def _columns(task: str) -> Iterable[str]:
     return task_named(task).scores.values()
 
 
-def _order(record: Record, tasks: list[str]) -> tuple:
-    model = model_rank(record["size"], record["attention"])
-    return *model, record["pretrain_seed"], record["step"], tasks.index(record["task"]), record["finetune_seed"]
-
-
 def _rows(record: Record) -> Iterator[Record]:
+    majority = record["majority"] or {}
     for column in _columns(record["task"]):
         yield {
-            **{key: record[key] for key in (*CELL, "partial", "constant_prediction")},
+            **{key: record[key] for key in (*CELL, *FLAGS)},
             "column": column,
             "score": float(record["metrics"][column]),
-            "majority": float(record["majority"][column]),
+            "majority": float(majority.get(column, math.nan)),
         }

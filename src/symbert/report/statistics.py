@@ -7,11 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
 
 MODEL = ["size", "attention", "pretrain_seed"]
+SEEDS = [*MODEL, "step", "finetune_seed"]
+MEANS = ("glue_score", "mean_of_tasks")  # over score columns
+STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
 PLATEAU_HEIGHT = 0.02  # share of the loss by which a plateau must stand out
+
+
+def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
+    """The scores at the last step, and at step 0 those of models without pre-training, where there are any.
+
+    `scores` is a table of `symbert.report.scores`. MissingInputError when they do not end at `steps`.
+    """
+    last = int(scores["step"].max()) if len(scores) else 0
+    if last != steps:
+        raise MissingInputError(f"scores: the last step is {last}, expected {steps}; fine-tune that checkpoint first")
+    return scores[scores["step"].isin([0, steps])]
 
 
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
@@ -21,15 +36,40 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     a column outside them (wnli) is left out.
     """
     counted = scores[scores["column"].isin(COLUMNS)]
-    return 100 * counted.groupby([*MODEL, "step", "finetune_seed"], sort=False)["score"].mean()
+    return 100 * counted.groupby(SEEDS, sort=False)["score"].mean()
 
 
 def task_scores(scores: pd.DataFrame) -> pd.Series:
     """As `glue_scores`, but the mean of eight tasks: MNLI's two columns count as one."""
     counted = scores[scores["column"].isin(COLUMNS)]
-    seeds = [*MODEL, "step", "finetune_seed"]
-    tasks = counted.groupby([*seeds, "task"], sort=False)["score"].mean()
-    return 100 * tasks.groupby(seeds, sort=False).mean()
+    tasks = counted.groupby([*SEEDS, "task"], sort=False)["score"].mean()
+    return 100 * tasks.groupby(SEEDS, sort=False).mean()
+
+
+def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """All scores in percent, a row per model, step and fine-tuning seed.
+
+    Columns are `glue_score` and `mean_of_tasks`, where a column counts for them, and the score columns.
+    """
+    columns = 100 * scores.pivot(index=SEEDS, columns="column", values="score")
+    means = dict(zip(MEANS, (glue_scores(scores), task_scores(scores)), strict=True))
+    names = [*(name for name, mean in means.items() if len(mean)), *dict.fromkeys(scores["column"])]
+    rows = pd.MultiIndex.from_frame(scores[SEEDS].drop_duplicates())
+    return columns.assign(**means).reindex(index=rows, columns=names)
+
+
+def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:
+    """New names for the score columns of stand-ins, and for the means, where one of them counts for these."""
+    stand_ins = dict.fromkeys(scores.loc[scores["stand_in"].astype(bool), "column"])
+    means = () if stand_ins.keys().isdisjoint(COLUMNS) else MEANS
+    return {name: f"{name}{STAND_IN}" for name in (*means, *stand_ins)}
+
+
+def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """GLUE scores of one size by operator: a row per pre-training seed, a column per step, means over fine-tuning."""
+    means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean()
+    curves = means.groupby(level="attention", sort=False)
+    return {attention: curve.droplevel("attention").unstack("step") for attention, curve in curves}
 
 
 @dataclass(frozen=True)
@@ -50,9 +90,9 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(statistics.mean(values), deviation, min(values), max(values), len(values))
 
 
-def target_line(final_scores: Iterable[float]) -> float:
+def target_line(finals: Iterable[float]) -> float:
     """Figure 3's line: 95 % of the highest final score among the operators compared."""
-    return TARGET * max(final_scores)
+    return TARGET * max(finals)
 
 
 @dataclass(frozen=True)
@@ -76,6 +116,16 @@ def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -
     return Crossing(before, after, before + share * (after - before))
 
 
+def interpolated_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -> float | None:
+    """The step where numpy.interp, as the paper's authors use it, finds the line; None for a curve that stays below it.
+
+    They give it scores as if these only rose (notebooks/paper/exp3_figures.ipynb of their repository). On a curve that
+    falls back its binary search ends at some crossing, not always the first, and at the last step if the curve ends
+    below the line. Their line is 0.95 × 79.05; on their own curves it ends where `first_crossing` does.
+    """
+    return float(np.interp(line, scores, steps)) if max(scores) >= line else None
+
+
 def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
     """The first evaluation after the initial plateau, or None for a curve that has none or never leaves it.
 
@@ -87,8 +137,8 @@ def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
     position, loss = np.log(np.asarray(steps, dtype=float)), np.asarray(losses, dtype=float)
     if len(loss) < 3:
         return None
-    slope = (loss[-1] - loss[:-1]) / (position[-1] - position[:-1])
-    line = loss[:-1, None] + slope[:, None] * (position[None, :] - position[:-1, None])
-    height = np.triu(loss[None, :] - line)[:, :-1]  # from each evaluation (row) to each later one (column)
-    last = int(height.max(axis=0).argmax())
-    return steps[last + 1] if height[:, last].max() > PLATEAU_HEIGHT * loss[last] else None
+    distance, above = (position[-1] - position)[:-1], (loss - loss[-1])[:-1]
+    lowest = np.minimum.accumulate(above / distance)  # slope of the line that an evaluation stands highest above
+    height = above - lowest * distance
+    last = int(height.argmax())
+    return steps[last + 1] if height[last] > PLATEAU_HEIGHT * loss[last] else None

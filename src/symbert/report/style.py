@@ -1,7 +1,7 @@
 """How figures look: one place for sizes, fonts, and the colour, marker and line of each operator.
 
 Colours are Okabe and Ito's, which people with colour-blindness can tell apart; markers and dashes tell
-the same story in grey. Figures are as wide as a column of a paper, so that no text is smaller than 8 pt in print.
+the same story in grey. Figures are as wide as one or two columns of a paper: no text is smaller than 8 pt in print.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from symbert.errors import UsageError
 from symbert.files import publish
 from symbert.report.order import attentions
 
-WIDTH = 3.5  # inches
+WIDTH, PAGE_WIDTH = 3.5, 7.0  # inches: of a column of a paper, and of its two columns
 DPI = 200
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
 MARK: dict[str, Any] = {"markersize": 6.5, "markeredgecolor": INK, "markeredgewidth": 0.8}  # a point to look at
@@ -64,6 +64,7 @@ class Look:
 
 
 DOTTED, DASHED, LONG = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5))
+MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": DOTTED, "linewidth": 1.2}  # of the majority baseline
 DASH_DOT, DASH_DOT_DOT = (0, (5, 1.2, 1, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2))
 
 LOOKS: dict[str, Look] = {
@@ -95,9 +96,9 @@ def house_style() -> AbstractContextManager[None]:
     return rc_context(RC)
 
 
-def new_figure(height: float) -> Figure:
-    """An empty figure of column width, `height` inches high."""
-    return Figure(figsize=(WIDTH, height))
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, `height` inches high and a column wide, or `width` inches."""
+    return Figure(figsize=(width, height))
 
 
 def save_figure(figure: Figure, output: list[Path]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report.runs import Run
+from symbert.report.statistics import spread
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ def read_timings(files: list[Path], runs: list[Run], batch_size: int) -> list[Ti
             "give the three files of each run"
         )
     return [timings[key] for key in keys]
+
+
+def of_original(own: list[Timing], original: list[Timing]) -> float | None:
+    """Mean step time in percent of that of `original` with the same seed on the same machine; None without a pair."""
+    references = {(timing.pretrain_seed, timing.machine): timing.step_seconds for timing in original}
+    pairs = [(timing.step_seconds, references.get((timing.pretrain_seed, timing.machine))) for timing in own]
+    shares = [100 * step / reference for step, reference in pairs if step is not None and reference is not None]
+    return spread(shares).mean if shares else None
 
 
 def _timing(file: Path, batch_size: int) -> Timing:

@@ -10,7 +10,7 @@ from symbert.report import captions, published
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.runs import Model, models_of, read_runs
 from symbert.report.statistics import Spread, spread
-from symbert.report.timings import Timing, read_timings
+from symbert.report.timings import Timing, of_original, read_timings
 from symbert.settings import ReportSettings
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ def _row(model: Model, timings: Timings, several: bool) -> Row:
         "logit_std": _decimal(_mean(run.logit_std for run in model.runs)),
         "attention_entropy": _decimal(_mean(run.attention_entropy for run in model.runs)),
         "step_milliseconds": None if step is None else 1000 * step,
-        "of_original_percent": _of_original(own, timings.get((model.size, "original"), [])),
+        "of_original_percent": of_original(own, timings.get((model.size, "original"), [])),
         "tokens_per_second": None if tokens is None else round(tokens),
         "mfu_percent": None if mfu is None else 100 * mfu,
     }
@@ -58,13 +58,6 @@ def _speed(own: list[Timing], key: str) -> float | None:
     """Mean of a speed over the seeds that were timed; None where there is none, or they ran on different machines."""
     measured = [timing for timing in own if getattr(timing, key) is not None]
     return _mean(getattr(timing, key) for timing in measured) if len({run.machine for run in measured}) == 1 else None
-
-
-def _of_original(own: list[Timing], original: list[Timing]) -> float | None:
-    """Mean step time in percent of that of `original` with the same seed on the same machine; None without a pair."""
-    references = {(timing.pretrain_seed, timing.machine): timing.step_seconds for timing in original}
-    pairs = [(timing.step_seconds, references.get((timing.pretrain_seed, timing.machine))) for timing in own]
-    return _mean(100 * step / reference for step, reference in pairs if step is not None and reference is not None)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

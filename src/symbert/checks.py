@@ -1,0 +1,131 @@
+"""Whether a configuration makes sense, before anything runs: every mistake is one line with its remedy."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from symbert.config import Config, files_of, robustness_of, source_of
+from symbert.errors import ConfigError, MissingInputError
+
+
+def check(config: Config, schema_file: Path) -> None:
+    """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
+    schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
+    _read_texts(config, schema, schema["$defs"])
+    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
+    if errors:
+        raise ConfigError(_explain(errors[0]))
+    for stage in ("corpus", "glue"):
+        _check_source(config, stage)
+    _check_robustness(config)
+    _check_sweep(config)
+
+
+def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
+    """Replace texts by the values they spell wherever the schema allows no text: Snakemake's `--config` gives
+    nested values as texts."""
+    schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
+    if isinstance(node, dict):
+        named, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
+        for key in node:
+            node[key] = _read_texts(node[key], named.get(key, others), definitions)
+    elif isinstance(node, list):
+        node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
+    elif isinstance(node, str) and node not in schema.get("enum", [node]):
+        return None if node == "null" else node
+    elif isinstance(node, str) and "string" not in schema.get("type", "string"):
+        return yaml.safe_load(node)
+    return node
+
+
+def _explain(error: ValidationError) -> str:
+    key = ".".join(str(word) for word in error.path) or "configuration"
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = next(word for word in error.instance if word not in known)
+        where = f" in '{key}'" if error.path else ""
+        return f"config: unknown key '{unknown}'{where}{_suggestion(unknown, known)}"
+    if error.validator == "enum":
+        return f"config: '{key}' is {error.instance!r}{_suggestion(error.instance, error.validator_value)}"
+    if error.validator == "type" and "number" in str(error.validator_value) and _is_number(error.instance):
+        return f"config: '{key}' is the text {error.instance!r}, not a number; write {_as_yaml(float(error.instance))}"
+    return f"config: '{key}': {error.message}"
+
+
+def _as_yaml(number: float) -> str:
+    """A number as YAML reads it: with a point before the exponent."""
+    mantissa, exponent = f"{number:.15e}".split("e")
+    whole, digits = mantissa.split(".")
+    return f"{whole}.{digits.rstrip('0') or '0'}e{exponent}"
+
+
+def _suggestion(word: Any, known: list[Any]) -> str:
+    names = [str(name) for name in known]
+    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+        return isinstance(value, str)
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_source(config: Config, stage: str) -> None:
+    source, mirror = source_of(config, stage), config["mirror"]
+    if source == "files" and stage == "glue":
+        _check_directory("glue.files", config["glue"]["files"], "GLUE's original files (CoLA/train.tsv, …)")
+        return
+    if source == "files":
+        files_of(config)
+    if source != "mirror" and (source != "files" or mirror is None):
+        return
+    if mirror is None:
+        raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
+    if not Path(mirror).is_dir():
+        raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
+
+
+def _check_robustness(config: Config) -> None:
+    chosen = robustness_of(config)
+    if chosen["sets"]:
+        _check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
+
+
+def _check_directory(key: str, directory: str | None, content: str) -> None:
+    if directory is None or not Path(directory).is_dir():
+        raise MissingInputError(f"config: '{key}': {directory or 'null'} is no directory; give the one with {content}")
+
+
+def _check_sweep(config: Config) -> None:
+    pretrain, curve = config["pretrain"], config["sweep"]["curve"]
+    for seed in curve["finetune_seeds"]:
+        if seed not in config["sweep"]["finetune_seeds"]:
+            raise ConfigError(
+                f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
+            )
+    for size in curve["sizes"]:
+        if size not in config["sweep"]["sizes"]:
+            raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
+        if size not in curve["steps"]:
+            raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
+    for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
+        if step > pretrain["steps"] or step % pretrain["save_every"]:
+            raise ConfigError(
+                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
+                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
+            )
+
+
+def scale_of(config: Config, scales: list[str]) -> str:
+    """The configured scale, if it is one of `scales`; it is needed before the rest can be checked."""
+    scale = config["scale"]
+    if scale not in scales:
+        raise ConfigError(f"config: 'scale' is {scale!r}{_suggestion(scale, scales)}")
+    return scale

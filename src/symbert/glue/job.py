@@ -1,0 +1,170 @@
+"""One checkpoint, fine-tuned under one protocol: each (task, seed) is computed once, and kept in the state."""
+
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+
+from symbert.errors import ConfigError, DivergedError
+from symbert.files import sha256_of
+from symbert.glue.batches import Rows, read_rows
+from symbert.glue.classifier import load_classifier, reset_head
+from symbert.glue.kept import Kept, Result
+from symbert.glue.metrics import is_constant, scored
+from symbert.glue.prepare import facts_of
+from symbert.glue.tasks import Task, task_named
+from symbert.glue.training import predict, steps_of, train
+from symbert.model.device import resolve_precision
+from symbert.pretrain.provenance import facts_of_machine
+from symbert.pretrain.recipe import RECIPES, attention_dropout
+from symbert.progress import Progress
+from symbert.settings import GlueSettings, hash_of
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One checkpoint under one protocol on one device."""
+
+    identity: dict[str, Any]  # size, attention, pretrain_seed, step
+    checkpoint: Path
+    settings: GlueSettings
+    state: Path
+    device: torch.device
+    keep_finetuned: bool
+
+    @cached_property
+    def checkpoint_sha256(self) -> str:
+        """Of the pre-trained weights."""
+        return sha256_of(self.checkpoint / "model.safetensors")
+
+    @property
+    def precision(self) -> str:
+        """What is really computed in."""
+        return resolve_precision(self.settings.precision, self.device)
+
+    def classifier(self, task: Task, seed: int) -> torch.nn.Module:
+        """The encoder under a head drawn with the seed; ConfigError when it is of another operator."""
+        model = load_classifier(self.checkpoint, task.num_labels, self.settings.dropout)
+        if (found := model.config.attention) != self.identity["attention"]:
+            raise ConfigError(
+                f"{self.checkpoint / 'config.json'}: 'attention' is {found}, expected {self.identity['attention']}; "
+                "give the checkpoint of that operator"
+            )
+        recipe = RECIPES[self.settings.recipe]
+        model.config.attention_probs_dropout_prob = attention_dropout(recipe, self.settings.dropout)
+        reset_head(model, seed)
+        return model.to(self.device)
+
+    @property
+    def provenance(self) -> Record:
+        """What every record says of its making."""
+        return {
+            "settings_hash": hash_of(self.settings),
+            "recipe": self.settings.recipe,
+            "precision": self.precision,
+            "versions": {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]},
+            "origin": "finetune",
+            "checkpoint_sha256": self.checkpoint_sha256,
+        }
+
+
+class Finetuning:
+    """One task, fine-tuned in a job with any number of seeds."""
+
+    def __init__(self, job: Job, data: Path) -> None:
+        self.job, self.data, self.facts = job, data, facts_of(pq.read_schema(data))
+        self.task, self.data_sha256 = task_named(self.facts["task"]), sha256_of(data)
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """The prepared rows, read when a seed needs them."""
+        return read_rows(self.data, self.task, self.job.device)
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits that stand for all that determines a result but the seed."""
+        origin = {"checkpoint_sha256": self.job.checkpoint_sha256, "data_sha256": self.data_sha256}
+        return hash_of(self.job.settings, self.job.precision, self.job.identity, origin)[:8]
+
+    def name(self, seed: int) -> str:
+        """For people."""
+        label = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.job.identity)
+        return f"{label}: {self.task.name} seed {seed}"
+
+    def kept(self, seed: int) -> Kept:
+        """Where the state directory has a seed's result."""
+        return Kept(self.job.state / self.task.name / f"seed-{seed}-{self.key}.json")
+
+    def record(self, seed: int) -> Record:
+        """The record of a seed; computed if it, or the weights that are asked for, are not kept."""
+        kept = self.kept(seed)
+        if not (kept.has_weights() if self.job.keep_finetuned else kept.has_result()):
+            model, result = self._run(seed)
+            kept.write(result, model if self.job.keep_finetuned else None)
+        return kept.read()["record"]
+
+    def model(self, seed: int) -> tuple[torch.nn.Module, bool]:
+        """The fine-tuned model of a seed, and whether it predicts as its record says.
+
+        It comes from the kept weights or is fine-tuned again. Then it may differ in its last bits, on a GPU almost
+        always: a warning tells so, and such weights are not kept.
+        """
+        kept = self.kept(seed)
+        if kept.has_weights():
+            model = self.job.classifier(self.task, seed)
+            kept.load_weights(model)
+            return model, True
+        model, result = self._run(seed)
+        if kept.has_result():
+            known = kept.read()
+            if known["predictions"] != result["predictions"]:
+                print(f"warning: {self.name(seed)}: {_OTHERWISE}", file=sys.stderr)
+                return model, False
+            result = known
+        kept.write(result, model if self.job.keep_finetuned else None)
+        return model, True
+
+    def _run(self, seed: int) -> tuple[torch.nn.Module, Result]:
+        """Fine-tune with one seed, and score; DivergedError."""
+        begun, settings = time.monotonic(), self.job.settings
+        model = self.job.classifier(self.task, seed)
+        told = Progress(self.name(seed), steps_of(len(self.rows["train"]), settings), "steps")
+        try:
+            train(model, self.rows["train"], settings, self.job.precision, seed, told.update)
+        except DivergedError as error:
+            raise DivergedError(f"{self.name(seed)}: {error}") from None
+        predictions = {split: predict(model, self.rows[split], self.job.precision) for split in self.task.scores}
+        lists = {split: values.tolist() for split, values in predictions.items()}
+        rows = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+        made = {**self.job.provenance, "data_sha256": self.data_sha256}
+        record = {**self.identity(seed), **self._scores(predictions), **rows, **made}
+        return model, {"record": record, "predictions": lists, "seconds": time.monotonic() - begun}
+
+    def identity(self, seed: int) -> Record:
+        """The key of a record."""
+        return {**self.job.identity, "task": self.task.name, "finetune_seed": seed}
+
+    def _scores(self, predictions: dict[str, np.ndarray]) -> Record:
+        labels = {split: rows.labels.cpu().numpy() for split, rows in self.rows.items()}
+        columns = {
+            column: scored(self.task, labels["train"], labels[split], predictions[split])
+            for split, column in self.task.scores.items()
+        }
+        names = {"metrics": "score", "details": "details", "majority": "majority"}
+        told = {name: {column: found[key] for column, found in columns.items()} for name, key in names.items()}
+        return {**told, "constant_prediction": all(is_constant(values) for values in predictions.values())}
+
+
+_OTHERWISE = (
+    "fine-tuned again, it does not predict as its record says (another machine, thread count, or a GPU); what is "
+    "measured now is of the new model: set 'glue.keep_finetuned: true' and run finetune again for one model"
+)

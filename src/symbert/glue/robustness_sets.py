@@ -1,0 +1,78 @@
+"""What robustness is measured on: a task's evaluation rows with typing errors, and challenge sets, as token ids."""
+
+from collections.abc import Iterator
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+
+from symbert.glue.challenges import challenges_for, read_challenge
+from symbert.glue.noise import noisy
+from symbert.glue.prepare import check_complete, pair_encoder, sample, spread, tokenise, write_prepared
+from symbert.glue.sources import STAND_IN
+from symbert.glue.tasks import Task, task_named
+from symbert.settings import RobustnessSettings, TaskSettings, read_settings
+
+Sets = Iterator[tuple[str, dict[str, Any], pa.Table]]  # name, facts and rows of text of each set
+
+
+def prepare_robustness(raw: Path, task: str, vocabulary: Path, settings: Path, robustness: Path, output: Path) -> None:
+    """Write the parquet file set, input_ids, token_type_ids, label of all sets that ask a task's classifier.
+
+    Noise changes the evaluation rows that `prepare_task` takes. The schema's metadata says under `symbert` the task,
+    whether its rows are a `stand_in`, and of each set its `kind` (noise or out-of-domain), `name` (of the noise or of
+    the challenge set), `share` of the letters that are struck, score `column` of the evaluation split that was
+    changed, `metrics` (their mean is the score), `classes` (the label that each predicted class counts as; null:
+    itself), `rows`, `official_rows` and whether it is `partial`. A task without sets has a file without rows.
+    """
+    row, wanted = task_named(task), read_settings(settings, TaskSettings)
+    chosen, tokenizer = read_settings(robustness, RobustnessSettings), pair_encoder(vocabulary, wanted.max_length)
+    table = pq.read_table(raw)
+    facts, prepared = {}, [_prepared("", row, table.slice(0, 0), tokenizer)]
+    for name, told, rows in chain(_noise(row, table, wanted, chosen), _challenges(row, wanted, chosen)):
+        facts[name] = told
+        prepared.append(_prepared(name, row, rows, tokenizer))
+    stand_in = STAND_IN in (table.schema.metadata or {})
+    write_prepared(output, pa.concat_tables(prepared), {"task": task, "stand_in": stand_in, "sets": facts})
+
+
+def _prepared(name: str, task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
+    return tokenise(task, rows, tokenizer).add_column(0, "set", pa.array([name] * len(rows), pa.string()))
+
+
+def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
+    for split, column in task.scores.items():
+        rows = sample(task, split, table.filter(pc.field("split") == split), wanted)
+        used = _used(rows, task.official_rows[split])
+        for kind, share in product(chosen.noise_kinds, chosen.noise):
+            told = {"name": kind, "share": share, "column": column, "metrics": task.metrics, "classes": None}
+            struck = _struck(task, split, rows, kind, share)
+            yield f"{kind}-{100 * share:g} {column}", {"kind": "noise", **told, **used}, struck
+
+
+def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
+    """Rows with noise in each of their texts, another in each; it follows from split and `idx`."""
+    for place, column in enumerate(task.columns):
+        numbers = task.splits.index(split), rows["idx"].to_numpy(), place
+        texts = noisy(rows[column].to_pylist(), kind, share, *numbers)
+        rows = rows.set_column(rows.column_names.index(column), column, pa.array(texts, pa.string()))
+    return rows
+
+
+def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
+    for challenge in challenges_for(task, chosen.sets):
+        available = read_challenge(challenge, Path(chosen.root))
+        check_complete(f"the set '{challenge.name}'", len(available), challenge.official_rows, wanted)
+        rows = spread(available, wanted.max_evaluation_examples, 0)
+        told = {"name": challenge.name, "share": None, "column": challenge.column}
+        scored = {"metrics": challenge.metrics, "classes": challenge.classes}
+        used = _used(rows, challenge.official_rows)
+        yield challenge.name, {"kind": "out-of-domain", **told, **scored, **used}, rows
+
+
+def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:
+    return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) < official_rows}

@@ -1,0 +1,217 @@
+"""Robustness records to one table, checked as scores are; and what tables and figures show of it, seed by seed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from symbert.errors import MissingInputError
+from symbert.report.published import COLUMNS
+from symbert.report.records import (
+    CELL,
+    NULL,
+    Record,
+    Types,
+    cell_of,
+    duplicates,
+    flaws,
+    is_score,
+    name_of,
+    rank_of,
+    read_records,
+    refuse,
+    stale,
+)
+from symbert.report.scores import majority_of, read_scores
+from symbert.report.statistics import SEEDS, final_scores, glue_scores
+from symbert.settings import ReportSettings
+
+NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
+KINDS = ("swap", "drop", "insert", "keyboard", "mixed")  # names of noise
+ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
+REQUIRED: Types = {
+    **CELL,
+    "sets": (dict,),
+    "reproduced": (bool, NULL),
+    "stand_in": (bool,),
+    "settings_hash": (str, NULL),
+}
+FACTS: Types = {
+    "kind": (str,),
+    "name": (str,),
+    "share": (int, float, NULL),
+    "column": (str, NULL),
+    "metrics": (list,),
+    "rows": (int,),
+    "official_rows": (int, NULL),
+    "partial": (bool,),
+}
+MEASURED: Types = {"constant_prediction": (bool, NULL)}
+SCORES = ("score", "majority")
+REMEDY = "run the measure_robustness rule for these again"
+KEEP = "set glue.keep_finetuned to true, and run the finetune and measure_robustness rules for these again"
+
+
+def read_comparison(
+    scores: list[Path], robustness: list[Path], settings: ReportSettings, finetune_seeds: list[int]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Clean scores at the final step, as `symbert.report.scores` gives them, and the robustness of the same models."""
+    table = read_scores(scores, settings.tasks, finetune_seeds, settings.settings_hash)
+    clean = final_scores(table, settings.steps).query("step > 0")
+    majority_of(clean)
+    return clean, read_robustness(robustness, clean, settings.settings_hash)
+
+
+def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str | None) -> pd.DataFrame:
+    """One row per set of every record: the cell's key, the set's facts, `score` and `majority` (0 to 1), flags.
+
+    `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise.
+    Rows are sorted as those of `clean`, which needs a record for each of its cells; other fine-tuning seeds are left
+    out. DataError lists missing, unexpected, duplicate, stale, unknown and impossible ones, and those of models that
+    are not the ones of the clean scores; every model of a task needs the same sets with the same facts, and every share
+    of noise the same columns. Noise on a column outside the GLUE score (wnli) is left out.
+    """
+    seeds, tasks = set(clean["finetune_seed"]), list(dict.fromkeys(clean["task"]))
+    records = [record for file in sorted(files) for record in read_records(file, "robustness", REQUIRED, REMEDY)]
+    records = [record for record in records if record["finetune_seed"] in seeds]
+    problems = [*duplicates(records), *stale(records, settings_hash), *_unmatched(records, clean)]
+    refuse("robustness", problems + list(_impossible(records, set(clean["column"]))), REMEDY)
+    refuse("robustness", [*_repeated(records), *_unlike(records), *_incomplete(records)], REMEDY)
+    refuse("robustness", list(_of_other_models(records)), KEEP)
+    records.sort(key=lambda record: rank_of(record, tasks))
+    rows = [row for record in records for row in _rows(record)]
+    if not rows:
+        raise MissingInputError(
+            "robustness: no record has a set that counts; choose other glue.robustness.noise or sets"
+        )
+    return pd.DataFrame(rows)
+
+
+def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
+    """The shares of each kind of noise, rising."""
+    noise = robustness[robustness["kind"] == NOISE]
+    shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in KINDS}
+    return {kind: found for kind, found in shares.items() if found}
+
+
+def level_name(kind: str, share: float) -> str:
+    """The label of a share of noise: 'mixed_20' for 20 %."""
+    return f"{kind}_{100 * share:g}"
+
+
+def noise_scores(clean: pd.DataFrame, robustness: pd.DataFrame) -> pd.DataFrame:
+    """Scores in percent, a row per model and seed: `clean`, then one column per kind and share of noise.
+
+    Each is the mean of the score columns that have noise; empty where none has.
+    """
+    levels = noise_levels(robustness)
+    noise = robustness[robustness["kind"] == NOISE]
+    means = {"clean": glue_scores(clean[clean["column"].isin(noise["column"])])}
+    labels = [level_name(kind, share) for kind, shares in levels.items() for share in shares]
+    means |= {label: glue_scores(noise[noise["label"] == label]) for label in labels}
+    return pd.DataFrame(means if labels else {})
+
+
+def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """Scores in percent, a row per model and seed, a column per out-of-domain set; empty where there is none.
+
+    `adv_mean` is the mean of AdvGLUE's sets, where there are several.
+    """
+    sets = robustness[robustness["kind"] == DOMAIN]
+    names = sorted(dict.fromkeys(sets["name"]), key=lambda name: name.startswith(ADVERSARIAL))
+    table = 100 * sets.pivot(index=SEEDS, columns="name", values="score")
+    table = table.loc[pd.MultiIndex.from_frame(sets[SEEDS].drop_duplicates()), names]
+    adversarial = [name for name in names if name.startswith(ADVERSARIAL)]
+    if len(adversarial) > 1:
+        table[ADVERSARIAL_MEAN] = table[adversarial].mean(axis=1)
+    return table
+
+
+def _unmatched(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
+    """Cells that only one of the two tables has."""
+    found = {cell_of(record) for record in records}
+    wanted = set(clean[list(CELL)].itertuples(index=False, name=None))
+    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted - found))
+    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(found - wanted))
+
+
+def _impossible(records: list[Record], columns: set[str]) -> Iterator[str]:
+    for record in records:
+        for name, facts in record["sets"].items():
+            where = f"{name_of(cell_of(record))} {name}"
+            flawed = list(flaws(facts, {**FACTS, **MEASURED}))
+            if flawed:
+                yield f"malformed: {where} {' and '.join(flawed)}"
+                continue
+            if not _is_known(facts, columns):
+                yield f"unknown: {where} is {facts['kind']} {facts['name']} of column {facts['column']}"
+            for key in SCORES:
+                if not is_score(facts.get(key)):
+                    yield f"not a score: {where} has the {key} {facts.get(key)}"
+
+
+def _is_known(facts: dict[str, Any], columns: set[str]) -> bool:
+    if facts["kind"] == NOISE:
+        share = facts["share"]
+        return facts["name"] in KINDS and facts["column"] in columns and share is not None and 0 < share <= 1
+    return facts["kind"] == DOMAIN
+
+
+def _repeated(records: list[Record]) -> Iterator[str]:
+    """Sets that a record has under two names."""
+    for record in records:
+        sets = Counter((_label(facts), facts["column"]) for facts in record["sets"].values())
+        for (label, column), count in sets.items():
+            if count > 1:
+                yield f"duplicate: {name_of(cell_of(record))} has {label} of column {column} {count} times"
+
+
+def _of_other_models(records: list[Record]) -> Iterator[str]:
+    """Cells whose model was fine-tuned again and predicts otherwise than that of the clean score."""
+    for record in records:
+        if record["reproduced"] is False:
+            yield f"another model: {name_of(cell_of(record))} was fine-tuned again and predicts otherwise"
+
+
+def _unlike(records: list[Record]) -> Iterator[str]:
+    """Models of a task that were scored on different sets, or on sets that differ."""
+    first: dict[str, Record] = {}
+    for record in records:
+        other = first.setdefault(record["task"], record)
+        mine, theirs = _facts(record), _facts(other)
+        different = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
+        if different:
+            yield f"unlike: {name_of(cell_of(record))} and {name_of(cell_of(other))} in {', '.join(different)}"
+
+
+def _facts(record: Record) -> dict[str, list[Any]]:
+    return {name: [facts[key] for key in (*FACTS, "majority")] for name, facts in record["sets"].items()}
+
+
+def _incomplete(records: list[Record]) -> Iterator[str]:
+    """Noise that one score column has and another lacks, and out-of-domain sets that several tasks have."""
+    noise, tasks = defaultdict(set), defaultdict(set)
+    for record in records:
+        for facts in record["sets"].values():
+            if facts["kind"] == NOISE:
+                noise[_label(facts)].add(facts["column"])
+            else:
+                tasks[facts["name"]].add(record["task"])
+    for level, columns in noise.items():
+        yield from (f"missing: {level} of {column}" for column in sorted(set().union(*noise.values()) - columns))
+    for name, found in tasks.items():
+        if len(found) > 1:
+            yield f"duplicate: set {name} is there for {' and '.join(sorted(found))}"
+
+
+def _rows(record: Record) -> Iterator[Record]:
+    cell = {key: record[key] for key in (*CELL, "stand_in")}
+    for facts in record["sets"].values():
+        if facts["kind"] == DOMAIN or facts["column"] in COLUMNS:
+            yield {**cell, "label": _label(facts), **{key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}}
+
+
+def _label(facts: dict[str, Any]) -> str:
+    return level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"]

@@ -1,0 +1,198 @@
+"""What Hugging Face's Trainer left of others' runs: scores of fine-tuning, and losses as a dashboard exports them.
+
+A fine-tuning run is a directory with an eval_results.json. Which run it is stands in the directory's name only, as
+the paper's authors and their run_glue give it: bert_<size>_<attention>_<date>-ckpt<step>-seed<seed>_<task>_<date>,
+where no checkpoint means the final step, and no seed means seed 1.
+"""
+
+import csv
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from symbert.errors import DataError, MissingInputError
+from symbert.files import read_json
+from symbert.glue.tasks import GLUE, Task
+from symbert.report import order
+from symbert.report.runs import Run
+
+RESULTS = "eval_results.json"
+LOSS = " - eval/loss"  # how a column of losses ends; that of its lowest and highest values ends otherwise
+NAME = re.compile(r"bert_([^_]+)_([^_]+)_\d{8}-\d{6}((?:-[a-z]+\d+)*)(?:_([^_]+)(?:_\d{8}-\d{6})?)?")
+EXPECTED = "bert_<size>_<attention>_<date>-ckpt<step>-seed<seed>_<task>_<date>"
+ATTENTION = {"vanilla": "original"} | {name: name for name in order.ATTENTION}  # by the authors' name
+TAGS = {"ckpt": "step", "seed": "finetune_seed"}
+KEYS = {
+    "accuracy": "eval_accuracy",
+    "f1": "eval_f1",
+    "matthews": "eval_matthews_correlation",
+    "pearson": "eval_pearson",
+    "spearman": "eval_spearmanr",
+}
+ENDINGS = {"validation_mismatched": "_mm"}  # of the keys of a split; none for the others
+
+Record = dict[str, Any]
+
+
+def read_results(directory: Path) -> list[Record]:
+    """A score record of every fine-tuning run below the directory; the step of a final one is None.
+
+    DataError names the directory whose name or content is not a score's, or that is of a cell that another has too;
+    MissingInputError says that there is none.
+    """
+    folders = sorted(file.parent for file in directory.rglob(RESULTS))
+    if not folders:
+        raise MissingInputError(f"{directory}: no {RESULTS} below it; give a directory of Hugging Face's Trainer")
+    cells: dict[tuple, Path] = {}
+    records = []
+    for folder in folders:
+        record = _record(folder, directory)
+        cell = tuple(record[key] for key in ("size", "attention", "step", "task", "finetune_seed"))
+        if cell in cells:
+            raise DataError(f"{folder}: the same model, step, task and seed as {cells[cell]}; keep one of them")
+        cells[cell] = folder
+        records.append(record)
+    return records
+
+
+def _record(folder: Path, directory: Path) -> Record:
+    run, results = run_named(folder.name, folder), read_json(folder / RESULTS)
+    if run["task"] is None:
+        raise DataError(f"{folder}: the name has no task; expected {EXPECTED}")
+    task = GLUE[run["task"]]
+    details = {
+        column: {metric: _score(folder, results, KEYS[metric] + ENDINGS.get(split, "")) for metric in task.metrics}
+        for split, column in task.scores.items()
+    }
+    rows = {split: _count(folder, results, "eval_samples" + ENDINGS.get(split, "")) for split in task.scores}
+    return {
+        **run,
+        "metrics": {column: fmean(values.values()) for column, values in details.items()},
+        "details": details,
+        "majority": None,
+        "constant_prediction": _is_constant(task, details),
+        "rows": rows,
+        "official_rows": task.official_rows,
+        "partial": any(rows[split] != task.official_rows[split] for split in rows),
+        "stand_in": False,
+        "settings_hash": None,
+        "recipe": None,
+        "precision": None,
+        "versions": {},
+        "origin": {"directory": folder.relative_to(directory).as_posix()},
+    }
+
+
+def run_named(name: str, origin: Path) -> dict[str, Any]:
+    """What a run's name says: size, attention, pretrain_seed, step (None: the last), task (or None), finetune_seed.
+
+    DataError, about `origin`, for a name of another form and for a word that is unknown.
+    """
+    match = NAME.fullmatch(name)
+    tags = re.findall(r"-([a-z]+)(\d+)", match[3]) if match else []
+    if not match or len(dict(tags)) < len(tags):
+        raise DataError(f"{origin}: '{name}' is no run's name; expected {EXPECTED}")
+    return {
+        "size": _known(match[1], "size", order.SIZES, origin),
+        "attention": ATTENTION[_known(match[2], "attention", ATTENTION, origin)],
+        "pretrain_seed": 1,
+        "step": None,
+        "task": match[4] and _known(match[4], "task", GLUE, origin),
+        "finetune_seed": 1,
+    } | {TAGS[_known(tag, "tag", TAGS, origin)]: int(number) for tag, number in tags}
+
+
+def _known(word: str, kind: str, known: Iterable[str], origin: Path) -> str:
+    if word in known:
+        return word
+    near = difflib.get_close_matches(word, known, n=1)
+    remedy = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(known)}"
+    raise DataError(f"{origin}: unknown {kind} '{word}'; {remedy}")
+
+
+def _score(folder: Path, results: Any, key: str) -> float:
+    value = _value(folder, results, key)
+    if not (isinstance(value, int | float) and -1 <= value <= 1):  # NaN is not either
+        raise DataError(f"{folder}: '{key}' is {value}, expected a number from -1 to 1")
+    return value
+
+
+def _count(folder: Path, results: Any, key: str) -> int:
+    value = _value(folder, results, key)
+    if not (isinstance(value, int) and value > 0):
+        raise DataError(f"{folder}: '{key}' is {value}, expected a number of rows")
+    return value
+
+
+def _value(folder: Path, results: Any, key: str) -> Any:
+    if not isinstance(results, dict) or key not in results:
+        raise DataError(f"{folder}: no '{key}' in {RESULTS}; let run_glue write it again")
+    return results[key]
+
+
+def _is_constant(task: Task, details: dict[str, dict[str, float]]) -> bool | None:
+    """Whether one class was predicted throughout; None where scores do not tell, which only Matthews' does: by 0."""
+    return any(values["matthews"] == 0 for values in details.values()) if task.metrics == ("matthews",) else None
+
+
+def read_losses(file: Path, steps: int) -> list[Run]:
+    """The runs in a dashboard's export of validation losses, of `steps` steps each; none in another file.
+
+    The column Step is an index of the log, and not the step. Evaluations are evenly spaced, and the last of them is at
+    the last step; one more, after the training, follows at a shorter distance and is left out. DataError names the
+    file and the column that are not so.
+    """
+    with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:
+        table = csv.DictReader(lines)
+        columns = _loss_columns(table)
+        try:
+            rows = list(table) if columns else []
+        except csv.Error as error:
+            raise DataError(f"{file}: line {table.line_num}: {error}; export it again") from error
+    return [_run(file, rows, column, steps) for column in columns]
+
+
+def _loss_columns(table: csv.DictReader) -> list[str]:
+    """The columns of losses; none where the first line is no csv's."""
+    try:
+        return [column for column in table.fieldnames or () if column.endswith(LOSS)]
+    except csv.Error:
+        return []
+
+
+def _run(file: Path, rows: list[dict[str, str]], column: str, steps: int) -> Run:
+    name = run_named(column.removesuffix(LOSS), file)
+    if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
+        raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
+    losses = _evaluations(file, column, [_point(file, row, column) for row in rows if row[column]])
+    every, rest = divmod(steps, len(losses))
+    if rest:
+        raise DataError(f"{file}: {len(losses)} evaluations in '{column}' do not share {steps} steps; give --steps")
+    return Run(
+        name["size"], name["attention"], name["pretrain_seed"], [every * (at + 1) for at in range(len(losses))], losses
+    )
+
+
+def _point(file: Path, row: dict[str, str], column: str) -> tuple[int, float]:
+    try:
+        index, loss = int(row["Step"]), float(row[column])
+    except (KeyError, TypeError, ValueError):
+        index, loss = 0, math.nan
+    if not math.isfinite(loss):
+        raise DataError(f"{file}: '{column}' is {row[column]} at Step {row.get('Step')}; expected two numbers")
+    return index, loss
+
+
+def _evaluations(file: Path, column: str, points: list[tuple[int, float]]) -> list[float]:
+    """The losses at even distances, without the one after the training."""
+    distances = [following - index for (index, _), (following, _) in pairwise(points)]
+    if distances and distances[-1] < distances[0]:
+        points, distances = points[:-1], distances[:-1]
+    if not distances or set(distances) != {distances[0]}:
+        raise DataError(f"{file}: the evaluations in '{column}' are not evenly spaced; export all of them")
+    return [loss for _, loss in points]

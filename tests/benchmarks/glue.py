@@ -1,0 +1,196 @@
+"""Fine-tuning measured beside the authors' way, in interleaved rounds, and the making of tables: `make bench-glue`.
+
+`finetuners` says who fine-tunes and what is timed; `prepared` on which rows; `scored` what tables are made of.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from benchmarks.finetuners import UNTIMED, Authors, Finetuning, Ours, stock_classifier
+from benchmarks.host import machine, versions
+from benchmarks.learned import compare
+from benchmarks.measure import Figure, spread
+from benchmarks.paper import finetuning_settings
+from benchmarks.prepared import LENGTHS, is_stand_in, real_rows, stand_in
+from benchmarks.pretrain import progress
+from benchmarks.promises import Seconds, ratio
+from benchmarks.protocol import STOCK
+from benchmarks.scored import IMPORTS, MODELS, SEEDS, measure_tables, steps
+from benchmarks.stages import STAGES
+from benchmarks.tables import figure_table, table
+from symbert.glue.tasks import GLUE
+from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+
+PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow", "pandas")
+TRAINING, WHOLE, EVALUATION = "training", "training and evaluation", "evaluation"
+PROMISED = 3  # times the authors' examples/s, of WHOLE
+PROMISED_SECONDS = 5  # of a table of the paper-scale matrix
+
+Finetuners = dict[str, Ours | Authors]
+"""Who fine-tunes, by task and name."""
+
+
+def main() -> None:
+    """Measure, and write the tables to a file and to the output."""
+    options = _options()
+    torch.set_num_threads(options.threads)
+    options.work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        page = measure(options, Path(folder).resolve())
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page)
+    print(page)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> str:
+    """The page of all figures; rows, checkpoints and scores lie in `folder`."""
+    lines, rounds = conditions(options), options.rounds
+    operators = ["original", *options.operators]
+    checkpoints = {name: write_checkpoint(options.size, name, folder / name) for name in operators}
+    present = [prepare(name, options.mirror, folder / "glue") for name in options.tasks]
+    for finetuning in present:
+        lines += [describe(finetuning), compare(finetuning, checkpoints, folder)]
+        progress(lines[-1])
+    found = measure_tables(folder, rounds)
+    promised, stages = table_figures(found[0]), {}
+    for finetuning in present:
+        built = build(finetuning, checkpoints, folder)
+        more = [measure_round(built, number) for number in range(rounds)]
+        found = [{**before, **after} for before, after in zip(found, more, strict=True)]
+        promised += speed_figures(finetuning.task.name, operators)
+        stages |= {name: one.stages() for name, one in built.items() if isinstance(one, Ours)}
+    head = "\n".join(["# Figures of fine-tuning", "", *(f"* {line}" for line in lines), ""])
+    return "\n".join([head, figure_table(promised, found), speed_table(found), stage_table(stages)])
+
+
+def conditions(options: argparse.Namespace) -> list[str]:
+    """On what, how, and how often it is measured."""
+    return [
+        machine(),
+        versions(PACKAGES),
+        f"BERT-{options.size} as initialised; fp32 on a CPU; {torch.get_num_threads()} threads; all in one process",
+        f"interleaved rounds: {options.rounds}; steps that are not timed, before those that are: {UNTIMED}",
+        "peer: Hugging Face's Trainer, rows padded to 128 tokens, without saving or logging meanwhile",
+        f"made-up scores: {len(MODELS)} models at {len(steps())} steps, {len(GLUE)} tasks, {len(SEEDS)} seeds; "
+        "each command in a process of its own",
+    ]
+
+
+def describe(finetuning: Finetuning) -> str:
+    """Which rows are fine-tuned on, and which part of a fine-tuning is timed."""
+    rows, steps, interval = finetuning.rows, finetuning.steps, finetuning.interval
+    origin = "a stand-in with the lengths of GLUE's rows" if is_stand_in(finetuning.data) else "GLUE's rows"
+    evaluated = rows["validation"] / finetuning.settings.batch_size
+    return (
+        f"{finetuning.task.name}: {origin}, {rows['train']:,} to train on and {rows['validation']:,} to evaluate on; "
+        f"timed in each round: {interval} of {steps:,} steps ({100 * interval / steps:.1f} %) and one evaluation; the "
+        f"Trainer evaluates every {interval} steps ({evaluated / interval:.2f} rows for each row trained), this "
+        f"project once, after {steps:,} ({evaluated / steps:.3f})"
+    )
+
+
+def write_checkpoint(size: str, attention: str, folder: Path) -> Path:
+    """A model as initialised, which is as fast as a trained one."""
+    model = SymBertForMaskedLM(build_config(size, attention))
+    initialize(model, seed=1)
+    model.save_pretrained(folder)
+    return folder
+
+
+def prepare(name: str, mirror: Path | None, folder: Path) -> Finetuning:
+    """A task in the paper's protocol, on GLUE's rows where there is a mirror."""
+    task = GLUE[name]
+    data = real_rows(task, mirror, folder) if mirror else stand_in(task, folder)
+    return Finetuning(task, data, finetuning_settings())
+
+
+def build(finetuning: Finetuning, checkpoints: dict[str, Path], folder: Path) -> Finetuners:
+    """The authors' way, and each operator in this project."""
+    task, dropout = finetuning.task, finetuning.settings.dropout
+    stock = stock_classifier(checkpoints["original"], task.num_labels, dropout)
+    ours = {f"{task.name}: {name}": Ours(finetuning, path) for name, path in checkpoints.items()}
+    return {f"{task.name}: {STOCK}": Authors(finetuning, stock, folder / "authors"), **ours}
+
+
+def measure_round(built: Finetuners, number: int) -> Seconds:
+    """Seconds of every contestant, beginning with another one each round.
+
+    TRAINING is a step, WHOLE a step with its share of the next evaluation; both per example.
+    """
+    names, found = list(built), Seconds()
+    for name in names[number % len(names) :] + names[: number % len(names)]:
+        one = built[name]
+        step, evaluation = one.measure()
+        rows = one.finetuning.settings.batch_size
+        found[f"{name}: {TRAINING}"] = step / rows
+        found[f"{name}: {WHOLE}"] = (step + evaluation / one.evaluate_every) / rows
+        found[f"{name}: {EVALUATION}"] = evaluation
+        progress(f"round {number + 1}: {name}: {step:.3f} s a step, {evaluation:.2f} s an evaluation")
+    return found
+
+
+def speed_figures(task: str, operators: Sequence[str]) -> list[Figure[Seconds]]:
+    """Examples per second beside those of the authors' way; with evaluation a target is set."""
+    return [
+        Figure(
+            f"{task}: examples/s, {what}, {attention} / {STOCK}", "×",
+            ratio(f"{task}: {STOCK}: {what}", f"{task}: {attention}: {what}"), at_least=promised,
+        )
+        for what, promised in ((TRAINING, None), (WHOLE, PROMISED))
+        for attention in operators
+    ]  # fmt: skip
+
+
+def table_figures(found: Seconds) -> list[Figure[Seconds]]:
+    """Each table of the paper-scale matrix in a process of its own, and what it takes beside imports."""
+    names = [name for name in found if name != IMPORTS]
+    whole = [Figure(name, "s", lambda round, name=name: round[name], at_most=PROMISED_SECONDS) for name in names]
+    return whole + [
+        Figure(f"{name}, beside {IMPORTS}", "s", lambda round, name=name: round[name] - round[IMPORTS])
+        for name in names
+    ]
+
+
+def speed_table(rounds: Sequence[Seconds]) -> str:
+    """Examples per second of each contestant, and seconds of an evaluation."""
+    names = sorted(name.removesuffix(f": {WHOLE}") for name in rounds[0] if name.endswith(WHOLE))
+    rows = []
+    for name in names:
+        found = {what: spread([round[f"{name}: {what}"] for round in rounds]) for what in (TRAINING, WHOLE, EVALUATION)}
+        speeds = [
+            f"{1 / found[what].median:.1f} | {1 / found[what].high:.1f}–{1 / found[what].low:.1f}"
+            for what in (TRAINING, WHOLE)
+        ]
+        rows.append(f"| {name} | {' | '.join(speeds)} | {found[EVALUATION].median:.2f} |")
+    head = f"| contestant | examples/s, {TRAINING} | range | examples/s, {WHOLE} | range | seconds of an evaluation |"
+    return table(head, "|---|---:|---:|---:|---:|---:|", rows)
+
+
+def stage_table(stages: dict[str, dict[str, float]]) -> str:
+    """Where the time of our steps goes, in per cent."""
+    rows = []
+    for name, seconds in stages.items():
+        shares = (f"{100 * seconds[stage] / sum(seconds.values()):.1f}" for stage in STAGES)
+        rows.append(f"| {name} | {' | '.join(shares)} |")
+    return table(f"| % of a step | {' | '.join(STAGES)} |", f"|---|{'---:|' * len(STAGES)}", rows)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", nargs="+", choices=list(LENGTHS), default=list(LENGTHS))
+    parser.add_argument("--operators", nargs="*", default=["pairwise"], help="beside the original")
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--mirror", type=Path, help="GLUE's rows and BERT's vocabulary, in the publishers' layout")
+    parser.add_argument("--work", type=Path, default=Path("results/bench-glue"), help="folder for a while")
+    parser.add_argument("--output", type=Path, default=Path("results/bench-glue.md"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The configuration's settings at the paper's values, but for all nine GLUE tasks."""
+
+from typing import Any
+
+import yaml
+
+from benchmarks.protocol import ROOT
+from symbert.config import sections
+from symbert.glue.tasks import GLUE
+from symbert.settings import GlueSettings, settings_from
+
+
+def paper_sections() -> dict[str, dict[str, Any]]:
+    """What each group of rules would read, by section."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config["sweep"]["tasks"] = list(GLUE)
+    return sections(config, "no source is read")
+
+
+def finetuning_settings() -> GlueSettings:
+    """The paper's protocol of fine-tuning."""
+    return settings_from(paper_sections()["glue"], GlueSettings, "config.yaml")

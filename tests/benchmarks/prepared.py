@@ -1,0 +1,83 @@
+"""A task's rows as `prepare_task` writes them: GLUE's own, from a mirror, or a stand-in of the same lengths."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.paper import paper_sections
+from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.sources import download_task, resolve_glue
+from symbert.glue.tasks import Task
+
+# Tokens of the training rows of GLUE, [CLS] and [SEP] among them and cut at 128, at 0, 5, … 100 % of the rows.
+LENGTHS = {
+    "rte": (13, 29, 33, 37, 40, 43, 45, 47, 50, 53, 56, 59, 62, 67, 72, 85, 103, 120, 128, 128, 128),
+    "mrpc": (19, 32, 36, 39, 41, 44, 45, 47, 50, 51, 53, 55, 57, 59, 61, 62, 64, 67, 70, 74, 103),
+}
+PIECES = {"rte": 13_572, "mrpc": 11_563}  # different word pieces in them
+CLS, SEP = 101, 102  # where bert-base-uncased has them
+
+
+def real_rows(task: Task, mirror: Path, folder: Path) -> Path:
+    """GLUE's rows of a task, from a directory in the publishers' layout, as the workflow prepares them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {name: folder / f"{name}.json" for name in ("glue_source", "task")}
+    settings["glue_source"].write_text(json.dumps({"source": "mirror", "root": str(mirror), "revision": "main"}))
+    settings["task"].write_text(json.dumps(paper_sections()["task"]))
+    sources, raw, output = (folder / f"{task.name}.{suffix}" for suffix in ("json", "raw.parquet", "parquet"))
+    resolve_glue(settings["glue_source"], sources)
+    download_task(settings["glue_source"], sources, task.name, raw)
+    prepare_task(raw, task.name, mirror / "google-bert/bert-base-uncased/vocab.txt", settings["task"], output)
+    return output
+
+
+def stand_in(task: Task, folder: Path, rows: dict[str, int] | None = None) -> Path:
+    """As many rows as GLUE has, or as given by split: lengths as in its training rows, random pieces and labels.
+
+    Every word piece is as frequent as any other. Equal arguments give equal files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(1)
+    counts = rows or task.official_rows
+    table = pa.concat_tables(_made_up(generator, task, split, counts[split]) for split in task.splits)
+    facts = {"task": task.name, "stand_in": True, "rows": counts}
+    pq.write_table(table.replace_schema_metadata({"symbert": json.dumps(facts)}), folder / f"{task.name}.parquet")
+    return folder / f"{task.name}.parquet"
+
+
+def is_stand_in(data: Path) -> bool:
+    """Whether a prepared file says so of itself."""
+    return facts_of(pq.read_schema(data))["stand_in"]
+
+
+def first_rows(data: Path, task: Task, count: int, output: Path) -> Path:
+    """A prepared file of so many rows of each split."""
+    table = pq.read_table(data)
+    splits = [table.filter(pc.field("split") == split).slice(0, count) for split in task.splits]
+    pq.write_table(pa.concat_tables(splits), output)
+    return output
+
+
+def _made_up(generator: np.random.Generator, task: Task, split: str, rows: int) -> pa.Table:
+    """Rows between [CLS] and [SEP] whose second half is the second sentence."""
+    quantiles = LENGTHS[task.name]
+    shares = np.linspace(0, 1, len(quantiles))
+    lengths = np.interp(generator.random(rows), shares, quantiles).round().astype(int)
+    ends = lengths.cumsum()
+    ids = generator.integers(SEP + 1, SEP + 1 + PIECES[task.name], ends[-1])
+    ids[ends - lengths], ids[ends - 1] = CLS, SEP
+    place = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    types = place >= np.repeat(lengths // 2, lengths)
+    offsets = pa.array([0, *ends], pa.int32())
+    return pa.table(
+        {
+            "split": pa.array([split] * rows),
+            "input_ids": pa.ListArray.from_arrays(offsets, pa.array(ids, pa.int32())),
+            "token_type_ids": pa.ListArray.from_arrays(offsets, pa.array(types.astype(np.int8))),
+            "label": pa.array(generator.integers(0, task.num_labels, rows)),
+        }
+    )

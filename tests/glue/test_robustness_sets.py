@@ -1,0 +1,162 @@
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from symbert.errors import DataError, MissingInputError
+from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.robustness_sets import prepare_robustness
+from symbert.glue.sources import STAND_IN, published_schema
+from symbert.glue.tasks import GLUE
+
+SCHEMA = {"set": pa.string(), "input_ids": pa.list_(pa.int32()), "token_type_ids": pa.list_(pa.int8())}
+ALMOST_NOTHING = 1e-12  # a share that strikes no letter here
+
+
+def raw_rows(name, count, words="the matrix of an array"):
+    """As many made-up rows of each split as download_task would write."""
+    task = GLUE[name]
+    columns = {
+        column: [f"{words} {number} {place}" for number in range(count)] for place, column in enumerate(task.columns)
+    }
+    labels = {"label": [number % max(2, len(task.labels)) for number in range(count)], "idx": range(count)}
+    tables = [
+        pa.table({**columns, **labels}, schema=published_schema(task)).append_column("split", pa.array([split] * count))
+        for split in task.splits
+    ]
+    return pa.concat_tables(tables)
+
+
+@pytest.fixture
+def robustness(tmp_path, write_section, vocabulary):
+    """Prepares a task's sets from made-up rows, with changes of both sections; gives the file."""
+
+    def prepare(name, table=None, task=None, **chosen):
+        pq.write_table(table or raw_rows(name, 30), tmp_path / "raw.parquet")
+        settings = write_section("task", **(task or {}))
+        sets = write_section("robustness", **{"root": None, "sets": [], "noise": [], "noise_kinds": [], **chosen})
+        output = tmp_path / f"{name}.robustness.parquet"
+        prepare_robustness(tmp_path / "raw.parquet", name, vocabulary, settings, sets, output)
+        return output
+
+    return prepare
+
+
+def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robustness):
+    output = robustness("mnli", noise=[0.1, 0.2], noise_kinds=["mixed", "drop"])
+    facts, table = facts_of(pq.read_schema(output)), pq.read_table(output)
+    expected = [
+        f"{kind}-{percent} {column}"
+        for column in ("mnli_matched", "mnli_mismatched")
+        for kind in ("mixed", "drop")
+        for percent in (10, 20)
+    ]
+    assert list(facts["sets"]) == expected
+    assert [row["values"] for row in table["set"].value_counts().to_pylist()] == expected and len(table) == 8 * 30
+    assert (facts["task"], facts["stand_in"]) == ("mnli", False)
+    assert facts["sets"]["drop-20 mnli_mismatched"] == {
+        "kind": "noise",
+        "name": "drop",
+        "share": 0.2,
+        "column": "mnli_mismatched",
+        "metrics": ["accuracy"],
+        "classes": None,
+        "rows": 30,
+        "official_rows": 9832,
+        "partial": True,
+    }
+
+
+@pytest.mark.parametrize(("name", "label"), [("stsb", pa.float32()), ("cola", pa.int64())])
+def test_the_columns_are_those_of_a_prepared_task(robustness, name, label):
+    schema = pq.read_schema(robustness(name, noise=[0.4], noise_kinds=["keyboard"]))
+    assert dict(zip(schema.names, schema.types, strict=True)) == {**SCHEMA, "label": label}
+
+
+def test_noise_changes_the_rows_that_are_scored_clean(robustness, tmp_path, vocabulary, write_section):
+    limits = {"max_evaluation_examples": 12}
+    output = robustness("rte", task=limits, noise=[ALMOST_NOTHING, 0.4], noise_kinds=["mixed"])
+    prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **limits), tmp_path / "rte")
+    clean = pq.read_table(tmp_path / "rte").filter(pc.field("split") == "validation").drop_columns("split")
+    table, sets = pq.read_table(output), list(facts_of(pq.read_schema(output))["sets"])
+    untouched, noisy = (table.filter(pc.field("set") == name).drop_columns("set") for name in sets)
+    assert len(clean) == 12 and untouched.to_pylist() == clean.to_pylist()
+    assert noisy["label"].to_pylist() == clean["label"].to_pylist()
+    changed = [a != b for a, b in zip(noisy["input_ids"].to_pylist(), clean["input_ids"].to_pylist(), strict=True)]
+    assert all(changed)
+
+
+def test_both_texts_of_a_pair_have_noise_of_their_own(robustness, vocabulary):
+    rows = raw_rows("rte", 20)
+    rows = rows.set_column(1, "sentence2", rows["sentence1"])
+    table = pq.read_table(robustness("rte", rows, noise=[0.4], noise_kinds=["keyboard"]))
+    for ids, types in zip(table["input_ids"].to_pylist(), table["token_type_ids"].to_pylist(), strict=True):
+        first = [number for number, kind in zip(ids, types, strict=True) if not kind]
+        assert first[1:] != ids[len(first) :]
+
+
+def test_a_task_without_sets_has_a_valid_file_without_rows(robustness, tmp_path):
+    output = robustness("stsb", sets=["hans", "ax", "advglue"], root=str(tmp_path))
+    table = pq.read_table(output)
+    assert len(table) == 0 and table.column_names == [*SCHEMA, "label"]
+    assert facts_of(table.schema) == {"task": "stsb", "stand_in": False, "sets": {}}
+
+
+def test_sets_of_stand_in_rows_are_marked(robustness):
+    rows = raw_rows("sst2", 5).replace_schema_metadata({STAND_IN: b"true"})
+    assert facts_of(pq.read_schema(robustness("sst2", rows)))["stand_in"] is True
+
+
+def test_real_challenge_sets_stand_beside_the_noise(robustness, mirror):
+    chosen = {"root": str(mirror / "ood"), "sets": ["ax", "advglue"], "noise": [0.2], "noise_kinds": ["swap"]}
+    output = robustness("mnli", task={"max_evaluation_examples": None}, **chosen)
+    facts, table = facts_of(pq.read_schema(output))["sets"], pq.read_table(output)
+    assert {name: told["rows"] for name, told in facts.items()} == {
+        "swap-20 mnli_matched": 30,
+        "swap-20 mnli_mismatched": 30,
+        "ax": 1104,
+        "adv_mnli": 121,
+        "adv_mnli_mismatched": 162,
+    }
+    assert facts["ax"] == {
+        "kind": "out-of-domain",
+        "name": "ax",
+        "share": None,
+        "column": None,
+        "metrics": ["matthews"],
+        "classes": None,
+        "rows": 1104,
+        "official_rows": 1104,
+        "partial": False,
+    }
+    real = pq.read_table(mirror / "ood/ax.parquet")["label"].to_pylist()
+    assert table.filter(pc.field("set") == "ax")["label"].to_pylist() == real
+
+
+@pytest.fixture
+def hans(tmp_path):
+    """A small HANS, all entailments first as in the published file."""
+    rows = {"premise": ["the matrix"] * 60, "hypothesis": ["a matrix"] * 60, "label": [0] * 30 + [1] * 30}
+    pq.write_table(pa.table(rows), tmp_path / "hans.parquet")
+    return {"root": str(tmp_path), "sets": ["hans"]}
+
+
+def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness, hans):
+    output = robustness("mnli", task={"max_evaluation_examples": 40}, **hans)
+    told, labels = facts_of(pq.read_schema(output))["sets"]["hans"], pq.read_table(output)["label"].to_pylist()
+    assert (told["rows"], told["official_rows"], told["partial"]) == (40, 30000, True)
+    assert told["classes"] == [0, 1, 1]
+    assert labels == sorted(labels) and 10 <= sum(labels) <= 30
+
+
+def test_a_challenge_set_with_too_few_rows_is_refused_unless_allowed(robustness, hans):
+    with pytest.raises(
+        DataError, match=r"the set 'hans' has 60 rows, the publisher has 30,000; set 'glue.allow_partial"
+    ):
+        robustness("mnli", task={"allow_partial": False}, **hans)
+
+
+def test_a_missing_set_leaves_no_file(robustness, tmp_path):
+    with pytest.raises(MissingInputError, match=r"adv_qqp.parquet: file not found.*adv_glue"):
+        robustness("qqp", root=str(tmp_path), sets=["advglue"])
+    assert not (tmp_path / "qqp.robustness.parquet").exists()

@@ -1,0 +1,211 @@
+"""What becomes of the papers' claims: with the authors' own files, at another scale, and with little to go by."""
+
+import csv
+import itertools
+
+import pytest
+
+from symbert.errors import MissingInputError
+from symbert.report.claims import CLAIMS
+from symbert.report.imported import import_scores
+from symbert.report.tables import tabulate_claims
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
+PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
+OPERATORS = ("original", "symmetric", "pairwise", "shared")
+COUNTED = {
+    "About 6 % fewer parameters",
+    "About 3 % fewer parameters",
+    "66.53 % fewer parameters in query, key and value",
+}
+COUNTED |= {"A third fewer parameters in query, key and value; with pairwise, towards a third as heads are added"}
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return [tmp_path / f"claims.{suffix}" for suffix in ("csv", "md", "tex", "html")]
+
+
+@pytest.fixture
+def tabulated(parameters_file, settings_file, outputs):
+    """Writes the table with these files and changes to the settings; returns its rows."""
+
+    def make(settings=None, attention=OPERATORS, **files):
+        parameters = parameters_file(("tiny", "small", "base"), attention)
+        tabulate_claims(parameters, settings_file(**(settings or {})), outputs, **files)
+        return read(outputs[0])
+
+    return make
+
+
+@pytest.fixture
+def scored(record, write_scores):
+    """Scores at one step by operator, three fine-tuning seeds with the same spread; as files and seeds."""
+
+    def make(models, size="base", step=1800, tasks=TASKS, **changes):
+        cells = itertools.product(models.items(), tasks, (1, 2, 3))
+        records = [
+            record(size, name, step, task, seed, score + 0.001 * seed, **changes) for (name, score), task, seed in cells
+        ]
+        return {"scores": write_scores(records), "finetune_seeds": [1, 2, 3]}
+
+    return make
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def verdicts(rows):
+    return {(row["claim"], row["models"]): row["verdict"] for row in rows}
+
+
+def test_the_authors_files_give_the_authors_values(authors_data, tmp_path, parameters_file, outputs):
+    """Golden: the column of this experiment is that of the raw files, and each verdict stands as reached with them."""
+    folder = tmp_path / "imported"
+    import_scores(authors_data, name="authors", output=folder)
+    runs = sorted((folder / "pretrain").iterdir())
+    tabulate_claims(
+        parameters_file(),
+        folder / "settings/report.json",
+        outputs,
+        scores=[folder / "glue/final.json"],
+        finetune_seeds=[1, 2, 3, 4, 5],
+        curve=[folder / "glue/curve.json"],
+        curve_seeds=[1],
+        done=[run / "seed-1/done.json" for run in runs],
+        metrics=[run / "seed-1/metrics.jsonl" for run in runs],
+    )
+    rows = read(outputs[0])
+    raw = [row for row in rows if row["raw_files"]]
+    assert len(raw) == 8
+    assert [row["here"].partition(" [")[0] for row in raw] == [row["raw_files"] for row in raw]
+    judged = [row for row in rows if not row["verdict"].startswith("not tested")]
+    assert [row["verdict"] for row in judged] == [
+        *("holds", "holds", "holds"),  # counts
+        *("holds", "undecided", "holds", "undecided"),  # scores, +0.6, −4, standard deviations
+        *("holds", "holds", "holds", "holds"),  # half the steps, plateau, losses
+    ]
+    assert [row["here"] for row in judged[4:6]] == ["0.6 [−0.2, 1.4]", "−3.9 [−5.1, −2.8]"]
+    missing = [row["verdict"].removeprefix("not tested here: ") for row in rows if row not in judged]
+    assert missing == [
+        *["no small-original in this experiment"] * 2,
+        *["no losses of small-original"] * 2,
+        *("no base-shared in this experiment", "no step times of base-shared", "no base-shared in this experiment"),
+        "robustness was not measured",
+    ]
+
+
+def test_another_scale_judges_counts_only_and_shows_what_it_has(tabulated, scored, write_run):
+    runs = [
+        write_run("tiny", name, [(50 * at, 6 - 0.1 * at) for at in range(1, 5)]) for name in ("original", "symmetric")
+    ]
+    done, metrics = map(list, zip(*runs, strict=True))
+    models = dict.fromkeys(OPERATORS, 0.5) | {"pairwise": 0.6}
+    rows = tabulated(done=done, metrics=metrics, **scored(models, size="tiny", stand_in=True))
+    holds = {row["claim"] for row in rows if row["verdict"] == "holds"}
+    assert holds == COUNTED
+    rest = [row for row in rows if row["claim"] not in COUNTED]
+    assert all(row["verdict"].startswith("not tested here: ") for row in rest)
+    here = {(row["claim"], row["models"]): row["here"] for row in rows}
+    assert here["A higher GLUE score", "base: pairwise − original"] == "tiny: 10.0 [9.8, 10.2]"
+    assert here["A higher GLUE score", "small: pairwise − original"] == "", "small is not shown by tiny"
+    assert here["A final validation loss 0.1 higher", "base: symmetric − original"] == "tiny: 0.000"
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags", "reason"),
+    [
+        (PAPER, {}, None),
+        (PAPER | {"recipe": "fast"}, {}, "pre-training is not the paper’s"),
+        (PAPER | {"corpus_source": "embedded"}, {}, "the corpus is a stand-in"),
+        (PAPER | {"glue": {"epochs": 3}}, {}, "fine-tuning is not the paper’s"),
+        (PAPER, {"partial": True}, "tasks have fewer rows than GLUE’s"),
+        (PAPER, {"stand_in": True}, "the tasks are stand-ins"),
+        ({"scale": "imported", "steps": 200_000}, {}, None),
+        ({"scale": "imported"}, {}, "pre-training took 1,800 steps, the paper’s 200,000"),
+        ({"scale": "imported"}, {"partial": True}, "tasks have fewer rows than GLUE’s"),
+    ],
+)
+def test_scores_are_judged_at_the_papers_settings_or_where_they_are_imported_at_its_steps(
+    tabulated, scored, settings, flags, reason
+):
+    steps = settings.get("steps", 1800)
+    rows = tabulated(settings, **scored({"original": 0.78, "pairwise": 0.79}, step=steps, **flags))
+    found = verdicts(rows)["A higher GLUE score", "base: pairwise − original"]
+    assert found == ("holds" if reason is None else f"not tested here: {reason}")
+
+
+def test_tasks_that_do_not_count_for_the_glue_score_are_no_obstacle(tabulated, scored, record, write_scores):
+    final = scored({"original": 0.78, "pairwise": 0.79}, step=200_000)
+    stand_in = {"partial": True, "stand_in": True, "metrics": {"wnli": 0.5}, "majority": {"wnli": 0.5}}
+    wnli = [
+        record("base", name, 200_000, "rte", seed) | {"task": "wnli"} | stand_in
+        for name in ("original", "pairwise")
+        for seed in (1, 2, 3)
+    ]
+    final["scores"] += write_scores(wnli, "wnli")
+    found = verdicts(tabulated(PAPER | {"tasks": [*TASKS, "wnli"]}, **final))
+    assert found["A higher GLUE score", "base: pairwise − original"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict"),
+    [({}, "holds"), ({"partial": True}, "not tested here: out-of-domain sets have fewer rows than published")],
+)
+def test_generalisation_is_judged_on_whole_sets_only(tabulated, robustness_records, write_scores, facts, verdict):
+    scores, measured = robustness_records([("base", "original", 0.6), ("base", "shared", 0.9)], seeds=(1, 2, 3))
+    for entry in (*scores, *measured):
+        entry["step"] = 200_000
+    for entry in measured:
+        if entry["task"] == "mnli":
+            entry["sets"]["ax"] |= facts
+    files = {"scores": write_scores(scores), "robustness": write_scores(measured, "robustness")}
+    found = verdicts(tabulated(PAPER, finetune_seeds=[1, 2, 3], **files))
+    assert found["Better generalisation on noisy and out-of-domain data", "base: shared − original"] == verdict
+    assert found["A lower GLUE score", "base: symmetric − original"].startswith("not tested here: no base-symmetric")
+
+
+def test_checkpoints_without_a_score_of_the_wanted_seeds_are_refused(tabulated, scored):
+    curve = scored({"original": 0.78})
+    with pytest.raises(MissingInputError, match=r"no record is of fine-tuning seeds \[\]; choose among \[1, 2, 3\]"):
+        tabulated(curve=curve["scores"])
+
+
+def test_a_claim_fails_where_the_experiment_says_the_opposite(tabulated, scored):
+    scores = {"original": 0.79, "pairwise": 0.78, "symmetric": 0.80, "shared": 0.70}
+    found = verdicts(tabulated(PAPER, **scored(scores, step=200_000)))
+    assert found["A higher GLUE score", "base: pairwise − original"] == "does not hold"
+    assert found["A lower GLUE score", "base: symmetric − original"] == "does not hold"
+    assert found["Higher accuracy on small tasks of GLUE", "base: shared − original"] == "does not hold"
+    assert found["A GLUE score of 79.36 against 78.74", "base: pairwise; original"] == "does not hold"
+
+
+def test_models_without_pretraining_are_not_the_final_ones(tabulated, scored, record, write_scores):
+    final = scored({"original": 0.78, "pairwise": 0.79}, step=200_000)
+    started = [
+        record("base", name, 0, task, seed, 0.5)
+        for name in ("original", "pairwise")
+        for task in TASKS
+        for seed in (1, 2, 3)
+    ]
+    with_start = final | {"scores": [*final["scores"], *write_scores(started, "started")]}
+    assert tabulated(PAPER, **with_start) == tabulated(PAPER, **final)
+
+
+def test_without_any_results_only_counts_are_judged(tabulated, outputs):
+    rows = tabulated(attention=("original", "symmetric", "pairwise"))
+    assert {row["claim"] for row in rows if row["verdict"] == "holds"} == COUNTED - {
+        "66.53 % fewer parameters in query, key and value"
+    }
+    assert "**holds**" in outputs[1].read_text() and "**not tested" not in outputs[1].read_text()
+    assert r"\label{tab:claims}" in outputs[2].read_text()
+    assert "one pre-training seed" not in outputs[1].read_text(), "there are no scores that it could speak of"
+
+
+def test_a_claim_is_told_apart_from_every_other():
+    names = [(claim.text, claim.size, claim.models) for claim in CLAIMS]
+    assert len(set(names)) == len(names)
+    assert {claim.size for claim in CLAIMS} == {"small", "base"}, "the papers speak of no other size"

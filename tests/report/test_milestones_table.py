@@ -1,0 +1,146 @@
+"""Plateau exits and crossings, read back from their files."""
+
+import csv
+import math
+
+import pytest
+
+from symbert.report.tables import tabulate_milestones
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+STEPS = list(range(50, 1801, 50))
+PUBLISHED = ("paper_plateau_exit", "authors_plateau_exit", "authors_before", "authors_after", "authors_crossing")
+CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
+
+
+def falling(leaves, end=4.8):
+    """Losses at STEPS: on a plateau until the step `leaves`, then falling to `end`."""
+    share = [1 - math.exp(-max(0, step - leaves) / 900) for step in STEPS]
+    return [(step, 5.6 - (5.6 - end) * part / share[-1]) for step, part in zip(STEPS, share, strict=True)]
+
+
+@pytest.fixture
+def tabulate(tmp_path, settings_file, write_scores):
+    """Writes the table of runs and records of checkpoints; returns the rows of its csv, and its Markdown."""
+
+    def write(runs=None, records=None, tasks=("rte",), **settings):
+        outputs = [tmp_path / f"milestones.{suffix}" for suffix in ("csv", "md", "tex")]
+        files = dict(zip(("done", "metrics"), map(list, zip(*runs, strict=True)), strict=True)) if runs else {}
+        if records:
+            seeds = sorted({entry["finetune_seed"] for entry in records})
+            files |= {"scores": write_scores(records), "finetune_seeds": seeds}
+        tabulate_milestones(settings_file(tasks=list(tasks), **settings), outputs, **files)
+        with open(outputs[0], encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "")
+
+    return write
+
+
+@pytest.fixture
+def curve(record):
+    """Records of a task at checkpoints 300, 600, … with the given scores in percent."""
+
+    def make(attention, percents, size="tiny", **changes):
+        return [
+            record(size, attention, 300 * number, "rte", 1, percent / 100, **changes)
+            for number, percent in enumerate(percents, start=1)
+        ]
+
+    return make
+
+
+def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, curve):
+    runs = [write_run("tiny", "pairwise", falling(400)), write_run("tiny", "original", falling(800))]
+    records = [*curve("original", [50, 60, 70, 75, 79, 80]), *curve("pairwise", [50, 72, 77, 74, 78, 79])]
+    rows, text = tabulate(runs, records)
+    original, pairwise = rows
+    assert (original["attention"], original["plateau_exit"], original["validation_loss"]) == (
+        "original",
+        "850",
+        "4.800",
+    )
+    assert (pairwise["attention"], pairwise["plateau_exit"]) == ("pairwise", "450")
+    assert [original[key] for key in CROSSINGS] == ["76.00", "1200", "1500", "1275", "1275"]
+    assert [pairwise[key] for key in CROSSINGS] == ["76.00", "600", "900", "840", "840"]
+    assert all(row[key] == "" for row in rows for key in PUBLISHED)
+    assert "paper plateau exit" not in text, "nobody published tiny models"
+    assert "earliest exit" not in text, "one run has no range"
+    assert "95 % of the highest score at the last checkpoint" in text and "by more than 2 % of it" in text
+
+
+def test_means_of_pre_training_seeds_have_a_range(tabulate, write_run):
+    runs = [write_run("tiny", "original", falling(leaves), seed=seed) for seed, leaves in ((1, 400), (2, 600))]
+    rows, text = tabulate(runs)
+    exits = [rows[0][key] for key in ("plateau_exit", "earliest_exit", "latest_exit")]
+    assert exits == ["550", "450", "650"]
+    assert "earliest exit | latest exit" in text and "earliest and latest exit their range" in text
+
+
+def test_a_run_that_does_not_leave_the_plateau_has_a_dash_and_so_have_means_with_it(tabulate, write_run):
+    flat = [(step, 5.6) for step in STEPS]
+    rows, text = tabulate([write_run("tiny", "original", flat), write_run("tiny", "original", falling(400), seed=2)])
+    assert rows[0]["plateau_exit"] == "" and "| tiny | original | 5.200 | – | – | – |" in text
+
+
+def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_below_it_has_none(tabulate, curve):
+    rows, text = tabulate(None, [*curve("original", [78, 70, 80]), *curve("pairwise", [50, 60, 70])], steps=900)
+    assert [rows[0][key] for key in CROSSINGS] == ["76.00", "", "300", "300", "300"]
+    assert [rows[1][key] for key in CROSSINGS] == ["76.00", "", "", "", ""]
+    assert "No validation losses were given." in text and "validation loss |" not in text
+
+
+def test_without_scores_or_without_anything_the_table_says_what_is_missing(tabulate, write_run):
+    rows, text = tabulate([write_run("tiny", "original", falling(400))])
+    assert len(rows) == 1 and text.endswith("No scores over checkpoints were given.\n") and "crossing |" not in text
+    rows, text = tabulate()
+    assert rows == []
+    assert text.endswith("No validation losses were given. No scores over checkpoints were given.\n")
+    assert "pre-training seed" not in text, "there is none, and not 0 of them"
+
+
+def test_the_caption_explains_the_columns_that_are_shown_and_no_others(tabulate, write_run, curve):
+    _, text = tabulate([write_run("tiny", "original", falling(400))])
+    assert "Plateau exit: " in text and "Target score: " not in text and "uthors" not in text and "Paper " not in text
+    _, text = tabulate(None, curve("original", [50, 80], size="base"), steps=600)
+    assert "Target score: " in text and "Plateau exit: " not in text and "earliest" not in text
+    assert "Authors before, after and crossing: " in text and "Authors plateau" not in text
+    assert "authors before |" in text and "plateau exit |" not in text
+
+
+def test_scores_of_wnli_alone_are_no_curve(tabulate, curve):
+    wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}}
+    rows, text = tabulate(None, [entry | wnli for entry in curve("original", [50, 80])], ["wnli"], steps=600)
+    assert rows == [] and "No scores over checkpoints were given." not in text, "they were"
+    assert text.endswith("None of the scores over checkpoints counts for the GLUE score.\n")
+
+
+def test_each_size_has_its_own_line_and_stand_ins_are_named(tabulate, curve):
+    records = [*curve("original", [50, 80], stand_in=True), *curve("original", [30, 60], size="small", stand_in=True)]
+    rows, text = tabulate(None, records, steps=600)
+    assert [(row["size"], row["target_score"]) for row in rows] == [("tiny", "76.00"), ("small", "57.00")]
+    assert "stand-in" in text
+
+
+def test_the_authors_files_give_their_milestones_beside_the_papers_words(
+    tabulate, write_run, authors_losses, authors_curve
+):
+    steps = range(250, 200_001, 250)
+    runs = [
+        write_run("base", name, list(zip(steps, losses, strict=True)), steps=200_000)
+        for name, losses in authors_losses.items()
+    ]
+    rows, _ = tabulate(runs, authors_curve, TASKS, steps=200_000)
+    found = {
+        row["attention"]: [row[key] for key in ("validation_loss", "plateau_exit", *PUBLISHED[:2])] for row in rows
+    }
+    assert found == {
+        "original": ["1.683", "26750", "25000", "26750"],
+        "symmetric": ["1.788", "14250", "13500", "14250"],
+        "pairwise": ["1.681", "11750", "12000", "11750"],
+    }
+    crossings = {row["attention"]: [row[key] for key in (*CROSSINGS, *PUBLISHED[2:])] for row in rows}
+    assert crossings == {
+        "original": ["75.10", "50000", "75000", "65515", "65515", "50000", "75000", "65515"],
+        "symmetric": [""] * 8,
+        "pairwise": ["75.10", "30000", "35000", "32799", "32799", "30000", "35000", "32799"],
+    }

@@ -1,0 +1,248 @@
+"""The page is one file that opens offline: complete, escaped, reachable, the same bytes, and right in a browser."""
+
+import base64
+import html
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from symbert.errors import DataError, UsageError
+from symbert.report.contents import CHAPTERS, place_of
+from symbert.report.exhibits import PIXEL
+from symbert.report.formats import table_of, write_table
+from symbert.report.page import write_page
+
+NASTY = "<script>alert('x')</script> & \"co\""
+PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+VOID = {"meta", "link", "img"}
+BLUE, ORANGE = (0, 0, 255), (253, 246, 231)  # of the picture below, and of the notice
+
+
+class Reader(HTMLParser):
+    """All elements with their attributes, and the text outside of style; fails where tags do not nest."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.text, self.open = [], "", []
+        self.feed(page)
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open += [tag] * (tag not in VOID)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += "" if self.open and self.open[-1] == "style" else data
+
+    def all(self, *tags):
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+@pytest.fixture
+def write_exhibits(tmp_path):
+    """Writes tables in all formats and blue pictures, 200 pixels wide; returns the .html and the .png files."""
+
+    def make(
+        tables=("claims", "table3_glue", "corpus"), figures=("corpus", "figure2_tiny"), cell="a", caption="Caption."
+    ):
+        for name in tables:
+            row = {
+                "model": cell,
+                "glue_score": 75.5,
+                "what it says": f"{cell} and a sentence longer than forty characters",
+            }
+            made = table_of([row, row], caption, f"tab:{name}", best=frozenset({(0, "glue_score")}), note="A note.")
+            write_table(made, [tmp_path / f"report/tables/{name}.{suffix}" for suffix in ("html", "csv", "md", "tex")])
+        folder = tmp_path / "report/figures"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in figures:
+            matplotlib.image.imsave(folder / f"{name}.png", np.full((100, 200, 3), BLUE, dtype=np.uint8))
+            (folder / f"{name}.pdf").write_bytes(b"%PDF")
+        return [tmp_path / f"report/tables/{name}.html" for name in tables], [
+            folder / f"{name}.png" for name in figures
+        ]
+
+    return make
+
+
+@pytest.fixture
+def written(tmp_path, write_exhibits, settings_file):
+    """Writes a page; returns its text."""
+
+    def make(provenance=None, settings=None, **exhibits):
+        output = tmp_path / "report/report.html"
+        write_page(*write_exhibits(**exhibits), settings_file(**(settings or {})), output, provenance)
+        return output.read_text(encoding="utf-8")
+
+    return make
+
+
+def test_the_page_loads_nothing_and_runs_nothing(written):
+    page = Reader(written())
+    assert not page.all("script", "iframe", "object", "embed", "form", "base")
+    assert not re.findall(r"url\(|@import", written())
+    assert all(attributes["src"].startswith("data:image/png;base64,") for attributes in page.all("img"))
+    assert [attributes["href"] for attributes in page.all("link")] == ["data:,"]
+    outside = {attributes["href"] for attributes in page.all("a") if "//" in attributes["href"]}
+    assert outside == {"https://arxiv.org/abs/2406.06366"}
+    assert not [
+        name for _, attributes in page.elements for name in attributes if name.startswith("on") or name == "srcset"
+    ]
+    policy = next(found["content"] for found in page.all("meta") if found.get("http-equiv"))
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def test_every_link_within_the_page_arrives_and_every_file_is_there(written, tmp_path):
+    page = Reader(written())
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"] for attributes in page.all("a")]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert {found["aria-labelledby"] for _, found in page.elements if "aria-labelledby" in found} <= set(ids)
+    files = [link for link in links if not link.startswith(("#", "https"))]
+    assert len(files) == 3 * 3 + 2 and all((tmp_path / "report" / file).is_file() for file in files)
+
+
+def test_pictures_stand_in_the_page_byte_for_byte(written, tmp_path):
+    images = Reader(written()).all("img")
+    for image, name in zip(images, ("figure2_tiny", "corpus"), strict=True):
+        content = base64.b64decode(image["src"].partition(",")[2], validate=True)
+        assert content == (tmp_path / f"report/figures/{name}.png").read_bytes()
+        assert (int(image["width"]), int(image["height"])) == (PIXEL * 200, PIXEL * 100)
+    assert images[0]["alt"].startswith("Curves of validation loss") and images[1]["alt"].startswith("Histograms")
+
+
+def test_tables_say_what_their_headings_are_and_scroll(written):
+    page = Reader(written(tables=["claims"], figures=[]))
+    assert {found["scope"] for found in page.all("th")} == {"row", "col"}
+    assert page.all("html") == [{"lang": "en"}]
+    regions = [found for found in page.all("div") if found.get("role") == "region"]
+    assert len(regions) == len(page.all("table")) and all(found["tabindex"] == "0" for found in regions)
+    assert "<strong>75.50</strong>" in written(tables=["claims"], figures=[])
+
+
+def test_text_has_no_meaning_for_html(written):
+    text = written(settings={"experiment": NASTY}, cell=NASTY, caption=NASTY)
+    page = Reader(text)
+    assert not page.all("script") and "alert" not in str([found for _, found in page.elements])
+    assert page.text.count(NASTY) == 2 + 3 * (2 * 2 + 1)  # title and heading; cells of two rows, and the caption
+    assert html.escape(NASTY) in text
+
+
+def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files(
+    tmp_path, write_exhibits, settings_file
+):
+    tables, figures = write_exhibits(tables=("claims", "table3_glue", "corpus", "new_one"))
+    pages = []
+    for order in itertools.islice(itertools.permutations(tables), 0, 24, 5):
+        output = tmp_path / "report/report.html"
+        write_page(list(order), figures[::-1], settings_file(), output)
+        pages.append(output.read_bytes())
+    assert len(set(pages)) == 1
+    text = pages[0].decode()
+    names = re.findall(r'<div class="exhibit[^"]*" id="([^"]+)">', text)
+    assert names == [
+        *("table-claims", "table-table3_glue", "figure-figure2_tiny", "figure-corpus", "table-corpus"),
+        *("table-settings", "table-new_one"),
+    ]
+    assert re.findall(r'<li><a href="#([^"]+)">', text) == names
+    chapters = ["Claims", "GLUE", "Over pre-training", "Corpus", "How it was made", "Further tables and figures"]
+    assert re.findall(r"<h2>([^<]+)</h2>", text) == chapters
+
+
+def test_a_figure_of_a_size_is_called_by_it():
+    assert place_of("figure-figure2_tiny").heading == "Figure 2: validation loss, tiny"
+    assert place_of("figure-figure2_tiny").description == place_of("figure-figure2_base").description
+    assert place_of("table-corpus_categories").heading == CHAPTERS["Corpus"]["table-corpus_categories"]
+    assert place_of("figure-my_own").heading == "my own" == place_of("figure-my_own").description
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, ["The corpus is a stand-in", "not GLUE", "not comparable with the paper’s"]),
+        (
+            {"glue_source": "mirror", "corpus_source": "hub"},
+            ["Captions name tasks that are stand-ins", "This is not the paper’s experiment"],
+        ),
+        ({"scale": "imported"}, ["Imported scores: others trained and scored these models"]),
+        (PAPER | {"sequence_length": 512}, []),
+    ],
+)
+def test_what_stands_in_for_the_papers_is_said_at_the_top(written, settings, said):
+    text = written(settings=settings)
+    notice = re.search(r'<aside class="notice"><p>(.*?)</p>', text)
+    assert bool(notice) == bool(said)
+    assert all(part in notice[1] for part in said)
+    assert said == [] or text.index("notice") < text.index("<nav")
+
+
+def test_the_page_says_how_it_was_made(written, write_run, write_timing, tmp_path):
+    done, _ = write_run("tiny", "original", [(50, 5.0)])
+    text = Reader(written(provenance=[done, write_timing(done)])).text
+    assert "tiny-original seed 1" in text and "torch 2.13.0" in text and "A chip, AVX2" in text
+    assert "Hash of the settings of fine-tuning: aaaa." in text
+    told = tmp_path / "import.json"
+    told.write_text(json.dumps({"name": "authors", "directory": "published", "files": 460}))
+    imported = Reader(written(provenance=[told], settings={"scale": "imported"})).text
+    assert "published" in imported and "config.yaml" not in imported
+
+
+def test_links_survive_odd_names(tmp_path, settings_file, write_exhibits):
+    (tables, _), output = write_exhibits(), tmp_path / "a#b c/page.html"
+    write_page(tables, [], settings_file(), output)
+    assert 'href="../report/tables/claims.csv"' in output.read_text()
+    write_page(tables, [], settings_file(), tmp_path / "page.html")
+    odd = tmp_path / "a#b c/claims.html"
+    shutil.copy(tables[0], odd)
+    shutil.copy(tables[0].with_suffix(".csv"), odd.with_suffix(".csv"))
+    write_page([odd], [], settings_file(), tmp_path / "page.html")
+    assert 'href="a%23b%20c/claims.csv"' in (tmp_path / "page.html").read_text()
+
+
+def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, write_exhibits):
+    tables, figures = write_exhibits()
+    for file in (*tables, *figures):
+        for suffix in (".svg", ".csv~", ".old.csv", ".txt"):
+            file.with_suffix(suffix).write_text("stale")
+    output = tmp_path / "report/report.html"
+    write_page(tables, figures, settings_file(), output)
+    links = [found["href"] for found in Reader(output.read_text()).all("a")]
+    suffixes = [link.partition(".")[2] for link in links if link.startswith(("tables/", "figures/"))]
+    assert sorted(suffixes) == sorted(["csv", "md", "tex"] * 3 + ["pdf"] * 2)
+
+
+def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits):
+    (tables, figures), output = write_exhibits(), tmp_path / "page.html"
+    with pytest.raises(UsageError, match=r"claims.csv: not an .html file of a table"):
+        write_page([tables[0].with_suffix(".csv")], figures, settings_file(), output)
+    with pytest.raises(DataError, match=r"corpus.pdf: not a PNG picture"):
+        write_page(tables, [figures[0].with_suffix(".pdf")], settings_file(), output)
+    assert not output.exists()
+
+
+def test_a_browser_shows_pictures_and_styles(written, tmp_path):
+    """The picture decodes and the notice has its colour, under the page's own ban on all that is loaded."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the path")
+    written(tables=["claims"], figures=["figure2_tiny"])
+    picture, page = tmp_path / "shown.png", tmp_path / "report/report.html"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=800,2000"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", page.as_uri()]
+    subprocess.run([browser, *options], check=True, capture_output=True, timeout=60)
+    pixels = (255 * matplotlib.image.imread(picture)[..., :3]).round().astype(int)
+    shown = {color: int((pixels == color).all(axis=-1).sum()) for color in (BLUE, ORANGE)}
+    assert shown[BLUE] == pytest.approx(PIXEL * 200 * PIXEL * 100, rel=0.02)
+    assert shown[ORANGE] > 10_000

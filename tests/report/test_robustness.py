@@ -1,0 +1,296 @@
+"""Robustness files become one table, or an error that says what is wrong with them; and what is drawn from it."""
+
+import json
+import random
+
+import pytest
+
+from symbert.errors import DataError, MissingInputError
+from symbert.report.robustness import (
+    domain_scores,
+    noise_levels,
+    noise_scores,
+    read_comparison,
+    read_robustness,
+)
+from symbert.report.scores import majority_scores, read_scores
+from symbert.settings import ReportSettings, read_settings
+
+TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
+MODELS = [("tiny", "pairwise", 0.7), ("tiny", "original", 0.6)]
+LAST = "tiny-original/seed-1/step-1800/mnli finetune_seed 2"  # the cell of the last record
+
+
+@pytest.fixture
+def records(robustness_records):
+    """Score and robustness records of two operators, two tasks and two seeds."""
+    return robustness_records(MODELS, tasks=TASKS)
+
+
+@pytest.fixture
+def read(write_scores):
+    """Clean scores and robustness of such records."""
+
+    def make(scores, measured, tasks=TASKS, seeds=SEEDS, settings_hash="aaaa"):
+        clean = read_scores(write_scores(scores), tasks, seeds)
+        return clean, read_robustness(write_scores(measured, "robustness"), clean, settings_hash)
+
+    return make
+
+
+@pytest.fixture
+def problem(read):
+    """What is said of such records."""
+
+    def make(scores, measured, **options):
+        with pytest.raises(DataError) as caught:
+            read(scores, measured, **options)
+        message = str(caught.value)
+        assert "\n" not in message and message.startswith("robustness: ")
+        assert message.endswith("; run the measure_robustness rule for these again")
+        return message
+
+    return make
+
+
+def test_there_is_a_row_per_set_in_the_order_of_the_clean_scores(records, read):
+    clean, table = read(*records)
+    assert len(table) == 2 * 2 * (3 * 2 + 2), "models, seeds, columns with shares, and sets of mnli"
+    assert (
+        list(dict.fromkeys(table["attention"])) == list(dict.fromkeys(clean["attention"])) == ["original", "pairwise"]
+    )
+    assert list(table["label"][:2]) == ["mixed_10", "mixed_40"] and table["task"][0] == "mrpc"
+    row = table[(table["attention"] == "pairwise") & (table["label"] == "hans") & (table["finetune_seed"] == 2)]
+    assert row[["task", "kind", "name", "rows", "majority"]].values.tolist() == [
+        ["mnli", "out-of-domain", "hans", 1104, 0.5]
+    ]
+    assert row["score"].item() == pytest.approx(0.7 + 0.02 - 0.1)
+
+
+def test_the_order_of_files_and_records_does_not_matter(records, read, write_scores):
+    clean, expected = read(*records)
+    random.Random(1).shuffle(records[1])
+    files = write_scores(records[1], "robustness")
+    assert read_robustness(files[::-1], clean, "aaaa").equals(expected)
+
+
+def test_noise_lowers_the_mean_of_the_columns_that_have_it(records, read):
+    """By hand: mrpc and both columns of mnli have one score, so their mean is that score."""
+    means = noise_scores(*read(*records))
+    assert list(means) == ["clean", "mixed_10", "mixed_40"]
+    found = means.loc[("tiny", "pairwise", 1, 1800, 2)].tolist()
+    assert found == pytest.approx([72.0, 50 + 22 * 0.9, 50 + 22 * 0.6])
+    assert [index[1] for index in means.index] == ["original"] * 2 + ["pairwise"] * 2
+
+
+def test_clean_and_noisy_means_are_of_the_same_columns(records, read):
+    scores, measured = records
+    for score, noisy in zip(scores, measured, strict=True):
+        if score["task"] == "mrpc":
+            noisy["sets"] = {}
+            score["metrics"] = {"mrpc": 0.1}
+    means = noise_scores(*read(scores, measured))
+    assert means.loc[("tiny", "original", 1, 1800, 1), "clean"] == pytest.approx(61.0), "mrpc has no noise"
+
+
+def test_wnli_counts_for_no_mean(robustness_records, read):
+    scores, measured = robustness_records(MODELS, tasks=["rte", "rte"], seeds=[1])
+    for entry in (scores[1], scores[3], measured[1], measured[3]):
+        entry["task"] = "wnli"
+    for score in (scores[1], scores[3]):
+        score["metrics"], score["majority"] = {"wnli": 0.9}, {"wnli": 0.5}
+    for noisy in (measured[1], measured[3]):
+        noisy["sets"] = {name: facts | {"column": "wnli", "score": 0.9} for name, facts in noisy["sets"].items()}
+    means = noise_scores(*read(scores, measured, ["rte", "wnli"], [1]))
+    assert means["clean"].tolist() == pytest.approx([61.0, 71.0])
+
+
+def test_shares_rise_and_kinds_have_their_order(robustness_records, read):
+    records = robustness_records(MODELS, shares=(0.4, 0.05, 0.1), kinds=("mixed", "swap"), tasks=TASKS)
+    clean, table = read(*records)
+    assert noise_levels(table) == {"swap": [0.05, 0.1, 0.4], "mixed": [0.05, 0.1, 0.4]}
+    assert list(noise_scores(clean, table)) == [
+        "clean",
+        *(f"{kind}_{p}" for kind in ("swap", "mixed") for p in (5, 10, 40)),
+    ]
+
+
+def test_the_sets_of_advglue_come_last_and_have_a_mean(robustness_records, read):
+    scores, measured = robustness_records(MODELS, sets=("adv_mnli", "ax", "adv_mnli_mismatched"), tasks=TASKS)
+    for entry in measured:
+        if entry["task"] == "mnli":
+            entry["sets"]["adv_mnli"]["score"] += 0.04
+    sets = domain_scores(read(scores, measured)[1])
+    assert list(sets) == ["ax", "adv_mnli", "adv_mnli_mismatched", "adv_mean"]
+    assert sets.loc[("tiny", "original", 1, 1800, 1)].tolist() == pytest.approx([51.0, 55.0, 51.0, 53.0])
+
+
+def test_one_set_of_advglue_has_no_mean_and_none_no_table(robustness_records, read):
+    assert list(domain_scores(read(*robustness_records(MODELS, sets=("adv_mnli",), tasks=TASKS))[1])) == ["adv_mnli"]
+    clean, table = read(*robustness_records(MODELS, sets=(), tasks=TASKS))
+    assert domain_scores(table).empty and not noise_scores(clean, table).empty
+    clean, table = read(*robustness_records(MODELS, shares=(), tasks=TASKS))
+    assert noise_scores(clean, table).empty and list(domain_scores(table)) == ["hans", "ax"]
+
+
+def test_the_majority_baseline_is_scored_alike(records, read):
+    clean, table = read(*records)
+    assert set(noise_scores(majority_scores(clean), majority_scores(table)).to_numpy().flat) == {50.0}
+    assert set(domain_scores(majority_scores(table)).to_numpy().flat) == {50.0}
+
+
+def test_a_missing_cell_is_named(records, problem):
+    records[1].pop()
+    assert f"missing: {LAST};" in problem(*records)
+
+
+def test_a_cell_without_a_clean_score_is_named(records, robustness_records, problem):
+    more = robustness_records([("tiny", "shared", 0.6)], tasks=["mrpc"])[1]
+    message = problem(records[0], records[1] + more)
+    assert message.count("unexpected: tiny-shared/seed-1/step-1800/mrpc finetune_seed") == 2
+
+
+def test_other_fine_tuning_seeds_are_left_out(records, robustness_records, read):
+    expected = read(*records)[1]
+    more = robustness_records(MODELS, tasks=TASKS, seeds=(3,))[1]
+    assert read(records[0], records[1] + more)[1].equals(expected)
+
+
+def test_a_duplicate_cell_is_named(records, problem):
+    assert f"duplicate: {LAST} is there 2 times" in problem(records[0], [*records[1], records[1][-1]])
+
+
+def test_scores_of_other_settings_are_stale(records, problem, read):
+    records[1][-1]["settings_hash"] = "bbbb"
+    stale = "stale: tiny-original/seed-1/step-1800/mnli has settings aaaa and bbbb"
+    assert stale in problem(*records)
+    for entry in records[1]:
+        entry["settings_hash"] = "bbbb"
+    assert problem(*records).count("has settings bbbb, expected aaaa") == 4, "models and tasks"
+    assert len(read(*records, settings_hash=None)[1]) > 0, "None: any"
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), 52.3, None, "0.5"])
+@pytest.mark.parametrize("key", ["score", "majority"])
+def test_a_score_that_is_no_number_between_minus_one_and_one_is_named(records, problem, key, score):
+    records[1][-1]["sets"]["hans"][key] = score
+    assert f"not a score: {LAST} hans has the {key} {score}" in problem(*records)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "weather"}, "is weather mixed of column mnli_matched"),
+        ({"name": "typo"}, "is noise typo of column mnli_matched"),
+        ({"column": "mnli"}, "is noise mixed of column mnli"),
+        ({"share": None}, "is noise mixed of column mnli_matched"),
+        ({"share": 40}, "is noise mixed of column mnli_matched"),
+    ],
+)
+def test_an_unknown_set_is_named(records, problem, changes, words):
+    records[1][-1]["sets"]["mixed-10 mnli_matched"] |= changes
+    assert f"unknown: {LAST} mixed-10 mnli_matched {words}" in problem(*records)
+
+
+def test_a_set_without_one_of_its_facts_is_named(records, problem):
+    del records[1][-1]["sets"]["hans"]["rows"]
+    assert f"malformed: {LAST} hans has no 'rows'" in problem(*records)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("rows", "1104"), ("share", [0.1]), ("partial", None), ("column", {}), ("kind", ["noise"])]
+)
+def test_a_fact_of_another_type_is_named(records, problem, name, value):
+    records[1][-1]["sets"]["hans"][name] = value
+    assert f"malformed: {LAST} hans has the {name} {value!r}" in problem(*records)
+
+
+def test_a_set_that_is_no_object_is_named(records, problem):
+    records[1][-1]["sets"]["hans"] = None
+    assert f"malformed: {LAST} hans is None, expected an object" in problem(*records)
+
+
+def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
+    """A seed without kept weights is fine-tuned again, and may come out otherwise than its clean score's model."""
+    records[1][-1]["reproduced"] = False
+    with pytest.raises(DataError) as caught:
+        read(*records)
+    assert str(caught.value).startswith(
+        f"robustness: another model: {LAST} was fine-tuned again and predicts otherwise;"
+    )
+    assert "set glue.keep_finetuned to true" in str(caught.value)
+    records[1][-1]["reproduced"] = None
+    assert len(read(*records)[1]) == 32, "a record without sets does not say"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("hans", "hans of column None"), ("mixed-40 mrpc", "mixed_40 of column mrpc")]
+)
+def test_a_set_is_measured_once_whatever_it_is_called(records, problem, name, words):
+    for entry in records[1]:
+        entry["sets"] |= {"again": entry["sets"][name]} if name in entry["sets"] else {}
+    message = problem(*records)
+    assert message.count("duplicate: ") == 4 and f" has {words} 2 times" in message
+
+
+@pytest.mark.parametrize("changes", [{"rows": 1000}, {"majority": 0.4}, {"partial": True}, {"metrics": ["f1"]}])
+def test_models_scored_on_different_sets_are_named(records, problem, changes):
+    records[1][-1]["sets"]["hans"] |= changes
+    assert f"unlike: {LAST} and tiny-" in problem(*records) and " in hans;" in problem(*records)
+
+
+def test_a_model_that_lacks_a_set_is_named(records, problem):
+    del records[1][-1]["sets"]["ax"]
+    assert f"unlike: {LAST} and tiny-" in problem(*records) and " in ax;" in problem(*records)
+
+
+def test_a_share_of_noise_that_a_column_lacks_is_named(records, problem):
+    for entry in records[1]:
+        entry["sets"].pop("mixed-40 mrpc", None)
+    assert "missing: mixed_40 of mrpc;" in problem(*records)
+
+
+def test_a_set_of_two_tasks_is_named(records, problem):
+    for entry in records[1]:
+        entry["sets"]["hans"] = records[1][-1]["sets"]["hans"]
+    assert "duplicate: set hans is there for mnli and mrpc;" in problem(*records)
+
+
+def test_many_problems_are_counted_not_all_listed(records, problem, robustness_records):
+    more = robustness_records([("tiny", "shared", 0.6)], tasks=TASKS, seeds=SEEDS)[1]
+    extra = [entry | {"pretrain_seed": seed} for entry in more for seed in range(10)]
+    assert "; and 20 more; run" in problem(records[0], records[1] + extra)
+
+
+def test_robustness_without_noise_and_sets_is_refused(robustness_records, read):
+    with pytest.raises(
+        MissingInputError, match="no record has a set that counts; choose other glue.robustness.noise or s"
+    ):
+        read(*robustness_records(MODELS, shares=(), sets=(), tasks=TASKS))
+
+
+def test_files_of_another_shape_are_refused_by_name(records, read, tmp_path):
+    clean, _ = read(*records)
+    file = tmp_path / "mnli.json"
+    for content, words in (
+        ({}, "expected a list of robustness records, found dict"),
+        ([{}], "robustness record 1 has no 'size'"),
+        ([records[1][0] | {"sets": None}], "robustness record 1 has the sets None"),
+    ):
+        file.write_text(json.dumps(content))
+        with pytest.raises(DataError, match=words) as caught:
+            read_robustness([file], clean, "aaaa")
+        assert str(caught.value).startswith(str(file))
+        assert str(caught.value).endswith("run the measure_robustness rule for these again")
+
+
+def test_the_comparison_is_of_the_last_step(records, record, write_scores, settings_file):
+    """Models without pre-training (step 0) and checkpoints have clean scores and need no robustness."""
+    scores, measured = records
+    before = [entry | {"step": step} for entry in scores for step in (0, 900)]
+    files = write_scores(scores + before), write_scores(measured, "robustness")
+    report = read_settings(settings_file(tasks=TASKS), ReportSettings)
+    clean, table = read_comparison(*files, report, SEEDS)
+    assert set(clean["step"]) == set(table["step"]) == {1800}
+    with pytest.raises(MissingInputError, match="the last step is 1800, expected 3600"):
+        read_comparison(*files, read_settings(settings_file(tasks=TASKS, steps=3600), ReportSettings), SEEDS)

@@ -1,0 +1,154 @@
+"""The robustness figure: what it shows, that its texts can be read, and that its bytes are reproducible."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_hex
+
+from legibility import assert_legible
+from symbert.report.figures import draw_robustness
+from symbert.report.order import ATTENTION
+from symbert.report.robustness import read_comparison
+from symbert.report.robustness_figure import robustness_figure
+from symbert.report.style import LOOKS, PAGE_WIDTH, WIDTH, house_style
+from symbert.settings import ReportSettings, read_settings
+
+ADVGLUE = [f"adv_{task}" for task in ("mnli", "mnli_mismatched", "qnli", "qqp", "rte", "sst2")]
+LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
+TASKS = ["mrpc", "mnli"]  # the others look the same
+PAIR = [("tiny", "original", 0.6), ("tiny", "pairwise", 0.7)]
+
+
+@pytest.fixture
+def figure_of(robustness_records, write_scores, settings_file):
+    """The figure of such records."""
+
+    def make(models, seeds=(1, 2), changes=None, **options):
+        scores, measured = robustness_records(models, seeds=seeds, tasks=TASKS, **options)
+        settings = read_settings(settings_file(tasks=TASKS, **(changes or {"glue_source": "mirror"})), ReportSettings)
+        files = write_scores(scores), write_scores(measured, "robustness")
+        with house_style():
+            return robustness_figure(*read_comparison(*files, settings, list(seeds)), settings)
+
+    return make
+
+
+def panels_of(figure):
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def titles_of(figure):
+    return [panel.get_title(loc="left") for panel in panels_of(figure)]
+
+
+def words_of(figure):
+    """Heading, note and key."""
+    return [text.get_text() for axes in figure.axes if not axes.axison for text in axes.texts]
+
+
+def note_of(figure):
+    return " ".join(words_of(figure)[1].split())
+
+
+def models_of(sizes, attentions):
+    return [(size, name, 0.6 + 0.02 * place) for size in sizes for place, name in enumerate(attentions)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "attentions", "options"),
+    [
+        (["tiny"], (*ATTENTION, "an-operator-with-a-very-long-name"), {"sets": ("hans", "ax", *ADVGLUE)}),
+        (["tiny"], ATTENTION, {"sets": ("hans", "adv_mnli_mismatched"), "shares": (), "changes": LONG}),
+        (["tiny"], ATTENTION[:2], {"sets": ("ax",), "kinds": ("swap", "mixed")}),
+    ],
+)
+def test_no_text_runs_into_another(figure_of, sizes, attentions, options):
+    with house_style():
+        found = assert_legible(figure_of(models_of(sizes, attentions), **options))
+    assert "majority baseline" in found and "range of seeds" in found
+
+
+def test_only_panels_that_have_data_are_drawn(figure_of):
+    both = figure_of(PAIR)
+    assert titles_of(both) == ["BERT-tiny, mixed noise", "BERT-tiny, out-of-domain sets"]
+    noise, sets = figure_of(PAIR, sets=()), figure_of(PAIR, shares=())
+    assert titles_of(noise) == ["BERT-tiny, mixed noise"] and titles_of(sets) == ["BERT-tiny, out-of-domain sets"]
+    assert [figure.get_figwidth() for figure in (both, noise, sets)] == [PAGE_WIDTH, WIDTH, WIDTH]
+    headings = [words_of(figure)[0] for figure in (both, noise, sets)]
+    assert headings == [
+        f"Robustness {words}" for words in ("to noise and in other domains", "to noise", "in other domains")
+    ]
+
+
+def test_sizes_stand_one_beneath_the_other_smallest_first(figure_of):
+    models = models_of(["base", "small"], ["original"])
+    names = [f"BERT-{size}, {panel}" for size in ("small", "base") for panel in ("mixed noise", "out-of-domain sets")]
+    assert titles_of(figure_of(models)) == names
+    assert titles_of(figure_of(models, sets=())) == names[::2]
+
+
+def test_curves_start_at_the_clean_score_with_a_band_over_seeds(figure_of):
+    """Clean scores of pairwise are 71 and 72; a share of noise takes that share of the lead over 50."""
+    panel, _ = panels_of(figure_of(PAIR))
+    curves = {line.get_color(): line for line in panel.lines}
+    curve = curves[LOOKS["pairwise"].color]
+    shares = np.array([0, 0.1, 0.4])
+    assert curve.get_xdata().tolist() == pytest.approx(100 * shares)
+    assert curve.get_ydata().tolist() == pytest.approx(50 + 21.5 * (1 - shares))
+    bands = [artist for artist in panel.collections if isinstance(artist, PolyCollection)]
+    edges = bands[1].get_paths()[0].vertices
+    assert {tuple(np.round(point, 6)) for point in edges} == {
+        (100 * share, round(50 + lead * (1 - share), 6)) for share in shares for lead in (21, 22)
+    }
+    assert [to_hex(band.get_facecolor()[0]).upper() for band in bands] == [LOOKS[name].color for _, name, _ in PAIR]
+    assert [50.0, 50.0] in [list(line.get_ydata()) for line in panel.lines], "the majority baseline"
+
+
+def test_each_set_has_a_dot_and_a_range_per_operator_and_the_baseline_as_a_tick(figure_of):
+    _, panel = panels_of(figure_of(PAIR, sets=("hans", "ax", "adv_mnli", "adv_mnli_mismatched")))
+    names = [label.get_text() for label in panel.get_yticklabels()]
+    assert names == ["hans", "ax", "adv mnli", "adv mnli\nmismatched", "adv mean"]
+    dots = {line.get_color(): line for line in panel.lines}
+    assert set(dots) == {LOOKS["original"].color, LOOKS["pairwise"].color}
+    original, pairwise = (dots[LOOKS[name].color] for name in ("original", "pairwise"))
+    assert pairwise.get_xdata().tolist() == pytest.approx([61.5] * 5) and pairwise.get_linestyle() == "None"
+    heights = original.get_ydata(), pairwise.get_ydata()
+    assert all(
+        row - 0.5 < above < row < below < row + 0.5 for row, (above, below) in enumerate(zip(*heights, strict=True))
+    )
+    low, high = panel.get_ylim()
+    assert low > high, "the first set is at the top"
+    segments = [lines.get_segments() for lines in panel.collections if isinstance(lines, LineCollection)]
+    _, ticks, _, ranges = segments
+    assert [tick[:, 0].tolist() for tick in ticks] == [[50.0, 50.0]] * 5
+    assert [end for line in ranges for end in line[:, 0]] == pytest.approx([61.0, 62.0] * 5)
+    assert [line[0, 1] for line in ranges] == pytest.approx(pairwise.get_ydata())
+
+
+def test_one_seed_has_no_range_and_says_that_differences_may_be_chance(figure_of):
+    figure = figure_of(PAIR, seeds=(1,))
+    assert "range of seeds" not in words_of(figure)
+    assert not any(isinstance(artist, PolyCollection) for artist in panels_of(figure)[0].collections)
+    assert note_of(figure) == (
+        "Experiment demo-embedded, scale demo, recipe faithful; pre-trained on a stand-in corpus made from "
+        "documentation text; fine-tuned on GLUE from a local mirror; one fine-tuning seed; one pre-training seed: "
+        "differences between operators may be chance"
+    )
+
+
+def test_stand_ins_and_partial_tasks_are_named(figure_of):
+    figure = figure_of(PAIR, changes={"glue_source": "embedded"}, stand_in=True, partial=True)
+    assert panels_of(figure)[0].get_ylabel() == "mean stand-in score (%)"
+    assert panels_of(figure_of(PAIR))[0].get_ylabel() == "mean score (%)"
+    assert "on stand-in tasks made from documentation text, not GLUE (partial: all);" in note_of(figure)
+
+
+def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(
+    robustness_records, write_scores, settings_file, tmp_path
+):
+    scores, measured = robustness_records(PAIR, tasks=TASKS, sets=())
+    files, other = write_scores(scores), write_scores(measured, "robustness")
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    draw_robustness(files, other, settings_file(tasks=TASKS), [1, 2], [first])
+    draw_robustness(files[::-1], other[::-1], settings_file(tasks=TASKS), [1, 2], [second])
+    assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,217 @@
+"""The table of differences and the sentences beneath it, read back from their files."""
+
+import csv
+import itertools
+import random
+import re
+
+import pytest
+
+from symbert.errors import DataError, MissingInputError
+from symbert.report.tables import tabulate_statistics
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
+NEEDED = "that takes original and another operator, or models without pre-training"
+NOISE_ONLY = "With one pre-training seed all this speaks of the noise of fine-tuning only"
+
+
+@pytest.fixture
+def tabulate(tmp_path, write_scores, settings_file):
+    """Writes the table of records; returns the rows of its csv, and the lines of its Markdown."""
+
+    def write(records, tasks=("rte", "sst2"), **settings):
+        outputs = [tmp_path / f"statistics.{suffix}" for suffix in ("csv", "md", "tex")]
+        seeds = sorted({entry["finetune_seed"] for entry in records})
+        tabulate_statistics(write_scores(records), settings_file(tasks=list(tasks), **settings), seeds, outputs)
+        with open(outputs[0], encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "").splitlines()
+
+    return write
+
+
+@pytest.fixture
+def records(record):
+    """Records of operators that are better than `original` by so many points in every column, give or take little."""
+
+    def make(better, seeds, steps=(1800,), pretrain_seeds=(1,), tasks=("rte", "sst2"), **changes):
+        source = random.Random(1)
+        cells = itertools.product({"original": 0.0} | better, steps, pretrain_seeds, tasks, seeds)
+        return [
+            record("tiny", name, step, task, seed, 0.51 + source.gauss(0, 0.002) + gain(better, name, step), **changes)
+            | {"pretrain_seed": pretrain_seed}
+            for name, step, pretrain_seed, task, seed in cells
+        ]
+
+    def gain(better, name, step):
+        return (0.1 + better.get(name, 0.0) / 100) if step else 0.0
+
+    return make
+
+
+def test_a_row_has_the_numbers_of_a_comparison_and_readers_see_intervals(tabulate, record):
+    scores = {1: (0.60, 0.62), 2: (0.61, 0.62), 3: (0.59, 0.62)}
+    records = [
+        record("tiny", name, 1800, "rte", seed, pair[at])
+        for seed, pair in scores.items()
+        for at, name in enumerate(("original", "pairwise"))
+    ]
+    rows, lines = tabulate(records, ["rte"])
+    assert [row["score"] for row in rows] == ["glue_score", "mean_of_tasks", "rte"]
+    assert rows[2] == {
+        **{"size": "tiny", "model": "pairwise", "reference": "original", "score": "rte", "unit": "fine-tuning seed"},
+        **{"n": "3", "difference": "2.00", "std": "1.00", "t_low": "-0.48", "t_high": "4.48"},  # 2 ± 4.303/√3
+        **{"unpaired_low": "-0.48", "unpaired_high": "4.48", "bootstrap_low": "1.00", "bootstrap_high": "3.00"},
+        **{"p_value": "0.2500", "smallest_p_value": "0.2500", "holm_p_value": "0.2500"},
+    }
+    cells = "3 | 2.00 | 1.00 | [−0.48, 4.48] | [−0.48, 4.48] | [1.00, 3.00] | 0.2500 | 0.2500 | 0.2500 |"
+    assert f"| tiny | pairwise | original | rte | {cells}" in lines
+
+
+def test_the_note_for_five_seeds_says_that_a_permutation_test_cannot_show_anything(tabulate, records):
+    _, lines = tabulate(records({"pairwise": 1.0}, range(1, 6)))
+    start = "With 5 fine-tuning seeds the smallest p that a permutation test can give is 0.0625: no difference can be "
+    assert lines[-1].startswith(
+        f"{start}significant at 0.05 by it. BERT-tiny, GLUE score: the t interval of pairwise − "
+    )
+    found = re.search(
+        r"original \((\S+) points\) is \[(\S+), (\S+)\] and excludes 0, .* and excludes 0; p is (\S+),", lines[-1]
+    )
+    difference, low, high, p_value = map(float, found.groups())
+    assert 0 < low < difference < high and difference == pytest.approx(1, abs=0.2) and p_value == 0.0625
+    assert "A difference is supported by the t interval and the unpaired interval only." in lines[-1]
+    assert NOISE_ONLY in lines[-1]
+
+
+def test_the_note_for_the_same_scores_shows_no_difference(tabulate, records):
+    _, lines = tabulate(records({"pairwise": 0.0}, range(1, 6)))
+    assert lines[-1].count("and includes 0") == 2 and "No difference is shown." in lines[-1]
+    assert "supported" not in lines[-1]
+
+
+def test_the_note_for_one_seed_says_that_there_is_nothing_to_tell(tabulate, records):
+    rows, lines = tabulate(records({"pairwise": 1.0}, [1]))
+    assert lines[-1].startswith(
+        "With one fine-tuning seed there is no spread: neither intervals nor tests tell anything."
+    )
+    assert re.search(r"pairwise − original \([01]\.\d\d points\) has no interval\.", lines[-1])
+    assert "supported" not in lines[-1] and "No difference" not in lines[-1]
+    assert "of one unit: without spread there are no intervals, and p is 1 whatever the difference." in lines[0]
+    assert "resampled" not in lines[0], "intervals that are all dashes are not described"
+    assert (rows[0]["std"], rows[0]["t_low"], rows[0]["bootstrap_high"], rows[0]["p_value"]) == ("", "", "", "1.0000")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "operators", "sentence"),
+    [
+        (2, 1, "With 2 fine-tuning seeds the smallest p that a permutation test can give is 0.5000: no difference can"),
+        (6, 1, "the smallest p that a permutation test can give is 0.0312."),
+        (6, 2, "can give is 0.0312, 0.0625 with Holm's correction for 2 differences: none can be significant at 0.05"),
+        (10, 2, "With 10 fine-tuning seeds the smallest p that a permutation test can give is 0.0020."),
+    ],
+)
+def test_the_note_says_what_so_many_seeds_can_show(tabulate, records, seeds, operators, sentence):
+    better = dict(itertools.islice({"pairwise": 2.0, "symmetric": -2.0}.items(), operators))
+    _, lines = tabulate(records(better, range(1, seeds + 1), tasks=["rte"]), ["rte"])
+    assert sentence in lines[-1]
+    enough = 2 ** (1 - seeds) * operators <= 0.05
+    assert lines[-1].count("All three support a difference.") == (operators if enough else 0)
+
+
+def test_several_pre_training_seeds_are_the_units_of_caption_and_note(tabulate, records):
+    rows, lines = tabulate(records({"pairwise": 1.0}, [1, 2], pretrain_seeds=[1, 2, 3]))
+    assert {(row["n"], row["unit"]) for row in rows} == {("3", "pre-training seed")}
+    assert "With 3 pre-training seeds the smallest p that a permutation test can give is 0.2500" in lines[-1]
+    assert "The units are whole pre-trainings" in lines[-1] and NOISE_ONLY not in lines[-1]
+    assert "A unit is a pre-training seed" in lines[0] and "A unit is a fine-tuning seed" not in lines[0]
+
+
+def test_the_note_says_what_pre_training_gives_over_none_and_over_the_majority(tabulate, records):
+    entries = records({"pairwise": 1.0}, range(1, 7), steps=(0, 1800), stand_in=True)
+    for entry in entries:
+        entry["majority"] = dict.fromkeys(entry["metrics"], 0.58 if entry["task"] == "rte" else 0.5)
+    rows, lines = tabulate(entries)
+    assert "test can give is 0.0312. BERT-tiny" in lines[-1], "of one operator, however many baselines there are"
+    above = "BERT-tiny, whole t interval above"
+    assert f"{above} no pre-training: original in all scores; pairwise in all scores." in lines[-1]
+    untrained = "original, no pre-training in sst2; original in all scores"
+    assert f"{above} majority baseline: {untrained}; pairwise, no pre-training in sst2; pairwise in all" in lines[-1]
+    assert {row["score"] for row in rows} == {
+        f"{name} (stand-in)" for name in ("glue_score", "mean_of_tasks", "rte", "sst2")
+    }
+    assert "BERT-tiny, GLUE score (stand-in): the t interval of pairwise − original" in lines[-1]
+
+
+def test_with_no_other_operator_the_table_is_empty_and_says_so(tabulate, records):
+    rows, lines = tabulate(records({}, [1, 2]))
+    assert rows == [] and lines[-1] == f"There is nothing to compare: {NEEDED}."
+    assert "A unit is" not in lines[0] and "t interval" not in lines[0]
+
+
+def test_operators_without_original_are_not_told_that_none_stands_beside_it(tabulate, records):
+    entries = [entry for entry in records({"symmetric": 1.0, "pairwise": 2.0}, [1]) if entry["attention"] != "original"]
+    rows, lines = tabulate(entries)
+    assert rows == [] and lines[-1] == f"There is nothing to compare: {NEEDED}."
+
+
+def test_of_imported_scores_nobody_knows_what_a_seed_decides(tabulate, records):
+    unknown = {"majority": None, "settings_hash": None}
+    settings = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported") | {"settings_hash": None}
+    _, lines = tabulate(records({"pairwise": 1.0}, [1, 2], **unknown), **settings)
+    assert "Whether that gives both the same order of rows, the imported files do not say: if not," in lines[0]
+    assert "it gives both the same order of rows" not in lines[0]
+
+
+def test_a_sweep_of_wnli_alone_has_its_own_headline(tabulate, record):
+    wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}}
+    entries = [record("tiny", name, 1800, "rte", seed) | wnli for name in ("original", "pairwise") for seed in (1, 2)]
+    rows, lines = tabulate(entries, ["wnli"])
+    assert [row["score"] for row in rows] == ["wnli"]
+    assert (
+        "BERT-tiny, wnli: the t interval of pairwise − original (0.00 points) is [0.00, 0.00] and includes 0"
+        in lines[-1]
+    )
+
+
+def test_the_caption_names_experiment_pairs_methods_and_what_is_degenerate(tabulate, records):
+    entries = records({"pairwise": 1.0}, [1, 2], partial=True)
+    entries[0]["constant_prediction"] = True
+    _, lines = tabulate(entries)
+    for words in (
+        "Experiment demo-embedded, scale demo",
+        "at step 1,800, in percentage points",
+        "Partial tasks (fewer rows than GLUE has): all.",
+        "One class predicted throughout: rte by tiny-original",
+        "95 % percentile interval of 20,000 resampled means (random seed 1), too narrow for few units",
+        "Holm's correction among the differences of one size from one reference",
+        "Where it does not, which seeds are paired is arbitrary, and the unpaired interval is the one to read.",
+    ):
+        assert words in lines[0]
+
+
+def test_scores_that_do_not_reach_the_last_step_or_are_stale_are_refused(tabulate, records):
+    with pytest.raises(MissingInputError, match="the last step is 900, expected 1800"):
+        tabulate(records({}, [1], steps=(900,)))
+    with pytest.raises(DataError, match="stale: .* has settings bbbb, expected aaaa"):
+        tabulate(records({}, [1], settings_hash="bbbb"))
+
+
+def test_the_order_of_records_and_files_changes_no_byte(tabulate, records):
+    entries = records({"pairwise": 0.3, "symmetric": -0.3}, range(1, 6))
+    first = tabulate(entries)
+    random.Random(3).shuffle(entries)
+    assert tabulate(entries) == first
+
+
+def test_the_authors_claim_rests_on_pairs(tabulate, authors_final):
+    rows, lines = tabulate(authors_final, TASKS, **PAPER)
+    assert len(rows) == 2 * 11
+    sentence = (
+        "BERT-base, GLUE score: the t interval of pairwise − original (0.63 points) is [0.05, 1.20] and excludes 0, "
+        "the unpaired one [−0.16, 1.41] and includes 0; p is 0.0625, 0.1250 with Holm's correction. A difference is "
+        "supported by the t interval only."
+    )
+    assert sentence in lines[-1]
+    assert (
+        "symmetric − original (−3.92 points) is [−5.05, −2.79] and excludes 0" in lines[-1] and NOISE_ONLY in lines[-1]
+    )

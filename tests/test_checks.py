@@ -1,0 +1,112 @@
+import copy
+
+import pytest
+import yaml
+
+from symbert.checks import check, scale_of
+from symbert.config import merge
+from symbert.errors import ConfigError, MissingInputError
+from symbert.model.attention import ATTENTION
+from symbert.sizes import SIZES
+
+
+@pytest.fixture
+def schema(root):
+    return root / "workflow/schemas/config.schema.yaml"
+
+
+@pytest.fixture
+def paper(root):
+    return yaml.safe_load((root / "config.yaml").read_text())
+
+
+def own_files(config, pattern, **corpus):
+    return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sorce": "hub"}, ["'sorce'", "did you mean 'source'"]),
+        ({"source": "miror"}, ["'source'", "did you mean 'mirror'"]),
+        ({"sweep": {"attention": ["original", "symetric"]}}, ["sweep.attention.1", "did you mean 'symmetric'"]),
+        ({"sweep": {"tasks": ["mrcp"]}}, ["sweep.tasks.0", "did you mean 'mrpc'"]),
+        ({"pretrain": {"learning_rate": "1e-4"}}, ["pretrain.learning_rate", "write 1.0e-04"]),
+        ({"pretrain": {"learning_rate": "125e-6"}}, ["write 1.25e-04"]),
+        ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
+        ({"pretrain": {"steps": 0}}, ["pretrain.steps", "minimum"]),
+        ({"experiment": "../elsewhere"}, ["experiment"]),
+        ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["step 301", "pretrain.save_every"]),
+        ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
+        ({"sweep": {"curve": {"finetune_seeds": [9]}}}, ["sweep.curve.finetune_seeds", "9"]),
+        ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
+        ({"glue": {"source": "mirror"}}, ["glue.source", "mirror=DIR"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, schema, changes, words):
+    with pytest.raises(ConfigError) as caught:
+        check(merge(config, changes), schema)
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_missing_mirror_directory_is_named(config, schema):
+    with pytest.raises(MissingInputError, match="/no/such/place"):
+        check({**config, "source": "mirror", "mirror": "/no/such/place"}, schema)
+
+
+def test_an_unknown_scale_names_the_near_match():
+    with pytest.raises(ConfigError, match="did you mean 'demo'"):
+        scale_of({"scale": "demoo"}, ["demo", "paper"])
+
+
+def test_texts_of_the_command_line_become_the_values_that_the_schema_wants(config, schema):
+    texts = {"pretrain": {"steps": "600", "learning_rate": "1.0e-3"}, "corpus": {"keep_raw": "true", "source": "null"}}
+    sweep = {"finetune_seeds": ["1", "2"], "curve": {"steps": {"tiny": ["300", "600"]}}}
+    told = merge(config, {**texts, "sweep": sweep})
+    check(told, schema)
+    assert told["pretrain"]["steps"] == 600 and told["pretrain"]["learning_rate"] == 1e-3
+    assert told["corpus"]["keep_raw"] is True and told["corpus"]["source"] is None
+    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"]["tiny"] == [300, 600]
+    assert told["glue"]["revision"] == config["glue"]["revision"]
+
+
+def test_both_scales_are_valid(config, paper, schema):
+    check(config, schema)
+    check(merge(paper, {"scale": "paper"}), schema)
+
+
+def test_checking_leaves_a_valid_configuration_as_it_is(config, schema):
+    before = copy.deepcopy(config)
+    check(config, schema)
+    assert config == before
+
+
+def test_files_that_are_missing_unnamed_or_named_alike_are_refused(config, schema, tmp_path):
+    with pytest.raises(ConfigError, match=r"'corpus\.files' names none"):
+        check(merge(config, {"corpus": {"source": "files"}}), schema)
+    with pytest.raises(MissingInputError, match=r"no \.jsonl.* file matches .*/\*\.txt"):
+        check(own_files(config, tmp_path / "*.txt"), schema)
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "a.parquet").touch()
+    with pytest.raises(ConfigError, match=r"a\.parquet and .*a\.jsonl would both be part a; rename one"):
+        check(own_files(config, tmp_path / "a.*"), schema)
+
+
+def test_a_size_of_the_curve_without_steps_is_named(config, schema):
+    changed = merge(config, {"sweep": {"sizes": ["tiny", "small"], "curve": {"sizes": ["tiny", "small"]}}})
+    with pytest.raises(ConfigError, match=r"'sweep.curve.steps' has no steps of size 'small'"):
+        check(changed, schema)
+
+
+def test_the_schema_allows_just_the_operators_and_sizes_that_exist(schema):
+    schema = yaml.safe_load(schema.read_text())
+    assert schema["properties"]["sweep"]["properties"]["attention"]["items"]["enum"] == list(ATTENTION)
+    assert schema["$defs"]["sizes"]["items"]["enum"] == list(SIZES)
+
+
+def test_a_directory_of_glues_files_or_out_of_domain_sets_that_is_not_there_is_named(config, schema):
+    with pytest.raises(MissingInputError, match=r"'glue.files': /no/such is no directory"):
+        check(merge(config, {"glue": {"source": "files", "files": "/no/such"}}), schema)
+    with pytest.raises(MissingInputError, match=r"'glue.robustness.files': null is no directory"):
+        check(merge(config, {"glue": {"robustness": {"sets": ["hans"]}}}), schema)

@@ -1,0 +1,67 @@
+"""Scores of others, from the directories that Hugging Face's Trainer leaves to tables, figures and the page."""
+
+import json
+
+import pytest
+
+from symbert.cli import main
+from symbert.glue.tasks import GLUE
+from workflow.checkout import Checkout, check_out
+
+RUN = "bert_base_{attention}_20240204-093411-seed{seed}_{task}_20240207-232501"
+ACCURACY = {"vanilla": 0.75, "pairwise": 0.5}
+
+
+def write_results(directory):
+    """Two models and two seeds on every task, as `run_glue` names and writes them."""
+    for attention, accuracy in ACCURACY.items():
+        for seed in (1, 2):
+            for task in GLUE.values():
+                values = dict.fromkeys(("accuracy", "accuracy_mm", "f1", "matthews_correlation"), accuracy)
+                values |= dict.fromkeys(("pearson", "spearmanr"), accuracy + seed / 100)
+                rows = [task.official_rows[split] for split in task.scores]
+                values |= {"samples": rows[0], "samples_mm": rows[-1]}
+                path = directory / RUN.format(attention=attention, seed=seed, task=task.name) / "eval_results.json"
+                path.parent.mkdir(parents=True)
+                path.write_text(json.dumps({f"eval_{key}": value for key, value in values.items()}))
+
+
+@pytest.fixture(scope="module")
+def reported(root, tmp_path_factory) -> Checkout:
+    """A checkout that reports on imported scores."""
+    copy = check_out(root, tmp_path_factory.mktemp("imported") / "run")
+    theirs = tmp_path_factory.mktemp("theirs")
+    write_results(theirs)
+    results = copy.directory / "results/imported-theirs"
+    assert main(["import-scores", str(theirs), "--name", "theirs", "--output", str(results)]) == 0
+    outcome = copy.snakemake("all", "--config", "imported=theirs")
+    assert outcome.code == 0, outcome.output[-5000:]
+    return copy
+
+
+def test_every_table_is_made_of_imported_scores_and_nothing_is_trained(reported):
+    report = reported.directory / "results/imported-theirs/report"
+    names = {path.stem for path in report.glob("tables/*.csv")}
+    assert names >= {"table3_glue", "table3_published", "scores", "statistics", "milestones", "claims"}
+    assert {path.name for path in report.glob("figures/*.png")} == {
+        "figure1_operators.png"
+    }  # no losses, no checkpoints
+    assert (report / "report.html").is_file()
+    assert not (reported.directory / "results/imported-theirs/corpus").exists()
+
+
+def test_the_imported_scores_are_those_of_table_3(reported):
+    """original: 8 columns of 0.75 and stsb of 0.76 and 0.77; their mean is (8 · 75 + 76.5) / 9."""
+    table = (reported.directory / "results/imported-theirs/report/tables/table3_glue.csv").read_text()
+    lines = {line.split(",")[0]: line.split(",")[1:] for line in table.splitlines()}
+    assert lines["base-original"][:2] == ["75.17", "0.08"] and lines["base-pairwise"][0] == "50.17"
+    assert "base-original, the paper" in table
+
+
+def test_imported_scores_reported_on_twice_are_nothing_to_do(reported):
+    assert reported.snakemake("all", "--config", "imported=theirs").jobs == {}
+
+
+def test_scores_that_were_not_imported_stop_before_any_job(reported):
+    outcome = reported.snakemake("--dry-run", "--config", "imported=others")
+    assert outcome.code == 66 and "symbert import-scores DIR --name others" in outcome.output
