@@ -14,6 +14,7 @@ include: "workflow/rules/common.smk"
 configfile: f"workflow/scales/{scale_of(config)}.yaml"
 
 
+check(config)
 if config["imported"]:
 
     include: "workflow/rules/imported.smk"

@@ -106,7 +106,23 @@ def test_the_schema_allows_just_the_operators_and_sizes_that_exist(schema):
 
 
 def test_a_directory_of_glues_files_or_out_of_domain_sets_that_is_not_there_is_named(config, schema):
-    with pytest.raises(MissingInputError, match=r"'glue.files': /no/such is no directory"):
+    with pytest.raises(MissingInputError, match=r"'glue.files': no directory /no/such"):
         check(merge(config, {"glue": {"source": "files", "files": "/no/such"}}), schema)
-    with pytest.raises(MissingInputError, match=r"'glue.robustness.files': null is no directory"):
+    with pytest.raises(ConfigError, match=r"'glue.robustness.files' names no directory"):
         check(merge(config, {"glue": {"robustness": {"sets": ["hans"]}}}), schema)
+
+
+def test_the_text_null_of_the_command_line_is_null_where_texts_are_allowed_too(config, schema):
+    told = merge(config, {"imported": "null", "experiment": "null", "glue": {"robustness": {"files": "null"}}})
+    check(told, schema)
+    assert told["imported"] is told["experiment"] is told["glue"]["robustness"]["files"] is None
+
+
+def test_imported_scores_are_no_experiment_of_another_name(config, schema):
+    with pytest.raises(ConfigError, match="'imported' and 'experiment' are both set"):
+        check(merge(config, {"imported": "theirs", "experiment": "mine"}), schema)
+
+
+def test_the_schema_allows_just_the_scales_that_have_a_file(schema, root):
+    named = yaml.safe_load(schema.read_text())["properties"]["scale"]["enum"]
+    assert sorted(named) == sorted(path.stem for path in (root / "workflow/scales").glob("*.yaml"))

@@ -19,6 +19,8 @@ def check(config: Config, schema_file: Path) -> None:
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
     if errors:
         raise ConfigError(_explain(errors[0]))
+    if config["imported"] and config["experiment"]:
+        raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
     for stage in ("corpus", "glue"):
         _check_source(config, stage)
     _check_robustness(config)
@@ -37,9 +39,13 @@ def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
         node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
     elif isinstance(node, str) and node not in schema.get("enum", [node]):
         return None if node == "null" else node
-    elif isinstance(node, str) and "string" not in schema.get("type", "string"):
+    elif isinstance(node, str) and ("string" not in schema.get("type", "string") or _is_null(node, schema)):
         return yaml.safe_load(node)
     return node
+
+
+def _is_null(text: str, schema: Config) -> bool:
+    return text == "null" and "null" in schema.get("type", "")
 
 
 def _explain(error: ValidationError) -> str:
@@ -99,8 +105,10 @@ def _check_robustness(config: Config) -> None:
 
 
 def _check_directory(key: str, directory: str | None, content: str) -> None:
-    if directory is None or not Path(directory).is_dir():
-        raise MissingInputError(f"config: '{key}': {directory or 'null'} is no directory; give the one with {content}")
+    if directory is None:
+        raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
+    if not Path(directory).is_dir():
+        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}")
 
 
 def _check_sweep(config: Config) -> None:

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 import torch
 
@@ -76,9 +74,3 @@ def checkpoint(tmp_path, vocabulary):
 def one_thread():
     """Timing and bits do not depend on the machine's cores."""
     torch.set_num_threads(1)
-
-
-@pytest.fixture
-def records_of():
-    """Reads a score file."""
-    return lambda path: json.loads(path.read_text())

@@ -21,13 +21,13 @@ from symbert.progress import Progress
 def run(tmp_path, write_section, prepared, checkpoint):
     """Fine-tunes the untrained checkpoint; gives each task's records."""
 
-    def go(tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=False, **changes):
+    def go(tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=None, size="tiny", **changes):
         output = [tmp_path / f"{task}.json" for task in tasks]
         finetune(
             checkpoint=checkpoint("pairwise", weights),
             data=[prepared(task, **(rows or {})) for task in tasks],
             settings=write_section("glue", epochs=1, **changes),
-            size="tiny",
+            size=size,
             attention=attention,
             pretrain_seed=1,
             step=300,
@@ -40,6 +40,10 @@ def run(tmp_path, write_section, prepared, checkpoint):
         return [json.loads(path.read_text()) for path in output]
 
     return go
+
+
+def kept_files(tmp_path, suffix):
+    return sorted((tmp_path / "state/rte").glob(f"seed-*{suffix}"))
 
 
 @pytest.fixture
@@ -87,23 +91,30 @@ def test_one_more_seed_computes_only_that_seed(run, counted):
     assert second["finetune_seed"] == 2 and second["settings_hash"] == first["settings_hash"]
 
 
-def test_other_settings_are_never_mixed_in(run, counted):
+@pytest.mark.parametrize(
+    ("other", "key"),
+    [
+        ({"learning_rate": 5e-4}, "settings_hash"),
+        ({"weights": 2}, "checkpoint_sha256"),
+        ({"rows": {"max_examples": 48}}, "data_sha256"),
+        ({"size": "small"}, "size"),
+    ],
+)
+def test_results_of_another_origin_are_never_mixed_in(run, counted, other, key):
+    ((first,),), ((changed,),), ((back,),) = run(), run(**other), run()
+    assert counted == [1, 1] and back == first and changed[key] != first[key]
+
+
+def test_another_precision_is_never_mixed_in(run, counted, monkeypatch):
+    """With one setting, auto, it follows from the device."""
     ((first,),) = run()
-    ((other,),) = run(learning_rate=5e-4)
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "resolve_precision", lambda *given: "bf16")
+        ((changed,),) = run()
     ((back,),) = run()
-    assert counted == [1, 1] and other["settings_hash"] != first["settings_hash"] and back == first
-
-
-def test_other_weights_are_never_mixed_in(run, counted):
-    ((first,),), ((other,),), ((back,),) = run(), run(weights=2), run()
     assert counted == [1, 1] and back == first
-    assert other["checkpoint_sha256"] != first["checkpoint_sha256"]
-
-
-def test_other_rows_are_never_mixed_in(run, counted):
-    ((first,),) = run()
-    ((other,),) = run(rows={"max_examples": 48})
-    assert counted == [1, 1] and other["rows"]["train"] == 48 and first["rows"]["train"] == 64
+    assert (first["precision"], changed["precision"]) == ("fp32", "bf16")
+    assert first["settings_hash"] == changed["settings_hash"]
 
 
 def test_a_repeated_run_gives_the_same_scores(run, tmp_path):
@@ -124,32 +135,43 @@ def test_predictions_are_kept_beside_the_record(run, tmp_path, prepared):
     assert record["constant_prediction"] == (len(set(predictions)) == 1)
 
 
-def kept_files(tmp_path, suffix):
-    return sorted((tmp_path / "state/rte").glob(f"seed-*{suffix}"))
-
-
-def test_weights_are_kept_where_they_are_asked_for_under_the_key_of_the_record(run, tmp_path, counted):
-    ((plain,),) = run()
+def test_weights_are_kept_at_the_step_that_is_asked_for_under_the_key_of_the_record(run, tmp_path, counted):
+    (plain,) = run(seeds=[1, 2], keep=600)
     assert kept_files(tmp_path, ".safetensors") == []
-    ((record, _),) = run(seeds=[1, 2], keep=True)
-    assert counted == [1, 1, 2] and record == plain
+    for kept in kept_files(tmp_path, ".json"):
+        kept.unlink()
+    (records,) = run(seeds=[1, 2], keep=300)
+    assert counted == [1, 2, 1, 2] and records == plain
     for kept, weights in zip(kept_files(tmp_path, ".json"), kept_files(tmp_path, ".safetensors"), strict=True):
         assert weights == kept.with_suffix(".safetensors")
-        assert json.loads(kept.read_text())["weights_sha256"] == sha256_of(weights)
-    run(seeds=[1, 2], keep=True)
-    run(seeds=[1, 2])
-    assert counted == [1, 1, 2]
+        assert weights.with_suffix(".sha256").read_text() == sha256_of(weights) + "\n"
 
 
-def test_weights_that_were_removed_are_made_again(run, tmp_path, counted):
-    run(keep=True)
-    (weights,) = kept_files(tmp_path, ".safetensors")
-    content = weights.read_bytes()
-    weights.unlink()
+def test_a_seed_that_has_a_record_is_never_trained_again(run, tmp_path, counted):
+    """Neither for its weights, nor with them: whoever has read the record may rely on it."""
+    ((record,),) = run()
+    (kept,) = kept_files(tmp_path, ".json")
+    content = kept.read_bytes()
+    assert run(keep=300) == [[record]] and counted == [1]
+    assert kept.read_bytes() == content and kept_files(tmp_path, ".safetensors") == []
+
+
+def test_weights_of_an_earlier_model_do_not_stay_beside_a_new_record(run, tmp_path):
+    """A kill between the two leaves such weights."""
+    run(keep=300)
+    (kept,) = kept_files(tmp_path, ".json")
+    kept.unlink()
     run()
-    assert counted == [1]
-    run(keep=True)
-    assert counted == [1, 1] and weights.read_bytes() == content
+    assert kept.exists() and kept_files(tmp_path, ".safetensors") == []
+
+
+def test_what_killed_processes_left_half_written_is_removed(run, tmp_path):
+    run()
+    left = [tmp_path / "state/rte" / name for name in (".tmpA1b2C3", ".seed-1.safetensors.99999999.tmp")]
+    for path in left:
+        path.write_text("half")
+    run()
+    assert not any(path.exists() for path in left)
 
 
 class KilledInSeed2(Progress):

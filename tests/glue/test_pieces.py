@@ -30,7 +30,7 @@ def classifier(checkpoint):
 def trained(rows, checkpoint):
     """The weights after a training in float64."""
 
-    def run(settings=SETTINGS):
+    def run(settings=SETTINGS, rows=rows):
         model = load_classifier(checkpoint(), 2, settings.dropout).double()
         reset_head(model, 1)
         training.train(model, rows, settings, "fp32", 1, lambda step: None)
@@ -44,6 +44,21 @@ def test_training_is_that_of_all_embeddings(trained, monkeypatch):
     monkeypatch.setattr(training, "own_pieces", lambda model, rows: nullcontext(rows))
     for name, values in trained().items():
         torch.testing.assert_close(own[name], values, rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.fixture
+def padded(rows):
+    """The rows, one of which spells [PAD], whose number is 0, in its text."""
+    assert (rows.input_ids > 0).all()
+    return replace(rows, input_ids=rows.input_ids.index_fill(0, torch.tensor([2]), 0))
+
+
+def test_a_padding_token_in_a_text_is_not_trained_as_in_all_embeddings(trained, padded, classifier):
+    own, every = trained(rows=padded), trained(replace(SETTINGS, weight_decay=1e-30), rows=padded)
+    for name, values in every.items():
+        torch.testing.assert_close(own[name], values, rtol=0, atol=1e-9, msg=name)
+    before = classifier.state_dict()[WORDS]
+    assert torch.equal(own[WORDS][0], before[0]) and not torch.equal(own[WORDS], before)
 
 
 def test_pieces_that_the_task_lacks_keep_their_embeddings_to_the_bit(trained, rows, classifier):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from transformers import BertTokenizerFast
 from symbert.errors import DataError
 from symbert.glue.prepare import facts_of, pair_encoder, prepare_task
 from symbert.glue.sources import download_task, resolve_glue
+from symbert.glue.tasks import GLUE
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 
@@ -40,7 +43,6 @@ def test_the_facts_say_what_was_used_and_that_it_is_partial(prepared):
         "task": "mrpc",
         "stand_in": True,
         "rows": {"train": 64, "validation": 40},
-        "available_rows": {"train": 1000, "validation": 500},
         "official_rows": {"train": 3668, "validation": 408},
         "partial": True,
     }
@@ -58,9 +60,19 @@ def test_a_sample_is_spread_over_the_file_and_the_same_each_time(prepared):
 
 def test_fewer_rows_than_official_are_refused_unless_allowed(prepared):
     with pytest.raises(
-        DataError, match=r"mrpc: split 'train' has 1,000 rows, the publisher has 3,668; set 'glue.allow_partial"
+        DataError, match=r"mrpc: split 'train' has 1,000 rows, expected 3,668 as its publisher has; set"
     ):
         prepared("mrpc", allow_partial=False)
+
+
+def test_more_rows_than_official_are_not_complete_either(prepared, monkeypatch):
+    """GLUE's older archive has three more rows of qqp than the hub."""
+    monkeypatch.setitem(GLUE, "mrpc", replace(GLUE["mrpc"], official_rows={"train": 997, "validation": 500}))
+    everything = {"max_examples": None, "max_evaluation_examples": None}
+    with pytest.raises(DataError, match=r"'train' has 1,000 rows, expected 997 .*'glue.allow_partial: true' to go on"):
+        prepared("mrpc", allow_partial=False, **everything)
+    facts = facts_of(pq.read_schema(prepared("mrpc", **everything)))
+    assert facts["rows"] == {"train": 1000, "validation": 500} and facts["partial"]
 
 
 @pytest.fixture
@@ -90,5 +102,5 @@ def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name
 
 
 def test_one_missing_real_row_is_noticed(prepared_from_mirror):
-    with pytest.raises(DataError, match=r"wnli: split 'validation' has 70 rows, the publisher has 71"):
+    with pytest.raises(DataError, match=r"wnli: split 'validation' has 70 rows, expected 71 as"):
         prepared_from_mirror("wnli", lambda table: table.slice(0, len(table) - 1))

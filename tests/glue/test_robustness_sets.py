@@ -151,7 +151,7 @@ def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness,
 
 def test_a_challenge_set_with_too_few_rows_is_refused_unless_allowed(robustness, hans):
     with pytest.raises(
-        DataError, match=r"the set 'hans' has 60 rows, the publisher has 30,000; set 'glue.allow_partial"
+        DataError, match=r"the set 'hans' has 60 rows, expected 30,000 as its publisher has; set 'glue.allow_partial"
     ):
         robustness("mnli", task={"allow_partial": False}, **hans)
 

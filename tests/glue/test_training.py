@@ -6,9 +6,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import get_linear_schedule_with_warmup
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+from transformers import BertForSequenceClassification, get_linear_schedule_with_warmup
 
 from glue.protocol import SETTINGS
+from symbert.draws import permute
 from symbert.errors import DivergedError
 from symbert.glue import training
 from symbert.glue.batches import read_rows
@@ -24,6 +28,7 @@ from symbert.glue.training import (
     steps_of,
     train,
 )
+from symbert.model.fold import fold
 from symbert.model.packed import encode
 from symbert.pretrain.recipe import RECIPES
 
@@ -73,12 +78,75 @@ def test_all_layers_learn(trained, checkpoint):
     assert unchanged == []
 
 
-def test_gradients_are_clipped_and_matrices_alone_decayed(checkpoint):
+def test_matrices_alone_are_decayed(checkpoint):
     model = load_classifier(checkpoint(), 2, 0.1)
     matrices, vectors = build_optimizer(model, replace(SETTINGS, weight_decay=0.5)).param_groups
     assert (matrices["weight_decay"], vectors["weight_decay"]) == (0.5, 0.0)
     assert {parameter.ndim for parameter in vectors["params"]} == {1}
     assert sum(len(group["params"]) for group in (matrices, vectors)) == len(list(model.parameters()))
+
+
+def naive_training(model, rows, settings, seed):
+    """Padded rows, stock AdamW and schedule, one step after the other; gives the norms that were clipped."""
+    matrices, vectors = ([p for p in model.parameters() if (p.ndim > 1) == many] for many in (True, False))
+    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon, foreach=False)
+    steps = settings.epochs * math.ceil(len(rows) / settings.batch_size)
+    schedule = get_linear_schedule_with_warmup(optimizer, math.ceil(settings.warmup_ratio * steps), steps)
+    lists = [rows.input_ids.split(rows.lengths.tolist()), rows.token_type_ids.split(rows.lengths.tolist())]
+    ids, types = (pad_sequence(tokens, batch_first=True).long() for tokens in lists)
+    attended, norms = pad_sequence([torch.ones(length) for length in rows.lengths], batch_first=True), []
+    for epoch in range(settings.epochs):
+        for chosen in np.array_split(permute(np.arange(len(rows)), len(rows), seed, epoch), steps // settings.epochs):
+            optimizer.zero_grad()
+            given = {"input_ids": ids[chosen], "attention_mask": attended[chosen], "token_type_ids": types[chosen]}
+            F.cross_entropy(model(**given).logits, rows.labels[chosen]).backward()
+            norms.append(nn.utils.clip_grad_norm_(model.parameters(), settings.gradient_clip).item())
+            optimizer.step()
+            schedule.step()
+    return norms
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_training_is_that_of_a_naive_loop_over_padded_rows(prepared, checkpoint, weight_decay):
+    """In float64, with a head that gives large losses, so that the clip bites; an ε that Adam feels."""
+    settings = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3, weight_decay=weight_decay)
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))["train"]
+    ours = load_classifier(checkpoint("original"), 2, 0.0).double()
+    reset_head(ours, 1)
+    ours.classifier.weight.data *= 100
+    stock = fold(ours).double()
+    assert type(stock) is BertForSequenceClassification
+    norms = naive_training(stock, rows, settings, seed=3)
+    train(ours, rows, settings, "fp32", 3, lambda step: None)
+    assert len(norms) == 8 and min(norms) > settings.gradient_clip
+    for name, values in fold(ours).double().state_dict().items():
+        torch.testing.assert_close(values, stock.state_dict()[name], rtol=0, atol=1e-9, msg=name)
+
+
+def test_dropout_of_the_classifier_alone_acts_in_training(prepared, checkpoint):
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))["train"]
+    weights = []
+    for dropout in (0.0, 0.5):
+        model = load_classifier(checkpoint(), 2, 0.0).eval()
+        reset_head(model, 1)
+        model.dropout.p = dropout
+        train(model, rows, replace(SETTINGS, epochs=1), "fp32", 1, lambda step: None)
+        weights.append(parameters(model))
+    assert not torch.equal(*weights)
+
+
+def test_no_dropout_acts_in_prediction(prepared, checkpoint):
+    """Grades show every digit of what the classifier puts out."""
+    rows = read_rows(prepared("stsb"), GLUE["stsb"], torch.device("cpu"))
+    model = load_classifier(checkpoint(), 1, 0.5)
+    reset_head(model, 1)
+    train(model, rows["train"], replace(SETTINGS, epochs=1, dropout=0.5), "fp32", 1, lambda step: None)
+    predicted = predict(model.train(), rows["validation"], "fp32")
+    batch = rows["validation"].batch(np.arange(40))
+    with torch.no_grad():
+        dropped, expected = (logits_of(mode(), batch, "fp32")[:, 0].numpy() for mode in (model.train, model.eval))
+    assert predicted == pytest.approx(expected, abs=1e-6) and np.abs(dropped - expected).min() > 1e-5
 
 
 def test_training_rows_are_learned_by_heart(trained):

@@ -137,6 +137,9 @@ def record(size, attention, step, task, seed, score=0.6, **changes):
         "partial": False,
         "stand_in": False,
         "settings_hash": "aaaa",
+        "checkpoint_sha256": f"{size}-{attention}-{step}",
+        "data_sha256": f"{task} rows",
+        "precision": "fp32",
         "origin": "test",
         "constant_prediction": False,
     } | changes
@@ -176,8 +179,9 @@ def domain_set(name, score, **changes):
 def robustness_record(scored, *sets, **changes):
     """The robustness record of a score record, with these sets."""
     cell = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
-    record = {key: scored[key] for key in cell}
-    return record | {"sets": {_set_id(facts): facts for facts in sets}, "reproduced": True, "origin": "test"} | changes
+    record = {key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "precision", "origin")}
+    clean = dict(scored["metrics"])
+    return record | {"clean": clean, "sets": {_set_id(facts): facts for facts in sets}} | changes
 
 
 def _set_id(facts):

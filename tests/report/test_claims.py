@@ -122,11 +122,11 @@ def test_another_scale_judges_counts_only_and_shows_what_it_has(tabulated, score
         (PAPER | {"recipe": "fast"}, {}, "pre-training is not the paper’s"),
         (PAPER | {"corpus_source": "embedded"}, {}, "the corpus is a stand-in"),
         (PAPER | {"glue": {"epochs": 3}}, {}, "fine-tuning is not the paper’s"),
-        (PAPER, {"partial": True}, "tasks have fewer rows than GLUE’s"),
+        (PAPER, {"partial": True}, "tasks have other rows than GLUE’s"),
         (PAPER, {"stand_in": True}, "the tasks are stand-ins"),
         ({"scale": "imported", "steps": 200_000}, {}, None),
         ({"scale": "imported"}, {}, "pre-training took 1,800 steps, the paper’s 200,000"),
-        ({"scale": "imported"}, {"partial": True}, "tasks have fewer rows than GLUE’s"),
+        ({"scale": "imported"}, {"partial": True}, "tasks have other rows than GLUE’s"),
     ],
 )
 def test_scores_are_judged_at_the_papers_settings_or_where_they_are_imported_at_its_steps(
@@ -153,7 +153,7 @@ def test_tasks_that_do_not_count_for_the_glue_score_are_no_obstacle(tabulated, s
 
 @pytest.mark.parametrize(
     ("facts", "verdict"),
-    [({}, "holds"), ({"partial": True}, "not tested here: out-of-domain sets have fewer rows than published")],
+    [({}, "holds"), ({"partial": True}, "not tested here: out-of-domain sets have other rows than published")],
 )
 def test_generalisation_is_judged_on_whole_sets_only(tabulated, robustness_records, write_scores, facts, verdict):
     scores, measured = robustness_records([("base", "original", 0.6), ("base", "shared", 0.9)], seeds=(1, 2, 3))

@@ -134,6 +134,18 @@ def test_a_collapsed_run_is_marked_and_noted(records, table_of):
     assert f"61.50{DAGGER}" in to_markdown(table)
 
 
+def test_clean_is_of_the_model_that_was_measured_and_the_caption_says_where_it_is_another(records, table_of):
+    scores, measured = records()
+    assert "fine-tuned again" not in table_of(scores, measured).caption
+    for entry in measured:
+        if entry["attention"] == "shared" and entry["finetune_seed"] == 1:
+            entry["clean"] = {column: score + 0.02 for column, score in entry["clean"].items()}
+    table = table_of(scores, measured)
+    assert "In 2 of 12 runs the models were fine-tuned again and differ from those of Table 3." in table.caption
+    assert rows_of(table)["tiny-shared"]["clean"] == pytest.approx(72.5)
+    assert rows_of(table)["tiny-shared"]["mixed_drop"] == pytest.approx(8.6 + 1)
+
+
 def test_stand_ins_are_named_in_headings_and_caption(records, table_of):
     records = records(stand_in=True, partial=True)
     table = table_of(*records, glue_source="embedded")
@@ -141,7 +153,7 @@ def test_stand_ins_are_named_in_headings_and_caption(records, table_of):
     assert list(table.frame)[-2:] == ["hans", "ax"], "they are what they are called"
     assert (2, "clean (stand-in)") in table.best
     assert "stand-in tasks made from documentation text, not GLUE" in table.caption
-    assert "Partial tasks (fewer rows than GLUE has): all." in table.caption
+    assert "Partial tasks (other rows than GLUE has): all." in table.caption
 
 
 def test_the_caption_says_sets_rows_noise_and_the_claim(records, table_of):

@@ -89,10 +89,32 @@ def test_an_imported_score_is_stale_in_a_table_of_ones_own(records, write_scores
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("data_sha256", "tiny-original/seed-1/step-300/mrpc has data_sha256 bbbbbbbb, most have mrpc row;"),
+        ("precision", "tiny-original/seed-1/step-300/mrpc has precision bf16, most have fp32;"),
+    ],
+)
+def test_a_score_of_other_rows_or_another_precision_than_the_rest_is_stale(records, write_scores, key, words):
+    """Settings do not show it: another file of the same task, or another machine."""
+    other = {"data_sha256": "b" * 64, "precision": "bf16"}[key]
+    for entry in records:
+        if (entry["attention"], entry["step"], entry["task"]) == ("original", 300, "mrpc"):
+            entry[key] = other
+    message = problem(write_scores(records), "aaaa")
+    assert f"stale: {words}" in message and message.count("stale: ") == 1
+    for entry in records:
+        entry[key] = other
+    assert len(read_scores(write_scores(records), TASKS, SEEDS, "aaaa")) == 24
+
+
 @pytest.fixture
 def imported_records(records):
     """The same scores, as they are imported."""
-    return [entry | {"settings_hash": None, "majority": None, "constant_prediction": None} for entry in records]
+    unknown = dict.fromkeys(("settings_hash", "majority", "constant_prediction"))
+    own = ("checkpoint_sha256", "data_sha256", "precision")
+    return [{key: value for key, value in entry.items() if key not in own} | unknown for entry in records]
 
 
 def test_imported_scores_have_no_settings_no_majority_and_no_constant_predictions(imported_records, write_scores):

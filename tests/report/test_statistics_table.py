@@ -180,7 +180,7 @@ def test_the_caption_names_experiment_pairs_methods_and_what_is_degenerate(tabul
     for words in (
         "Experiment demo-embedded, scale demo",
         "at step 1,800, in percentage points",
-        "Partial tasks (fewer rows than GLUE has): all.",
+        "Partial tasks (other rows than GLUE has): all.",
         "One class predicted throughout: rte by tiny-original",
         "95 % percentile interval of 20,000 resampled means (random seed 1), too narrow for few units",
         "Holm's correction among the differences of one size from one reference",

@@ -288,7 +288,7 @@ def test_table_3_calls_stand_ins_stand_ins_everywhere(demo_records, write_scores
         assert "stand-in tasks made from documentation text, not GLUE" in text
         assert "Experiment demo-embedded, scale demo, recipe faithful" in text
         assert "1,800 steps" in text and "one pre-training seed" in text and "3 fine-tuning seeds" in text
-        assert "Partial tasks (fewer rows than GLUE has): rte." in text
+        assert "Partial tasks (other rows than GLUE has): rte." in text
 
 
 @pytest.mark.parametrize(

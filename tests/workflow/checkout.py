@@ -14,7 +14,7 @@ TINY = """\
 # The whole chain in seconds: fewer steps and examples than the demo.
 corpus: {parts: 1, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
 pretrain: {steps: 20, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_every: 10}
-glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1}
+glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1, robustness: {noise: [0.2]}}
 sweep:
   attention: [original, pairwise]
   curve: {steps: {tiny: [10, 20]}}

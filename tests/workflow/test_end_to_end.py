@@ -15,8 +15,13 @@ TABLES = (
     "table2_training",
     "table3_glue",
     "table3_published",
+    "scores",
+    "statistics",
+    "milestones",
+    "claims",
+    "robustness",
 )
-FIGURES = ("figure2_tiny", "figure3_checkpoints")
+FIGURES = ("corpus", "figure1_operators", "figure2_tiny", "figure3_checkpoints", "robustness")
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +42,13 @@ def results(finished):
 
 def test_every_table_and_figure_is_there(results):
     for table in TABLES:
-        for suffix in ("csv", "md", "tex"):
+        for suffix in ("csv", "md", "tex", "html"):
             assert (results / f"report/tables/{table}.{suffix}").stat().st_size > 100
     for figure in FIGURES:
         assert (results / f"report/figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"report/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+    page = (results / "report/report.html").read_text()
+    assert page.count("<table") >= len(TABLES) and page.count("data:image/png") == len(FIGURES)
 
 
 def test_every_document_is_accounted_for_and_every_filter_acts(results):
@@ -104,6 +111,11 @@ def test_touched_sources_and_a_lost_snakemake_folder_rerun_nothing(finished):
     [
         ("sweep={finetune_seeds: [1, 2, 3]}", {"finetune": 2, "tabulate_glue": 1}),
         ("sweep={curve: {finetune_seeds: [1, 2]}}", {"finetune": 2, "draw_checkpoints": 1}),
+        (
+            "glue={robustness: {noise: [0.1, 0.3]}}",
+            {"prepare_robustness": 8, "measure_robustness": 2, "finetune": None},
+        ),
+        ("sweep={untrained: true}", {"extract_checkpoint": 2, "finetune": 2, "tabulate_glue": 1}),
         ("glue={learning_rate: 0.002}", {"finetune": 4, "tabulate_glue": 1, "draw_checkpoints": 1}),
         ("sweep={attention: [original, pairwise, symmetric]}", {"pretrain_model": 1, "finetune": 2}),
         ("pretrain={learning_rate: 0.002}", {"pretrain_model": 2, "extract_checkpoint": 4, "finetune": 4}),
@@ -118,8 +130,9 @@ def test_a_change_reruns_its_descendants_only(finished, change, jobs):
     assert "write_embedded_corpus" not in planned
 
 
-def test_how_pretraining_is_computed_reruns_nothing(finished):
+def test_how_it_is_computed_and_what_is_kept_reruns_nothing(finished):
     changes = ("pretrain={micro_batch_size: 4, tensorboard: true}", "on_settings_change=refuse")
+    changes += ("glue={keep_finetuned: false}",)
     outcome = finished.tiny("--dry-run", "--config", *changes)
     assert outcome.code == 0 and outcome.jobs == {}, outcome.output
 

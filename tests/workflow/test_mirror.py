@@ -14,7 +14,8 @@ BERT_BASE_UNCASED = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 def finished(root, mirror, tmp_path_factory) -> Checkout:
     """A checkout in which the tiny chain ran on the mirror."""
     copy = check_out(root, tmp_path_factory.mktemp("mirror") / "run")
-    outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}")
+    challenges = "glue={robustness: {noise: [], sets: [ax, advglue]}}"
+    outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}", challenges)
     assert outcome.code == 0, outcome.output[-5000:]
     return copy
 
@@ -42,6 +43,20 @@ def test_partial_tasks_are_named_and_none_is_called_a_stand_in(results):
     assert "Partial tasks" in table and "local mirror" in table and "stand-in" not in table
     record = json.loads((results / "glue/tiny-original/seed-1/step-20/qqp.json").read_text())[0]
     assert record["official_rows"] == {"train": 363_846, "validation": 40_430} and record["partial"]
+
+
+def test_the_real_out_of_domain_sets_are_scored_by_the_classifier_of_their_task(results):
+    """32 rows of each set, because the tiny chain evaluates on as many; the files' own rows stand beside."""
+    sets = json.loads((results / "glue/tiny-original/seed-1/step-20/robustness/mnli.json").read_text())[0]["sets"]
+    assert {name: facts["official_rows"] for name, facts in sets.items()} == {
+        "ax": 1_104,
+        "adv_mnli": 121,
+        "adv_mnli_mismatched": 162,
+    }
+    assert all(facts["rows"] == 32 and facts["partial"] for facts in sets.values())
+    table = (results / "report/tables/robustness.md").read_text()
+    assert "adv sst2" in table and "adv mean" in table
+    assert not (results / "glue/data/cola.robustness.parquet").exists()  # no set asks its classifier
 
 
 def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, mirror, tmp_path):

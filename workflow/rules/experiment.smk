@@ -2,12 +2,11 @@
 import json
 import shlex
 
+from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import GLUE
 from symbert.pretrain import storage
 from symbert.settings import PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
-
-check(config)
 
 SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
 EXPERIMENT = configuration.experiment_of(config)
@@ -85,7 +84,8 @@ CHECKPOINT_FILES = [
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 # How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
 EXECUTION = shlex.join(configuration.execution_options(config))
-KEEP_FINETUNED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
+KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
+KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
 
 
@@ -121,10 +121,15 @@ def final_scores():
     return expand(runs(SCORE), step=COMPARED, task=TASKS)
 
 
+CHOSEN = config["glue"]["robustness"]
+MEASURED_TASKS = [task for task in TASKS if CHOSEN["noise"] or challenges_for(GLUE[task], CHOSEN["sets"])]
+if CHOSEN["sets"] and not MEASURED_TASKS:
+    stop(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {', '.join(CHOSEN['sets'])}; add mnli", 78)
+
+
 def robustness():
     """The scores of the comparison's models on noise and out-of-domain sets; none where neither is asked for."""
-    chosen = config["glue"]["robustness"]
-    return expand(runs(ROBUSTNESS), step=FINAL, task=TASKS) if chosen["sets"] or chosen["noise"] else []
+    return expand(runs(ROBUSTNESS), step=FINAL, task=MEASURED_TASKS)
 
 
 def curve_scores():

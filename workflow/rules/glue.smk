@@ -131,12 +131,12 @@ rule prepare_robustness:
 rule measure_robustness:
     input:
         checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
-        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
-        robustness=expand(f"{RESULTS}/glue/data/{{task}}.robustness.parquet", task=TASKS),
-        scores=expand(SCORE, task=TASKS, allow_missing=True),
+        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=MEASURED_TASKS),
+        robustness=expand(f"{RESULTS}/glue/data/{{task}}.robustness.parquet", task=MEASURED_TASKS),
+        scores=expand(SCORE, task=MEASURED_TASKS, allow_missing=True),
         settings=settings("glue"),
     output:
-        expand(ROBUSTNESS, task=TASKS, allow_missing=True),
+        expand(ROBUSTNESS, task=MEASURED_TASKS, allow_missing=True),
     log:
         f"{LOGS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
     benchmark:
@@ -156,5 +156,5 @@ rule measure_robustness:
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
         " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_FINETUNED}"
+        f" {KEEP_MEASURED}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

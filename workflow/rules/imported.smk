@@ -1,5 +1,4 @@
 # Scores that others measured, as `symbert import-scores` left them: the report reads them as it reads our own.
-check(config)
 EXPERIMENT = f"imported-{config['imported']}"
 RESULTS = f"results/{EXPERIMENT}"
 LOGS = f"{RESULTS}/logs"

@@ -6,13 +6,9 @@ seed computes only that seed; the declared outputs are put together from these r
 
 from pathlib import Path
 
-import torch
-
 from symbert.errors import UsageError
-from symbert.files import single_writer, write_json
-from symbert.glue.job import Finetuning, Job
-from symbert.model.device import pick_device
-from symbert.settings import GlueSettings, read_settings
+from symbert.files import write_json
+from symbert.glue.job import Finetuning, open_job
 
 
 def finetune(
@@ -27,21 +23,19 @@ def finetune(
     state: Path,
     output: list[Path],
     threads: int,
-    keep_finetuned: bool = False,
+    keep_finetuned: int | None = None,
 ) -> None:
     """Write, for each prepared task in `data`, the list of its records (one per seed) to its file in `output`.
 
     A record names model, checkpoint, task and seed and holds, by score column from 0 to 1, `metrics`, `details`
-    (the metrics whose mean it is) and `majority` (the score of the best constant prediction). The fine-tuned weights
-    stay in `state` where they are wanted. Raises IntegrityError for a checkpoint without all encoder weights and
-    DivergedError for a loss that is not finite.
+    (the metrics whose mean it is) and `majority` (the score of the best constant prediction). Fine-tuned weights
+    stay in `state` where `keep_finetuned` is this pre-training step. Raises IntegrityError for a checkpoint without
+    all encoder weights and DivergedError for a loss that is not finite.
     """
     if len(data) != len(output):
         raise UsageError(f"finetune: {len(data)} files in --data, {len(output)} in --output; give one output per task")
-    torch.set_num_threads(threads)
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    job = Job(identity, checkpoint, read_settings(settings, GlueSettings), state, pick_device(), keep_finetuned)
-    with single_writer(state):
+    with open_job(checkpoint, settings, state, threads, keep_finetuned == step, **identity) as job:
         for prepared, records in zip(data, output, strict=True):
             finetuning = Finetuning(job, prepared)
             write_json(records, [finetuning.record(seed) for seed in finetune_seeds])

@@ -1,8 +1,8 @@
 """One checkpoint, fine-tuned under one protocol: each (task, seed) is computed once, and kept in the state."""
 
 import platform
-import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import torch
 
 from symbert.errors import ConfigError, DivergedError
-from symbert.files import sha256_of
+from symbert.files import sha256_of, single_writer
 from symbert.glue.batches import Rows, read_rows
 from symbert.glue.classifier import load_classifier, reset_head
 from symbert.glue.kept import Kept, Result
@@ -21,11 +21,11 @@ from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.tasks import Task, task_named
 from symbert.glue.training import predict, steps_of, train
-from symbert.model.device import resolve_precision
+from symbert.model.device import pick_device, resolve_precision
 from symbert.pretrain.provenance import facts_of_machine
 from symbert.pretrain.recipe import RECIPES, attention_dropout
 from symbert.progress import Progress
-from symbert.settings import GlueSettings, hash_of
+from symbert.settings import GlueSettings, hash_of, read_settings
 
 Record = dict[str, Any]
 
@@ -77,6 +77,18 @@ class Job:
         }
 
 
+@contextmanager
+def open_job(
+    checkpoint: Path, settings: Path, state: Path, threads: int, keep_finetuned: bool, **identity: Any
+) -> Iterator[Job]:
+    """The job, while no other process works in its state; what killed ones left half written there is removed."""
+    torch.set_num_threads(threads)
+    with single_writer(state):
+        for leftover in state.glob("*/.*tmp*"):  # of `publish`, and of safetensors within it
+            leftover.unlink()
+        yield Job(identity, checkpoint, read_settings(settings, GlueSettings), state, pick_device(), keep_finetuned)
+
+
 class Finetuning:
     """One task, fine-tuned in a job with any number of seeds."""
 
@@ -105,55 +117,65 @@ class Finetuning:
         return Kept(self.job.state / self.task.name / f"seed-{seed}-{self.key}.json")
 
     def record(self, seed: int) -> Record:
-        """The record of a seed; computed if it, or the weights that are asked for, are not kept."""
+        """The record of a seed; computed if it is not kept."""
         kept = self.kept(seed)
-        if not (kept.has_weights() if self.job.keep_finetuned else kept.has_result()):
-            model, result = self._run(seed)
-            kept.write(result, model if self.job.keep_finetuned else None)
+        if not kept.has_result():
+            self._run(seed)
         return kept.read()["record"]
 
-    def model(self, seed: int) -> tuple[torch.nn.Module, bool]:
-        """The fine-tuned model of a seed, and whether it predicts as its record says.
+    def model(self, seed: int) -> torch.nn.Module:
+        """The fine-tuned model of a seed: from the kept weights, or fine-tuned again.
 
-        It comes from the kept weights or is fine-tuned again. Then it may differ in its last bits, on a GPU almost
-        always: a warning tells so, and such weights are not kept.
+        Then it may differ from that of the record in its last bits, on a GPU almost always.
         """
-        kept = self.kept(seed)
-        if kept.has_weights():
-            model = self.job.classifier(self.task, seed)
-            kept.load_weights(model)
-            return model, True
-        model, result = self._run(seed)
-        if kept.has_result():
-            known = kept.read()
-            if known["predictions"] != result["predictions"]:
-                print(f"warning: {self.name(seed)}: {_OTHERWISE}", file=sys.stderr)
-                return model, False
-            result = known
-        kept.write(result, model if self.job.keep_finetuned else None)
-        return model, True
-
-    def _run(self, seed: int) -> tuple[torch.nn.Module, Result]:
-        """Fine-tune with one seed, and score; DivergedError."""
-        begun, settings = time.monotonic(), self.job.settings
+        weights = self.kept(seed).read_weights()
+        if weights is None:
+            return self._run(seed)
         model = self.job.classifier(self.task, seed)
+        model.load_state_dict(weights)
+        return model
+
+    def _run(self, seed: int) -> torch.nn.Module:
+        """Fine-tune with one seed, and keep what is wanted and not there; a record that is there stays."""
+        kept, model = self.kept(seed), self._trained(seed)
+        wanted = model if self.job.keep_finetuned else None
+        if not kept.has_result():
+            kept.write(self._result(seed, model), wanted)
+        elif wanted is not None:
+            kept.write_weights(wanted)
+        return model
+
+    def _trained(self, seed: int) -> torch.nn.Module:
+        """Fine-tune with one seed; DivergedError."""
+        model, settings = self.job.classifier(self.task, seed), self.job.settings
         told = Progress(self.name(seed), steps_of(len(self.rows["train"]), settings), "steps")
         try:
             train(model, self.rows["train"], settings, self.job.precision, seed, told.update)
         except DivergedError as error:
             raise DivergedError(f"{self.name(seed)}: {error}") from None
-        predictions = {split: predict(model, self.rows[split], self.job.precision) for split in self.task.scores}
-        lists = {split: values.tolist() for split, values in predictions.items()}
+        return model
+
+    def _result(self, seed: int, model: torch.nn.Module) -> Result:
+        predictions = self.predictions(model)
         rows = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
-        made = {**self.job.provenance, "data_sha256": self.data_sha256}
-        record = {**self.identity(seed), **self._scores(predictions), **rows, **made}
-        return model, {"record": record, "predictions": lists, "seconds": time.monotonic() - begun}
+        record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance}
+        return {"record": record, "predictions": {split: values.tolist() for split, values in predictions.items()}}
 
     def identity(self, seed: int) -> Record:
         """The key of a record."""
         return {**self.job.identity, "task": self.task.name, "finetune_seed": seed}
 
-    def _scores(self, predictions: dict[str, np.ndarray]) -> Record:
+    @property
+    def provenance(self) -> Record:
+        """What a record says of its making."""
+        return {**self.job.provenance, "data_sha256": self.data_sha256}
+
+    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
+        """What a model predicts for the evaluation splits."""
+        return {split: predict(model, self.rows[split], self.job.precision) for split in self.task.scores}
+
+    def scores(self, predictions: dict[str, np.ndarray]) -> Record:
+        """By score column `metrics`, `details` and `majority`; and whether each prediction is the same."""
         labels = {split: rows.labels.cpu().numpy() for split, rows in self.rows.items()}
         columns = {
             column: scored(self.task, labels["train"], labels[split], predictions[split])
@@ -162,9 +184,3 @@ class Finetuning:
         names = {"metrics": "score", "details": "details", "majority": "majority"}
         told = {name: {column: found[key] for column, found in columns.items()} for name, key in names.items()}
         return {**told, "constant_prediction": all(is_constant(values) for values in predictions.values())}
-
-
-_OTHERWISE = (
-    "fine-tuned again, it does not predict as its record says (another machine, thread count, or a GPU); what is "
-    "measured now is of the new model: set 'glue.keep_finetuned: true' and run finetune again for one model"
-)

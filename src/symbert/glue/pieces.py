@@ -19,7 +19,10 @@ def own_pieces(model: nn.Module, rows: Rows) -> Iterator[Rows]:
     embeddings = model.bert.embeddings
     every = embeddings.word_embeddings
     pieces, numbers = rows.input_ids.unique(return_inverse=True)
-    embeddings.word_embeddings = nn.Embedding.from_pretrained(every.weight.detach()[pieces], freeze=False)
+    padding = (pieces == every.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
+    embeddings.word_embeddings = nn.Embedding.from_pretrained(
+        every.weight.detach()[pieces], freeze=False, padding_idx=padding[0] if padding else None
+    )
     try:
         yield replace(rows, input_ids=numbers)
     finally:

@@ -26,8 +26,8 @@ ROWS_AT_ONCE = 10_000
 def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output: Path) -> None:
     """Write the parquet file split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
-    The schema's metadata says under `symbert` how many rows are used, available and official (see `facts_of`).
-    Raises DataError when rows are missing and `glue.allow_partial` is false.
+    The schema's metadata says under `symbert` how many rows are used and official (see `facts_of`).
+    Raises DataError when there are not as many rows as official and `glue.allow_partial` is false.
     """
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
     table = pq.read_table(raw)
@@ -36,7 +36,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     for split, rows in available.items():
         check_complete(f"{task}: split '{split}'", rows.num_rows, row.official_rows[split], wanted)
     used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
-    facts = _facts(row, available, used, STAND_IN in (table.schema.metadata or {}))
+    facts = _facts(row, used, STAND_IN in (table.schema.metadata or {}))
     prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in used.values()]
     write_prepared(output, pa.concat_tables(prepared), facts)
 
@@ -48,7 +48,7 @@ def write_prepared(output: Path, table: pa.Table, facts: dict[str, Any]) -> None
 
 
 def facts_of(schema: pa.Schema) -> dict[str, Any]:
-    """What a prepared file says of itself: task, stand_in, rows, available_rows, official_rows (by split), partial.
+    """What a prepared file says of itself: task, stand_in, rows, official_rows (by split), partial.
 
     A file of `prepare_robustness` says task, stand_in and sets.
     """
@@ -102,21 +102,20 @@ def _encoded(batch: list[str] | list[tuple[str, str]], tokenizer: Tokenizer) -> 
 
 
 def check_complete(name: str, rows: int, official: int, settings: TaskSettings) -> None:
-    """DataError when published rows are missing and the settings do not allow that, or when there are none."""
-    if rows == 0 or (rows < official and not settings.allow_partial):
+    """DataError when rows are not as many as published and the settings do not allow that, or when there are none."""
+    if rows == 0 or (rows != official and not settings.allow_partial):
         raise DataError(
-            f"{name} has {rows:,} rows, the publisher has {official:,}; "
-            + ("set 'glue.allow_partial: true' to go on with fewer" if rows else "the source lacks this split")
+            f"{name} has {rows:,} rows, expected {official:,} as its publisher has; "
+            + ("set 'glue.allow_partial: true' to go on with these" if rows else "the source lacks this split")
         )
 
 
-def _facts(task: Task, available: dict[str, pa.Table], used: dict[str, pa.Table], stand_in: bool) -> dict[str, Any]:
+def _facts(task: Task, used: dict[str, pa.Table], stand_in: bool) -> dict[str, Any]:
     rows = {split: table.num_rows for split, table in used.items()}
     return {
         "task": task.name,
         "stand_in": stand_in,
         "rows": rows,
-        "available_rows": {split: table.num_rows for split, table in available.items()},
         "official_rows": task.official_rows,
-        "partial": any(rows[split] < task.official_rows[split] for split in rows),
+        "partial": rows != task.official_rows,
     }

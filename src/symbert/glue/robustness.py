@@ -8,18 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 
 from symbert.errors import UsageError
-from symbert.files import read_json, sha256_of, single_writer, write_json
-from symbert.glue.batches import read_sets
-from symbert.glue.job import Finetuning, Job, Record
+from symbert.files import read_json, sha256_of, write_json
+from symbert.glue.batches import Rows, read_sets
+from symbert.glue.job import Finetuning, Record, open_job
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.tasks import Task
 from symbert.glue.training import predict
-from symbert.model.device import pick_device
-from symbert.settings import GlueSettings, read_settings
 
 
 def measure_robustness(
@@ -41,53 +38,66 @@ def measure_robustness(
 
     A record holds under `sets`, for each set, its facts, `score` and `majority` (0 to 1), `details` and
     `constant_prediction`. `state` is that of `finetune`: kept weights are taken from there; a seed without them is
-    fine-tuned again, and `reproduced` says whether that model predicts as its score record says (null without sets).
+    fine-tuned again. So `clean` has the scores of the very model on the evaluation rows, by score column (none without
+    sets).
     """
     if not len(data) == len(robustness) == len(output):
         counts = f"{len(data)} files in --data, {len(robustness)} in --robustness, {len(output)} in --output"
         raise UsageError(f"measure_robustness: {counts}; give one of each per task")
-    torch.set_num_threads(threads)
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    job = Job(identity, checkpoint, read_settings(settings, GlueSettings), state, pick_device(), keep_finetuned)
-    with single_writer(state):
-        for prepared, sets, records in zip(data, robustness, output, strict=True):
-            measurement = Measurement(Finetuning(job, prepared), sets)
+    with open_job(checkpoint, settings, state, threads, keep_finetuned, **identity) as job:
+        measurements = [Measurement(Finetuning(job, rows), sets) for rows, sets in zip(data, robustness, strict=True)]
+        for measurement, records in zip(measurements, output, strict=True):
             write_json(records, [measurement.record(seed) for seed in finetune_seeds])
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One task's fine-tuned models on its sets."""
+    """One task's fine-tuned models on its sets; UsageError when these are of another task."""
 
     finetuning: Finetuning
     data: Path
 
+    def __post_init__(self) -> None:
+        wanted, found = self.finetuning.task.name, self.facts["task"]
+        if found != wanted:
+            raise UsageError(
+                f"{self.data}: sets of {found}, expected those of {wanted}; give --robustness in the order of --data"
+            )
+
+    @property
+    def facts(self) -> Record:
+        """What the file of the sets says of itself."""
+        return facts_of(pq.read_schema(self.data))
+
     def record(self, seed: int) -> Record:
-        """The record of a seed; measured if it is not kept, or not of the weights that are kept by now."""
-        finetuned = self.finetuning.kept(seed)
-        path = finetuned.path.with_name(f"robustness-{finetuned.path.stem}-{sha256_of(self.data)[:8]}.json")
-        if not path.is_file() or (read_json(path)["reproduced"] is False and finetuned.has_weights()):
+        """The record of a seed; measured if it is not kept."""
+        finetuned = self.finetuning.kept(seed).path
+        path = finetuned.with_name(f"robustness-{finetuned.stem}-{sha256_of(self.data)[:8]}.json")
+        if not path.is_file():
             write_json(path, self._measure(seed))
         return read_json(path)
 
     def _measure(self, seed: int) -> Record:
-        facts, job = facts_of(pq.read_schema(self.data)), self.finetuning.job
-        sets, reproduced = self._scores(seed, facts["sets"]) if facts["sets"] else ({}, None)
-        measured = {"sets": sets, "reproduced": reproduced, "stand_in": facts["stand_in"]}
-        return {**self.finetuning.identity(seed), **measured, **job.provenance}
+        facts, finetuning = self.facts, self.finetuning
+        measured = self._scores(seed, facts["sets"]) if facts["sets"] else {"clean": {}, "sets": {}}
+        return {**finetuning.identity(seed), **measured, "stand_in": facts["stand_in"], **finetuning.provenance}
 
-    def _scores(self, seed: int, sets: dict[str, Record]) -> tuple[dict[str, Record], bool]:
-        """Facts and scores of each set, and whether the model is that of the score record."""
-        task, job = self.finetuning.task, self.finetuning.job
-        model, reproduced = self.finetuning.model(seed)
-        rows = read_sets(self.data, sets, task, job.device)
-        training_labels = self.finetuning.rows["train"].labels.cpu().numpy()
+    def _scores(self, seed: int, sets: dict[str, Record]) -> Record:
+        """Of one model: clean scores by column, facts and scores of each set."""
+        finetuning = self.finetuning
+        model, task, job = finetuning.model(seed), finetuning.task, finetuning.job
+        rows, training_labels = read_sets(self.data, sets, task, job.device), _labels(finetuning.rows["train"])
         found = {}
         for name, facts in sets.items():
             predictions = predict(model, rows[name], job.precision)
-            labels = rows[name].labels.cpu().numpy()
-            found[name] = {**facts, **score_of_set(task, facts, training_labels, labels, predictions)}
-        return found, reproduced
+            score = score_of_set(task, facts, training_labels, _labels(rows[name]), predictions)
+            found[name] = {**facts, **score}
+        return {"clean": finetuning.scores(finetuning.predictions(model))["metrics"], "sets": found}
+
+
+def _labels(rows: Rows) -> np.ndarray:
+    return rows.labels.cpu().numpy()
 
 
 def score_of_set(

@@ -75,4 +75,4 @@ def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) ->
 
 
 def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:
-    return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) < official_rows}
+    return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) != official_rows}

@@ -1,4 +1,4 @@
-"""How pre-training is computed: a named, recorded choice."""
+"""How pre-training and fine-tuning are computed: a named, recorded choice."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,9 @@ CUDNN_DROPOUTS = 16  # cuDNN's attention takes dropout in sixteenths only
 class Recipe:
     """What a recipe does differently."""
 
-    compiled: bool  # one graph, for batches of one shape: masked positions are padded to a fixed number of slots
+    # One graph: in pre-training for batches of one shape (masked positions are padded to a fixed number of slots), in
+    # fine-tuning, on a GPU, for rows of all lengths.
+    compiled: bool
     cudnn_attention: bool  # attention dropout is rounded to sixteenths, so that cuDNN's kernels take it
 
 

@@ -113,7 +113,7 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     if stand_ins and not has_stand_ins(settings):
         notes.append(f"Stand-ins for GLUE's tasks, not GLUE: {stand_ins}.")
     if partial:
-        notes.append(f"Partial tasks (fewer rows than GLUE has): {partial}.")
+        notes.append(f"Partial tasks (other rows than GLUE has): {partial}.")
     if constant:
         notes.append(f"One class predicted throughout: {'; '.join(constant)}.")
     unknown = set(scores.loc[scores["constant_prediction"].isna(), "task"])
@@ -125,7 +125,7 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
 
 
 def partial_tasks(scores: pd.DataFrame) -> str:
-    """The tasks that were trained or scored with fewer rows than GLUE has; empty when there is none."""
+    """The tasks that were trained or scored with other rows than GLUE has; empty when there is none."""
     return _tasks_with("partial", scores)
 
 

@@ -88,7 +88,7 @@ def _other_scores(evidence: Evidence) -> str | None:
     if any(table["stand_in"].any() for table in tables):
         return "the tasks are stand-ins"
     if any(table["partial"].any() for table in tables):
-        return "tasks have fewer rows than GLUE’s"
+        return "tasks have other rows than GLUE’s"
     other = _other_training(evidence)
     if other or captions.shows_the_papers_scores(evidence.settings):
         return other
@@ -103,7 +103,7 @@ def _counted(scores: pd.DataFrame) -> pd.DataFrame:
 def _other_robustness(evidence: Evidence) -> str | None:
     """As `_other_scores`; out-of-domain sets must be whole, too."""
     partial = evidence.robustness is not None and evidence.robustness["partial"].any()
-    return _other_scores(evidence) or ("out-of-domain sets have fewer rows than published" if partial else None)
+    return _other_scores(evidence) or ("out-of-domain sets have other rows than published" if partial else None)
 
 
 OBSTACLES: dict[str, Callable[[Evidence], str | None]] = {  # to judging, by what a claim is about

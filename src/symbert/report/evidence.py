@@ -95,14 +95,14 @@ class Evidence:
 
     def noise_difference(self, size: str, attention: str) -> Difference:
         """As `difference`, in the mean over all kinds and shares of noise."""
-        levels = noise_scores(*self._robustness())
+        levels = noise_scores(self._robustness())
         if levels.empty:
             raise Absent("no noise was measured")
         return _difference(levels.drop(columns="clean").mean(axis=1), size, attention)
 
     def domain_difference(self, size: str, attention: str) -> Difference:
         """As `difference`, in the mean over all out-of-domain sets."""
-        sets = domain_scores(self._robustness()[1])
+        sets = domain_scores(self._robustness())
         if sets.empty:
             raise Absent("no out-of-domain set was measured")
         return _difference(sets.drop(columns=ADVERSARIAL_MEAN, errors="ignore").mean(axis=1), size, attention)
@@ -151,10 +151,10 @@ class Evidence:
                 raise Absent(f"{column} is not among the tasks")
         return scores[scores["column"].isin(columns)]
 
-    def _robustness(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        if self.scores is None or self.robustness is None:
+    def _robustness(self) -> pd.DataFrame:
+        if self.robustness is None:
             raise Absent("robustness was not measured")
-        return self.scores, self.robustness
+        return self.robustness
 
     def _model(self, size: str, attention: str) -> Model:
         for model in self.models:

@@ -87,6 +87,18 @@ def stale(records: list[Record], expected: str | None) -> Iterator[str]:
             yield f"stale: {name_of(cell)} has settings {' and '.join(sorted(map(str, found)))}{wanted}"
 
 
+def unlike_the_rest(records: list[Record], key: str, alike: tuple[str, ...]) -> Iterator[str]:
+    """A line for each cell, whatever its seed, in which `key` is not as in most of the records that are `alike`."""
+    groups = defaultdict(list)
+    for record in records:
+        groups[tuple(record[name] for name in alike)].append(record)
+    for group in groups.values():
+        (usual, _), *others = Counter(str(record.get(key)) for record in group).most_common()
+        for found, _ in others:
+            cells = dict.fromkeys(cell_of(record)[:-1] for record in group if str(record.get(key)) == found)
+            yield from (f"stale: {name_of(cell)} has {key} {found:.8}, most have {usual:.8}" for cell in cells)
+
+
 def is_score(value: Any) -> bool:
     """Whether a value is a number from -1 to 1."""
     return type(value) in (int, float) and math.isfinite(value) and -1 <= value <= 1

@@ -1,5 +1,6 @@
 """Robustness records to one table, checked as scores are; and what tables and figures show of it, seed by seed."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from symbert.report.records import (
     refuse,
     stale,
 )
-from symbert.report.scores import majority_of, read_scores
+from symbert.report.scores import MADE, majority_of, read_scores
 from symbert.report.statistics import SEEDS, final_scores, glue_scores
 from symbert.settings import ReportSettings
 
@@ -33,8 +34,8 @@ KINDS = ("swap", "drop", "insert", "keyboard", "mixed")  # names of noise
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 REQUIRED: Types = {
     **CELL,
+    "clean": (dict,),
     "sets": (dict,),
-    "reproduced": (bool, NULL),
     "stand_in": (bool,),
     "settings_hash": (str, NULL),
 }
@@ -51,13 +52,13 @@ FACTS: Types = {
 MEASURED: Types = {"constant_prediction": (bool, NULL)}
 SCORES = ("score", "majority")
 REMEDY = "run the measure_robustness rule for these again"
-KEEP = "set glue.keep_finetuned to true, and run the finetune and measure_robustness rules for these again"
+SAME = 1e-9  # clean scores that differ by more are of two models
 
 
 def read_comparison(
     scores: list[Path], robustness: list[Path], settings: ReportSettings, finetune_seeds: list[int]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Clean scores at the final step, as `symbert.report.scores` gives them, and the robustness of the same models."""
+    """Scores at the final step, as `symbert.report.scores` gives them, and the robustness of the models of each."""
     table = read_scores(scores, settings.tasks, finetune_seeds, settings.settings_hash)
     clean = final_scores(table, settings.steps).query("step > 0")
     majority_of(clean)
@@ -67,21 +68,24 @@ def read_comparison(
 def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str | None) -> pd.DataFrame:
     """One row per set of every record: the cell's key, the set's facts, `score` and `majority` (0 to 1), flags.
 
-    `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise.
-    Rows are sorted as those of `clean`, which needs a record for each of its cells; other fine-tuning seeds are left
-    out. DataError lists missing, unexpected, duplicate, stale, unknown and impossible ones, and those of models that
-    are not the ones of the clean scores; every model of a task needs the same sets with the same facts, and every share
-    of noise the same columns. Noise on a column outside the GLUE score (wnli) is left out.
+    `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise. The score of
+    the same model without noise is `clean` (NaN where the set has no column); the model `differs` where it was
+    fine-tuned again and does not score as the table `clean` says.
+    Rows are sorted as those of that table, which needs a record for each cell of a task that has any; other
+    fine-tuning seeds are left out. DataError lists missing, unexpected, duplicate, stale, unknown and impossible ones;
+    every model of a task needs the same sets with the same facts, and every share of noise the same columns. Noise on
+    a column outside the GLUE score (wnli) is left out.
     """
     seeds, tasks = set(clean["finetune_seed"]), list(dict.fromkeys(clean["task"]))
     records = [record for file in sorted(files) for record in read_records(file, "robustness", REQUIRED, REMEDY)]
     records = [record for record in records if record["finetune_seed"] in seeds]
     problems = [*duplicates(records), *stale(records, settings_hash), *_unmatched(records, clean)]
-    refuse("robustness", problems + list(_impossible(records, set(clean["column"]))), REMEDY)
+    problems += [*_stale_models(records, clean), *_impossible(records, set(clean["column"]))]
+    known = _known_scores(clean)
+    refuse("robustness", [*problems, *_unscored(records, known)], REMEDY)
     refuse("robustness", [*_repeated(records), *_unlike(records), *_incomplete(records)], REMEDY)
-    refuse("robustness", list(_of_other_models(records)), KEEP)
     records.sort(key=lambda record: rank_of(record, tasks))
-    rows = [row for record in records for row in _rows(record)]
+    rows = [row for record in records for row in _rows(record, known[cell_of(record)])]
     if not rows:
         raise MissingInputError(
             "robustness: no record has a set that counts; choose other glue.robustness.noise or sets"
@@ -101,17 +105,18 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def noise_scores(clean: pd.DataFrame, robustness: pd.DataFrame) -> pd.DataFrame:
+def noise_scores(robustness: pd.DataFrame) -> pd.DataFrame:
     """Scores in percent, a row per model and seed: `clean`, then one column per kind and share of noise.
 
     Each is the mean of the score columns that have noise; empty where none has.
     """
-    levels = noise_levels(robustness)
-    noise = robustness[robustness["kind"] == NOISE]
-    means = {"clean": glue_scores(clean[clean["column"].isin(noise["column"])])}
-    labels = [level_name(kind, share) for kind, shares in levels.items() for share in shares]
-    means |= {label: glue_scores(noise[noise["label"] == label]) for label in labels}
-    return pd.DataFrame(means if labels else {})
+    labels = [level_name(kind, share) for kind, shares in noise_levels(robustness).items() for share in shares]
+    if not labels:
+        return pd.DataFrame()
+    levels = {label: robustness[robustness["label"] == label] for label in labels}
+    first = levels[labels[0]]
+    levels = {"clean": first.assign(score=first["clean"]), **levels}
+    return pd.DataFrame({label: glue_scores(level) for label, level in levels.items()})
 
 
 def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
@@ -129,12 +134,53 @@ def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """The same table with the scores of the majority baseline, which noise does not change."""
+    return robustness.assign(score=robustness["majority"], clean=robustness["majority"])
+
+
+def fine_tuned_again(robustness: pd.DataFrame) -> str:
+    """In how many runs the models are not those of the clean scores, in words; empty where all are."""
+    runs = robustness.drop_duplicates(list(CELL))["differs"]
+    told = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
+    return told if runs.any() else ""
+
+
 def _unmatched(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
-    """Cells that only one of the two tables has."""
+    """Cells that only one of the two tables has; a task without any record was asked nothing."""
     found = {cell_of(record) for record in records}
-    wanted = set(clean[list(CELL)].itertuples(index=False, name=None))
+    asked = clean[clean["task"].isin({record["task"] for record in records})]
+    wanted = set(asked[list(CELL)].itertuples(index=False, name=None))
     yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted - found))
     yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(found - wanted))
+
+
+def _stale_models(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
+    """Cells with another checkpoint, other rows or another precision than their clean scores."""
+    made = {tuple(row[: len(CELL)]): row[len(CELL) :] for row in clean[[*CELL, *MADE]].itertuples(index=False)}
+    for record in records:
+        cell = cell_of(record)
+        for key, expected in zip(MADE, made.get(cell, ()), strict=False):
+            found = record.get(key)
+            if found != expected:
+                yield f"stale: {name_of(cell)} has {key} {found!s:.8}, its clean score {expected!s:.8}"
+
+
+def _known_scores(clean: pd.DataFrame) -> dict[tuple, dict[str, float]]:
+    """The clean scores of each cell by column."""
+    known = defaultdict(dict)
+    for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
+        known[tuple(cell)][column] = score
+    return known
+
+
+def _unscored(records: list[Record], known: dict[tuple, dict[str, float]]) -> Iterator[str]:
+    """Clean scores that a model with sets lacks, or that are none."""
+    for record in records:
+        name, scores = name_of(cell_of(record)), record["clean"]
+        if (record["sets"] or scores) and scores.keys() != known.get(cell_of(record), scores).keys():
+            yield f"incomplete: {name} has clean scores of {', '.join(sorted(scores)) or 'nothing'}"
+        yield from (f"not a score: {name} {key} is {score}" for key, score in scores.items() if not is_score(score))
 
 
 def _impossible(records: list[Record], columns: set[str]) -> Iterator[str]:
@@ -168,13 +214,6 @@ def _repeated(records: list[Record]) -> Iterator[str]:
                 yield f"duplicate: {name_of(cell_of(record))} has {label} of column {column} {count} times"
 
 
-def _of_other_models(records: list[Record]) -> Iterator[str]:
-    """Cells whose model was fine-tuned again and predicts otherwise than that of the clean score."""
-    for record in records:
-        if record["reproduced"] is False:
-            yield f"another model: {name_of(cell_of(record))} was fine-tuned again and predicts otherwise"
-
-
 def _unlike(records: list[Record]) -> Iterator[str]:
     """Models of a task that were scored on different sets, or on sets that differ."""
     first: dict[str, Record] = {}
@@ -206,11 +245,14 @@ def _incomplete(records: list[Record]) -> Iterator[str]:
             yield f"duplicate: set {name} is there for {' and '.join(sorted(found))}"
 
 
-def _rows(record: Record) -> Iterator[Record]:
-    cell = {key: record[key] for key in (*CELL, "stand_in")}
+def _rows(record: Record, known: dict[str, float]) -> Iterator[Record]:
+    clean = record["clean"]
+    differs = any(abs(score - known[column]) > SAME for column, score in clean.items())
+    model = {**{key: record[key] for key in (*CELL, "stand_in")}, "differs": differs}
     for facts in record["sets"].values():
         if facts["kind"] == DOMAIN or facts["column"] in COLUMNS:
-            yield {**cell, "label": _label(facts), **{key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}}
+            told = {key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}
+            yield {**model, "label": _label(facts), "clean": clean.get(facts["column"], math.nan), **told}
 
 
 def _label(facts: dict[str, Any]) -> str:

@@ -13,8 +13,16 @@ from matplotlib.ticker import MaxNLocator
 
 from symbert.report import captions, order
 from symbert.report.panels import BAND_ENTRY, PANEL, Entry, draw_names, draw_seeds, name_of, page_of
-from symbert.report.robustness import DOMAIN, NOISE, domain_scores, level_name, noise_levels, noise_scores
-from symbert.report.scores import majority_scores
+from symbert.report.robustness import (
+    DOMAIN,
+    NOISE,
+    baseline_scores,
+    domain_scores,
+    fine_tuned_again,
+    level_name,
+    noise_levels,
+    noise_scores,
+)
 from symbert.report.style import FAINT, MAJORITY_LINE, Look, looks_of
 from symbert.settings import ReportSettings
 
@@ -96,7 +104,7 @@ def robustness_figure(clean: pd.DataFrame, robustness: pd.DataFrame, settings: R
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
     columns = KEY_COLUMNS * min(2, len(panels))
     heights, rows = [panel.height(len(looks)) for panel in panels], math.ceil(len(entries) / columns)
-    figure, places, key = page_of(_title(robustness), _note(clean, settings), heights, rows)
+    figure, places, key = page_of(_title(robustness), _note(clean, robustness, settings), heights, rows)
     for panel, place in zip(panels, places, strict=True):
         panel.draw(place, looks)
     draw_names(key, entries, columns)
@@ -108,7 +116,7 @@ def _title(robustness: pd.DataFrame) -> str:
     return f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(robustness['kind']))}"
 
 
-def _note(clean: pd.DataFrame, settings: ReportSettings) -> str:
+def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
     seeds, partial_tasks = clean["finetune_seed"].nunique(), captions.partial_tasks(clean)
     notes = [
         captions.experiment_of(settings),
@@ -116,17 +124,15 @@ def _note(clean: pd.DataFrame, settings: ReportSettings) -> str:
         f"fine-tuned on {captions.tasks_of(settings)}{f' (partial: {partial_tasks})' if partial_tasks else ''}",
         f"means over {seeds} fine-tuning seeds" if seeds > 1 else "one fine-tuning seed",
         captions.seeds_of(clean["pretrain_seed"].nunique()),
+        fine_tuned_again(robustness),
     ]
-    return "; ".join(notes)
+    return "; ".join(filter(None, notes))
 
 
 def _panels(clean: pd.DataFrame, robustness: pd.DataFrame) -> Iterator[NoisePanel | DomainPanel]:
     """What there is to draw, size by size."""
-    noise, domains = noise_scores(clean, robustness), domain_scores(robustness)
-    baselines = (
-        noise_scores(majority_scores(clean), majority_scores(robustness)),
-        domain_scores(majority_scores(robustness)),
-    )
+    noise, domains = noise_scores(robustness), domain_scores(robustness)
+    baselines = [scores(baseline_scores(robustness)) for scores in (noise_scores, domain_scores)]
     vertical = "mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)"
     for size in order.sizes(clean["size"]):
         for kind, shares in noise_levels(robustness).items():

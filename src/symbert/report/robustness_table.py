@@ -12,12 +12,13 @@ from symbert.report.robustness import (
     ADVERSARIAL_MEAN,
     DOMAIN,
     NOISE,
+    baseline_scores,
     domain_scores,
+    fine_tuned_again,
     level_name,
     noise_levels,
     noise_scores,
 )
-from symbert.report.scores import majority_scores
 from symbert.report.statistics import Spread, spread
 from symbert.settings import ReportSettings
 
@@ -38,8 +39,8 @@ CLAIM = (
 
 def robustness_table(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> Table:
     """A row per model, its mean over seeds, and one of the standard deviations; from `symbert.report.robustness`."""
-    baseline = _scores(majority_scores(clean), majority_scores(robustness)).iloc[0]
-    scores = _with_drops(_scores(clean, robustness), baseline, noise_levels(robustness))
+    baseline = _scores(baseline_scores(robustness)).iloc[0]
+    scores = _with_drops(_scores(robustness), baseline, noise_levels(robustness))
     models = scores.groupby(level=["size", "attention"], sort=False)
     lines = [line for model, seeds in models for line in _lines(*model, seeds, _collapsed(*model, robustness))]
     lines.append(Line({"model": "majority baseline"} | {column: baseline.get(column) for column in scores}))
@@ -54,9 +55,9 @@ def robustness_table(clean: pd.DataFrame, robustness: pd.DataFrame, settings: Re
     )
 
 
-def _scores(clean: pd.DataFrame, robustness: pd.DataFrame) -> pd.DataFrame:
+def _scores(robustness: pd.DataFrame) -> pd.DataFrame:
     """Noise and out-of-domain sets side by side, a row per model and seed."""
-    parts = [noise_scores(clean, robustness), domain_scores(robustness)]
+    parts = [noise_scores(robustness), domain_scores(robustness)]
     return pd.concat([part for part in parts if len(part)], axis=1)
 
 
@@ -114,6 +115,8 @@ def _caption(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSett
         "Majority baseline: the most frequent training class, or mean grade, for every row.",
         CLAIM,
     ]
+    if again := fine_tuned_again(robustness):
+        notes.append(f"{again[0].upper()}{again[1:]}.")
     if robustness["constant_prediction"].eq(True).any():
         notes.append(f"{DAGGER} One class is predicted throughout by a seed that it is the mean of.")
     if clean["pretrain_seed"].nunique() > 1:

@@ -23,12 +23,14 @@ from symbert.report.records import (
     read_records,
     refuse,
     stale,
+    unlike_the_rest,
 )
 
 FLAGS: Types = {"partial": (bool,), "stand_in": (bool,), "constant_prediction": (bool, NULL)}  # null: nobody knows
 REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settings_hash": (str, NULL), **FLAGS}
 REMEDY = "run the finetune rule for these again"
-COLUMNS = (*CELL, *FLAGS, "column", "score", "majority")
+MADE = ("checkpoint_sha256", "data_sha256", "precision")  # of what and how a model was made; imported ones do not say
+COLUMNS = (*CELL, *FLAGS, *MADE, "column", "score", "majority")
 
 
 def read_scores(
@@ -38,17 +40,19 @@ def read_scores(
     settings_hash: str | None = None,
     allow_missing: bool = False,
 ) -> pd.DataFrame:
-    """One row per score column of every record: the cell's key, flags, `column`, `score` and `majority` (0 to 1).
+    """One row per score column of every record: the cell's key, flags, what made it, `column`, `score` and `majority`.
 
-    Rows are sorted by model, step, task and seed, whatever the order of the files; other fine-tuning seeds
-    are left out. DataError lists missing, duplicate, stale and impossible cells. Every model of a size needs
-    every task and seed at every step of that size, unless cells may be missing; a cell is stale when its settings
-    are not those of `settings_hash` (None, for imported scores: any) or its seeds have different ones. The majority
-    is NaN where a record has none. MissingInputError when no record is of these seeds.
+    Scores are 0 to 1. Rows are sorted by model, step, task and seed, whatever the order of the files; other
+    fine-tuning seeds are left out. DataError lists missing, duplicate, stale and impossible cells. Every model of a
+    size needs every task and seed at every step of that size, unless cells may be missing; a cell is stale when its
+    settings are not those of `settings_hash` (None, for imported scores: any), its seeds have different ones, or most
+    cells have another precision, or most of its task other rows. The majority is NaN where a record has none.
+    MissingInputError when no record is of these seeds.
     """
     records = [record for file in sorted(files) for record in read_records(file, "score", REQUIRED, REMEDY)]
     records = _of_seeds(records, finetune_seeds)
     problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
+    problems += [*unlike_the_rest(records, "data_sha256", ("task",)), *unlike_the_rest(records, "precision", ())]
     problems += [] if allow_missing else _missing(records, tasks, finetune_seeds)
     refuse("scores", problems, _remedy(records))
     records.sort(key=lambda record: rank_of(record, tasks))
@@ -123,6 +127,7 @@ def _rows(record: Record) -> Iterator[Record]:
     for column in _columns(record["task"]):
         yield {
             **{key: record[key] for key in (*CELL, *FLAGS)},
+            **{key: record.get(key) for key in MADE},
             "column": column,
             "score": float(record["metrics"][column]),
             "majority": float(majority.get(column, math.nan)),
