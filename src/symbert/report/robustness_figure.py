@@ -53,7 +53,7 @@ class NoisePanel:
     def draw(self, panel: Axes, looks: Looks) -> None:
         """Mean and range of each operator."""
         panel.set_title(self.title, loc="left")
-        panel.set_xlabel("letters changed (%)")
+        panel.set_xlabel("letters struck (%)")
         panel.set_ylabel(self.vertical)
         panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         panel.axhline(self.baseline, zorder=1.5, **MAJORITY_LINE)
