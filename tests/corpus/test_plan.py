@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from symbert import cli
 from symbert.config import merge
 from symbert.corpus import plan
-from symbert.corpus.plan import intake, plan_of, read_config
+from symbert.corpus.plan import config_of, intake, plan_of
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import published
 from symbert.settings import IntakeSettings
@@ -146,7 +146,7 @@ def test_a_batch_is_read_unless_those_up_to_the_last_but_one_suffice(tokens, per
 
 def test_a_mirror_is_planned_from_its_file_sizes(project, mirror):
     """Real documents in OSCAR's form: 69,495 in 12 parts of 77.85 MB, 16.5 % of them kept."""
-    found = plan_of(read_config(project, "paper", None, mirror, 12))
+    found = plan_of(config_of(project, "paper", None, mirror, 12))
     assert found.parts == 12 and found.download == 0
     assert found.disk["raw parts"] == pytest.approx(77_850_099 - 1_095), "without the checksums"
     assert found.documents_read == pytest.approx(69_495, rel=0.1)
@@ -155,7 +155,7 @@ def test_a_mirror_is_planned_from_its_file_sizes(project, mirror):
 
 def test_a_part_that_the_mirror_lacks_is_named(project, tmp_path):
     with pytest.raises(MissingInputError, match="en_meta_part_1.jsonl.zst: file not found; ask for fewer parts"):
-        plan_of(read_config(project, None, None, tmp_path, 1))
+        plan_of(config_of(project, None, None, tmp_path, 1))
 
 
 def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
@@ -167,7 +167,7 @@ def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
     assert found.tokens == pytest.approx(3000 * 0.67 / 4.68)
     (project / "config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(UsageError, match="of the user's files all are read"):
-        read_config(project, None, None, None, 3)
+        config_of(project, None, None, None, 3)
 
 
 def test_the_command_prints_a_plan_without_network_or_files(project, capsys):
@@ -206,4 +206,4 @@ def test_a_mistake_is_one_line(project, capsys, arguments, code, words):
 def test_another_folder_is_refused_with_the_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["plan-corpus"]) == 66
-    assert "run plan-corpus in the project's folder" in capsys.readouterr().err
+    assert "run this in the project's folder" in capsys.readouterr().err

@@ -2,21 +2,20 @@
 import json
 import shlex
 
-from symbert.glue.challenges import challenges_for
+from symbert.experiment.layout import Experiment
 from symbert.glue.tasks import GLUE
 from symbert.pretrain import storage
 from symbert.settings import PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
-EXPERIMENT = configuration.experiment_of(config)
-RESULTS = f"results/{EXPERIMENT}"
+EXPERIMENT = Experiment(config)
+RESULTS = EXPERIMENT.results
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 EMBEDDED = f"{RESULTS}/embedded"
-RAW = f"{config['storage']['raw'] or 'results'}/{EXPERIMENT}/corpus/raw"
-SHARDS = f"{config['storage']['shards'] or 'results'}/{EXPERIMENT}/corpus/shards"
-STATES = f"{config['storage']['checkpoints'] or 'results'}/{EXPERIMENT}/pretrain"
+RAW = EXPERIMENT.raw
+SHARDS = EXPERIMENT.shards
 
 PARTS = configuration.parts_of(config)
 FILES = configuration.files_of(config) if configuration.source_of(config, "corpus") == "files" else {}
@@ -25,7 +24,8 @@ REPOSITORIES = configuration.repositories_of(config)
 BATCHES = configuration.batches_of(config)
 SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
-FINAL = config["pretrain"]["steps"]
+FINAL = EXPERIMENT.final
+COMPARED = EXPERIMENT.compared
 SECTIONS = configuration.sections(config, EMBEDDED)
 
 
@@ -70,9 +70,11 @@ def batch_before(wildcards):
     return ancient(batch_file(number - 2)) if number > 1 else []
 
 
-RUN = f"{RESULTS}/pretrain/{{size}}-{{attention}}/seed-{{seed}}"
-STATE = f"{STATES}/{{size}}-{{attention}}/seed-{{seed}}/state"
-CHECKPOINT = f"{RUN}/step-{{step}}"
+RUN = EXPERIMENT.run
+STATE = EXPERIMENT.state
+CHECKPOINT = EXPERIMENT.checkpoint
+SCORE = EXPERIMENT.score
+ROBUSTNESS = EXPERIMENT.robustness
 CHECKPOINT_FILES = [
     "config.json",
     "model.safetensors",
@@ -101,30 +103,20 @@ def storage_plan():
     chosen = settings_from(SECTIONS["pretrain"], PretrainSettings, "config")
     each = len(SWEEP["attention"]) * len(SWEEP["pretrain_seeds"])
     for size, needed in storage.storage_of_sweep(SWEEP["sizes"], each, vocabulary_size, chosen).items():
-        yield f"  storage        {size}: {storage.plan(needed, Path(STATES))}"
+        yield f"  storage        {size}: {storage.plan(needed, Path(STATE).parents[2])}"
 
 
-FINETUNED = f"{RESULTS}/glue/{{size}}-{{attention}}/seed-{{seed}}/step-{{step}}"
-SCORE = f"{FINETUNED}/{{task}}.json"
-ROBUSTNESS = f"{FINETUNED}/robustness/{{task}}.json"
-TASKS = SWEEP["tasks"]
+TASKS = EXPERIMENT.tasks
 TASK_FILES = {
     task: [f"nyu-mll/glue/{task}/{split}-00000-of-00001.parquet" for split in GLUE[task].splits] for task in TASKS
 }
-
-
-COMPARED = [*([0] if SWEEP["untrained"] else []), FINAL]  # steps of Table 3; at step 0 nothing was pre-trained
+with one_line_errors():
+    MEASURED_TASKS = EXPERIMENT.measured_tasks
 
 
 def final_scores():
     """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
     return expand(runs(SCORE), step=COMPARED, task=TASKS)
-
-
-CHOSEN = config["glue"]["robustness"]
-MEASURED_TASKS = [task for task in TASKS if CHOSEN["noise"] or challenges_for(GLUE[task], CHOSEN["sets"])]
-if CHOSEN["sets"] and not MEASURED_TASKS:
-    stop(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {', '.join(CHOSEN['sets'])}; add mnli", 78)
 
 
 def robustness():
@@ -134,22 +126,13 @@ def robustness():
 
 def curve_scores():
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
-    return [
-        score for size in CURVE["sizes"] for score in expand(runs(SCORE, [size]), step=curve_steps(size), task=TASKS)
-    ]
-
-
-def curve_steps(size):
-    """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
-    return sorted({*CURVE["steps"][size], FINAL}) if size in CURVE["sizes"] else []
+    steps = {size: EXPERIMENT.curve_steps(size) for size in CURVE["sizes"]}
+    return [score for size in steps for score in expand(runs(SCORE, [size]), step=steps[size], task=TASKS)]
 
 
 def finetune_seeds(wildcards):
     """The seeds that the comparison and the curve want of one checkpoint."""
-    step = int(wildcards.step)
-    final = SWEEP["finetune_seeds"] if step in COMPARED else []
-    curve = CURVE["finetune_seeds"] if step in curve_steps(wildcards.size) else []
-    return sorted({*final, *curve} or SWEEP["finetune_seeds"])
+    return EXPERIMENT.finetune_seeds(wildcards.size, int(wildcards.step))
 
 
 # What the report has of this experiment beside what it has of imported scores.

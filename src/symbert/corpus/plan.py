@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-import yaml
-
-from symbert.checks import check, scale_of
 from symbert.config import Config, annotations_of, files_of, merge, parts_of, sections, source_of
 from symbert.corpus.sources import part_file
 from symbert.errors import MissingInputError, UsageError
 from symbert.progress import data_size
+from symbert.project import read_config
 from symbert.settings import IntakeSettings, PackSettings, settings_from
 
 # Section 3.1 of arXiv 2406.06366, and the README of its authors' code, which reads the first 300 parts.
@@ -65,33 +63,23 @@ def plan_corpus(
     Run it in the project's folder. Options stand above config.yaml and its scale; where the source is `embedded`,
     which downloads nothing, the plan is that of the hub.
     """
-    config = read_config(Path(), scale, source, mirror, parts)
+    config = config_of(Path(), scale, source, mirror, parts)
     print("\n".join(_report(config, plan_of(config))))
 
 
-def read_config(folder: Path, scale: str | None, source: str | None, mirror: Path | None, parts: int | None) -> Config:
-    """config.yaml of `folder` with its scale and the given options, checked against its schema."""
-    scales = {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
-    if not (folder / "config.yaml").is_file():
-        raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run plan-corpus in the project's folder")
-    base = merge(_read(folder / "config.yaml"), {} if scale is None else {"scale": scale})
-    config = merge(base, _read(scales[scale_of(base, sorted(scales))]))
+def config_of(folder: Path, scale: str | None, source: str | None, mirror: Path | None, parts: int | None) -> Config:
+    """The configuration in `folder` with the given options over it, of a corpus that is downloaded or read."""
+    changes: list[Config] = [{} if scale is None else {"scale": scale}]
     if mirror is not None:
-        config = merge(config, {"mirror": str(mirror), "corpus": {"source": "mirror"}})
+        changes.append({"mirror": str(mirror), "corpus": {"source": "mirror"}})
     if source is not None:
-        config = merge(config, {"corpus": {"source": source}})
+        changes.append({"corpus": {"source": source}})
     if parts is not None:
-        config = merge(config, {"corpus": {"parts": parts}})
+        changes.append({"corpus": {"parts": parts}})
+    config = read_config(folder, *changes)
     if parts is not None and source_of(config, "corpus") == "files":
         raise UsageError("--parts is for OSCAR's parts; of the user's files all are read, leave it out")
-    if source_of(config, "corpus") == "embedded":
-        config = merge(config, {"corpus": {"source": "hub"}})
-    check(config, folder / "workflow/schemas/config.schema.yaml")
-    return config
-
-
-def _read(path: Path) -> Config:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return merge(config, {"corpus": {"source": "hub"}}) if source_of(config, "corpus") == "embedded" else config
 
 
 def plan_of(config: Config) -> Plan:

@@ -1,0 +1,124 @@
+"""What an experiment asks for, and where its results lie."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from symbert.config import Config, experiment_of
+from symbert.errors import ConfigError
+from symbert.glue.challenges import challenges_for
+from symbert.glue.tasks import GLUE
+from symbert.pretrain.job import Run
+
+RUN = "{size}-{attention}/seed-{seed}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked configuration as axes and paths, the latter from the project's folder.
+
+    What there is many of has a pattern with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
+    """
+
+    config: Config
+
+    @property
+    def name(self) -> str:
+        """Its folder under results/, and under each of the roots in `storage`."""
+        return experiment_of(self.config)
+
+    @property
+    def results(self) -> str:
+        """The folder of its results."""
+        return f"results/{self.name}"
+
+    @property
+    def raw(self) -> str:
+        """The folder of downloaded parts."""
+        return f"{self._root('raw')}/corpus/raw"
+
+    @property
+    def shards(self) -> str:
+        """The folder of packed rows."""
+        return f"{self._root('shards')}/corpus/shards"
+
+    @property
+    def run(self) -> str:
+        """The folder of what a pre-training publishes."""
+        return f"{self.results}/pretrain/{RUN}"
+
+    @property
+    def state(self) -> str:
+        """The folder that a pre-training works in."""
+        return f"{self._root('checkpoints')}/pretrain/{RUN}/state"
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder of an extracted step."""
+        return f"{self.run}/step-{{step}}"
+
+    @property
+    def finetuned(self) -> str:
+        """The folder of what fine-tuning makes of a checkpoint."""
+        return f"{self.results}/glue/{RUN}/step-{{step}}"
+
+    @property
+    def score(self) -> str:
+        """The file of a task's scores, a record per fine-tuning seed."""
+        return f"{self.finetuned}/{{task}}.json"
+
+    @property
+    def robustness(self) -> str:
+        """The file of a task's scores on noise and out-of-domain sets."""
+        return f"{self.finetuned}/robustness/{{task}}.json"
+
+    @property
+    def final(self) -> int:
+        """The last step of pre-training."""
+        return self.config["pretrain"]["steps"]
+
+    @property
+    def compared(self) -> list[int]:
+        """The steps of Table 3; at step 0 nothing was pre-trained."""
+        return [*([0] if self.config["sweep"]["untrained"] else []), self.final]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that every checkpoint is fine-tuned on."""
+        return self.config["sweep"]["tasks"]
+
+    @property
+    def measured_tasks(self) -> list[str]:
+        """The tasks whose classifiers are scored on noise or on an out-of-domain set.
+
+        ConfigError when sets are asked for and no task answers any.
+        """
+        chosen = self.config["glue"]["robustness"]
+        measured = [task for task in self.tasks if chosen["noise"] or challenges_for(GLUE[task], chosen["sets"])]
+        if chosen["sets"] and not measured:
+            sets = ", ".join(chosen["sets"])
+            raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
+        return measured
+
+    def runs(self, sizes: list[str] | None = None) -> list[Run]:
+        """The pre-trainings, of these sizes or of all."""
+        sweep = self.config["sweep"]
+        return [Run(*axes) for axes in product(sizes or sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
+
+    def curve_steps(self, size: str) -> list[int]:
+        """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
+        curve = self.config["sweep"]["curve"]
+        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
+
+    def steps(self, size: str) -> list[int]:
+        """All checkpoints of a size that are fine-tuned."""
+        return sorted({*self.compared, *self.curve_steps(size)})
+
+    def finetune_seeds(self, size: str, step: int) -> list[int]:
+        """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""
+        sweep = self.config["sweep"]
+        final = sweep["finetune_seeds"] if step in self.compared else []
+        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
+        return sorted({*final, *curve} or sweep["finetune_seeds"])
+
+    def _root(self, kind: str) -> str:
+        return f"{self.config['storage'][kind] or 'results'}/{self.name}"

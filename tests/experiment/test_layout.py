@@ -1,0 +1,51 @@
+import pytest
+
+from symbert.config import merge
+from symbert.errors import ConfigError
+from symbert.experiment.layout import Experiment
+
+
+@pytest.fixture
+def experiment(config) -> Experiment:
+    """The demo."""
+    return Experiment(config)
+
+
+def test_large_files_lie_where_the_storage_says_and_the_rest_under_results(config):
+    elsewhere = merge(config, {"storage": {"raw": "/scratch", "shards": "/fast", "checkpoints": "/large"}})
+    experiment = Experiment(elsewhere)
+    assert experiment.raw == "/scratch/demo-embedded/corpus/raw"
+    assert experiment.shards == "/fast/demo-embedded/corpus/shards"
+    assert experiment.state == "/large/demo-embedded/pretrain/{size}-{attention}/seed-{seed}/state"
+    assert experiment.run == "results/demo-embedded/pretrain/{size}-{attention}/seed-{seed}"
+    assert Experiment(config).state == Experiment(config).run + "/state"
+
+
+def test_runs_are_every_size_with_every_operator_and_every_seed(config):
+    several = Experiment(merge(config, {"sweep": {"sizes": ["small", "base"], "pretrain_seeds": [1, 2]}}))
+    assert len(several.runs()) == 2 * 4 * 2 and len(several.runs(["base"])) == 4 * 2
+    assert str(several.runs()[0]) == "small-original seed 1"
+
+
+def test_a_size_outside_the_curve_has_its_last_step_only(config):
+    curve = {"sizes": ["tiny"], "steps": {"tiny": [300, 1200]}}
+    experiment = Experiment(merge(config, {"sweep": {"sizes": ["tiny", "small"], "curve": curve}}))
+    assert experiment.steps("tiny") == [300, 1200, 2400] and experiment.steps("small") == [2400]
+    untrained = Experiment(merge(experiment.config, {"sweep": {"untrained": True}}))
+    assert untrained.steps("small") == [0, 2400] and untrained.curve_steps("tiny") == [300, 1200, 2400]
+
+
+def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(experiment):
+    """The demo fine-tunes with seeds 1 and 2, the curve with 1; a step that nobody asked for has the comparison's."""
+    assert experiment.finetune_seeds("tiny", 300) == [1]
+    assert experiment.finetune_seeds("tiny", 2400) == [1, 2]
+    assert experiment.finetune_seeds("tiny", 600) == [1, 2]
+
+
+def test_noise_measures_every_task_and_sets_those_that_answer_them(config):
+    chosen = {"noise": [], "sets": ["hans"], "files": "here"}
+    sets = merge(config, {"glue": {"robustness": chosen}})
+    assert Experiment(config).measured_tasks == config["sweep"]["tasks"]
+    assert Experiment(sets).measured_tasks == ["mnli"]
+    with pytest.raises(ConfigError, match="no task of 'sweep.tasks' answers hans; add mnli"):
+        _ = Experiment(merge(sets, {"sweep": {"tasks": ["cola"]}})).measured_tasks
