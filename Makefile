@@ -19,7 +19,7 @@ reproduce: env
 	$(BIN)/snakemake --cores $(CORES)
 
 test: check .venv/bench-pretrain/complete
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 check: env
 	$(BIN)/ruff check src tests

@@ -11,6 +11,19 @@ from symbert.config import merge
 ROOT = Path(__file__).parents[1]
 
 
+LONGEST = ("workflow", "benchmarks", "pretrain", "glue")  # folders whose tests begin first
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several processes share the tests by file, because those of a file share what is costly to make."""
+    rank = {folder: number for number, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's directory."""

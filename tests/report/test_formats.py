@@ -4,6 +4,8 @@ import csv
 import html
 import io
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 
 import pandas as pd
@@ -101,7 +103,7 @@ def test_a_note_stands_under_the_table_escaped_like_the_caption_and_not_in_csv()
     assert to_csv(noted) == to_csv(plain)
     assert to_markdown(noted) == to_markdown(plain) + "\np &lt; 0.05 &amp; a\\_b\n"
     *start, end = to_latex(plain).splitlines()
-    note = r"\par\smallskip\parbox{\textwidth}{\footnotesize p \textless{} 0.05 \& a\_b}"
+    note = r"\par\smallskip\parbox{\linewidth}{\footnotesize p \textless{} 0.05 \& a\_b}"
     assert to_latex(noted).splitlines() == [*start, note, end]
     shown = replace(noted, readable=pd.DataFrame({"other": ["cell"]}))
     assert to_markdown(shown).splitlines()[-1] == to_markdown(noted).splitlines()[-1]
@@ -136,14 +138,28 @@ def test_no_character_of_text_has_a_meaning_for_latex(text):
     assert not set(escaped) & set("\\{}$&#%_^~<>×−²≥")
 
 
-def test_a_wide_latex_table_is_shrunk_to_the_page():
-    wide = table_of([{f"column{number}": number for number in range(9)}], "", "tab:test")
-    assert r"\resizebox{\textwidth}{!}{%" in to_latex(wide) and r"\resizebox" not in to_latex(table())
-
-
-def test_long_text_is_wrapped_in_latex_as_wide_as_its_share_of_the_table():
+def test_long_text_is_wrapped_in_latex_into_as_few_lines_as_it_needs():
+    """60 characters are two lines of 30; half an em is a character."""
     text = to_latex(table_of([{"claim": 60 * "x", "verdict": 20 * "x", "count": 12345}], "", "tab:test"))
-    assert r"\begin{tabular}{@{}>{\raggedright\arraybackslash}p{0.70\textwidth}lr@{}}" in text  # 60 / (60 + 20 + 6)
+    assert r"\begin{tabular}{@{}>{\raggedright\arraybackslash}p{15.0em}lr@{}}" in text
+    assert r"\begin{sidewaystable*}" in text and r"\begin{table*}" in to_latex(table())
+
+
+def test_latex_sets_every_table_within_its_page(tmp_path):
+    """Narrow, of 30 columns, and with as many and as long texts as the table of claims."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex on the path")
+    wide = table_of([{f"column{number}": 1000.5 * number for number in range(30)}], "", "tab:wide")
+    text = {"claim": "a claim of words " * 6, "models": "base: pairwise", "verdict": "not tested here " * 4, "n": 1}
+    claims = replace(table_of([text] * 19, "A caption of some length. " * 40, "tab:claims"), note="A note. " * 20)
+    tables = "\n".join(rf"{to_latex(each)}\clearpage" for each in (table(), wide, claims))
+    packages = r"\usepackage{booktabs,array,graphicx,rotating}"
+    document = rf"\documentclass{{article}}{packages}\begin{{document}}{tables}\end{{document}}"
+    (tmp_path / "all.tex").write_text(document)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout and "too large" not in done.stdout, done.stdout
 
 
 def test_html_has_headings_of_columns_and_rows_and_the_caption_beneath():

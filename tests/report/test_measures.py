@@ -143,6 +143,23 @@ def test_a_first_checkpoint_tells_no_more_than_the_most_steps_needed(pairwise, o
     assert measures.check_half(evidence(crossing=crossings), "base").holds is holds
 
 
+NEVER = Crossing(200_000, None, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("pairwise", "original", "ours", "holds"),
+    [
+        (NEVER, Crossing(50_000, 75_000, 65_515), "> 200,000; 65,515 (50,000–75,000)", False),
+        (Crossing(30_000, 35_000, 32_799), NEVER, "32,799 (30,000–35,000); > 200,000", True),
+        (Crossing(125_000, 150_000, 130_000), NEVER, "130,000 (125,000–150,000); > 200,000", None),
+    ],
+)
+def test_an_operator_that_never_reaches_the_line_was_not_left_untested(pairwise, original, ours, holds):
+    """It needs more steps than it had, which may refute the claim."""
+    crossings = {"pairwise": pairwise, "original": original}
+    assert measures.check_half(evidence(crossing=crossings), "base") == Finding(ours, holds)
+
+
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])
 def test_exits_hold_within_a_tenth_of_the_printed_step(original, holds):
     answers = evidence(plateau_exit={"original": original, "pairwise": 12_000})

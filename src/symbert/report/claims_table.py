@@ -17,12 +17,12 @@ CAPTION = (
     f"Claims of {published.PAPER} (by section) and of the abstract of {published.SHARED_PAPER}: what the papers print, "
     "what the raw files of the first one's authors give, and what this experiment gives. Scores are in percent, their "
     "differences in percentage points over the seeds that both models have, in brackets the span of the paired and the "
-    "unpaired 95 % interval; losses in nats; steps to 95 % with the checkpoints around them; plateau exits by the rule "
-    "of figure 2, a dash where a run has none. Undecided: the interval includes what it would have to exclude, or the "
-    "first checkpoint is past a step that it would have to tell. Not tested here: nothing but counts "
-    "of parameters, which are exact, is judged on models of another size, on other data, or with settings other than "
-    "the paper's; where models of base are missing, those of the largest size here are shown. Claims about shared are "
-    f"tested by the protocol of {published.PAPER}, which is not that of {published.SHARED_PAPER}."
+    "unpaired 95 % interval; losses in nats; steps to 95 % with the checkpoints around them, or more than the last; "
+    "plateau exits by the rule of figure 2, a dash where a run has none. Undecided: the interval includes what it "
+    "would have to exclude, or the checkpoints begin too late or end too early to tell. Not tested here: nothing but "
+    "counts of parameters, which are exact, is judged on models of another size, on other data, or with settings other "
+    "than the paper's; where models of base are missing, those of the largest size here are shown. Claims about shared "
+    f"are tested by the protocol of {published.PAPER}, which is not that of {published.SHARED_PAPER}."
 )
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +17,8 @@ from symbert.files import write_text
 
 DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
-WIDE = 8  # columns from which a LaTeX table is shrunk to the text width
+CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
+SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
 
 
 @dataclass(frozen=True)
@@ -121,29 +123,39 @@ def _markdown(text: str) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A `table` environment; needs the package booktabs, graphicx when it is wide, and array when text is wrapped."""
+    """A `table*`, shrunk where it is wider than the text, or a `sidewaystable*` where text is wrapped.
+
+    Needs the packages booktabs and graphicx, and array and rotating where text is wrapped.
+    """
     table = table.for_readers()
-    columns = list(table.frame.columns)
-    alignment = "".join(_latex_columns(table))
+    columns = _latex_columns(table)
     rows = [" & ".join(row) + r" \\" for row in _shown(table, _latex_cell, r"\textbf{{{}}}")]
-    head = " & ".join(latex_text(heading(column)) for column in columns) + r" \\"
-    tabular = [rf"\begin{{tabular}}{{@{{}}{alignment}@{{}}}}", r"\toprule", head, r"\midrule", *rows]
-    tabular += [r"\bottomrule", r"\end{tabular}"]
-    if len(columns) >= WIDE:
-        tabular = [r"\resizebox{\textwidth}{!}{%", *tabular[:-1], tabular[-1] + "}"]
-    caption = [rf"\caption{{{latex_text(table.caption)}}}", rf"\label{{{table.label}}}"]
-    note = rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {latex_text(table.note)}}}"
-    tabular += [note] if table.note else []
-    return "\n".join([r"\begin{table*}", r"\centering", *caption, *tabular, r"\end{table*}"]) + "\n"
+    head = " & ".join(latex_text(heading(column)) for column in table.frame) + r" \\"
+    tabular = [rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}", r"\toprule", head, r"\midrule", *rows]
+    tabular += [r"\bottomrule", r"\end{tabular}}"]
+    note = rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(table.note)}}}"
+    lines = [
+        r"\centering",
+        rf"\caption{{{latex_text(table.caption)}}}",
+        rf"\label{{{table.label}}}",
+        SHRUNK,
+        *tabular,
+        *([note] if table.note else []),
+    ]
+    place = "table*" if set(columns) <= {"l", "r"} else "sidewaystable*"
+    return "\n".join([rf"\begin{{{place}}}", *lines, rf"\end{{{place}}}"]) + "\n"
 
 
 def _latex_columns(table: Table) -> list[str]:
-    """How each column is set: long text is wrapped, as wide as its share of the longest cells of all columns."""
-    lengths = _lengths(table)
-    total = sum(lengths) or 1  # of a table without rows
-    widths = [rf">{{\raggedright\arraybackslash}}p{{{length / total:.2f}\textwidth}}" for length in lengths]
-    columns = zip(_right_aligned(table), lengths, widths, strict=True)
-    return ["r" if right else width if length > LONG else "l" for right, length, width in columns]
+    """How each column is set: numbers to the right, and long text in lines of one length."""
+    columns = zip(_right_aligned(table), _lengths(table), strict=True)
+    return ["r" if right else _paragraph(length) if length > LONG else "l" for right, length in columns]
+
+
+def _paragraph(length: int) -> str:
+    """A column that wraps so many characters into as few lines of at most LONG as they need."""
+    width = CHARACTER * length / math.ceil(length / LONG)
+    return rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
 
 
 def _latex_cell(value: Any) -> str:

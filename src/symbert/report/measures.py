@@ -39,7 +39,9 @@ def listed(form: str, values: Iterable[float | None]) -> str:
 
 
 def bracket(found: Crossing) -> str:
-    """A first crossing and the checkpoints around it: '32,799 (30,000–35,000)'."""
+    """A first crossing and the checkpoints around it: '32,799 (30,000–35,000)'; '> 35,000' where there is none."""
+    if found.after is None:
+        return f"> {found.before:,}"
     return f"{found.step:,.0f} ({found.before:,}–{found.after:,})" if found.before is not None else f"≤ {found.after:,}"
 
 
@@ -116,12 +118,20 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
 def check_half(evidence: Evidence, size: str) -> Finding:
     """Steps to 95 % of the highest final score with `pairwise` and `original`.
 
-    Of an operator that is there at its first checkpoint, nothing but the most that it may need is known.
+    Of an operator that is there at its first checkpoint, nothing but the most that it may need is known; of one that
+    is not there at its last, nothing but the least.
     """
     pairwise, original = (evidence.crossing(size, name) for name in ("pairwise", "original"))
-    least = [0 if found.before is None else found.step for found in (pairwise, original)]
+    least = [_least(found) for found in (pairwise, original)]
     holds, fails = pairwise.step <= HALF * least[1], least[0] > HALF * original.step
     return Finding(f"{bracket(pairwise)}; {bracket(original)}", holds if holds or fails else None)
+
+
+def _least(found: Crossing) -> float:
+    """Steps that a crossing takes at least."""
+    if found.before is None:
+        return 0
+    return found.before if found.after is None else found.step
 
 
 def check_exits(evidence: Evidence, size: str, attentions: tuple[str, ...]) -> Finding:

@@ -100,7 +100,7 @@ class Crossing:
     """The first pair of neighbouring checkpoints between which a curve reaches the line."""
 
     before: int | None  # last step below the line; None when the first checkpoint is on or above it
-    after: int  # first step on or above the line
+    after: int | None  # first step on or above the line; None when no checkpoint is
     step: float  # where the straight line between the two meets it
 
 
