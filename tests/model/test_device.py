@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -21,6 +23,31 @@ def test_autocast_computes_products_in_the_named_precision():
     for precision, dtype in [("fp32", torch.float32), ("bf16", torch.bfloat16)]:
         with autocast(precision, CPU):
             assert (matrix @ matrix).dtype == dtype
+
+
+@pytest.fixture
+def two_gpus(monkeypatch, tmp_path):
+    """A machine on which torch sees two GPUs; gives what is made the current device."""
+    current = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(uuid=f"uuid-{gpu}"))
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+    pick_device.cache_clear()
+    yield current
+    pick_device.cache_clear()
+
+
+def test_a_process_keeps_the_gpu_that_it_picked_and_makes_it_the_current_one(two_gpus):
+    assert pick_device() == pick_device() == torch.device("cuda", 0)
+    assert two_gpus == [torch.device("cuda", 0)]
+
+
+def test_a_process_of_several_has_the_gpu_of_its_number_and_needs_one(two_gpus):
+    assert pick_device(1, 2) == torch.device("cuda", 1)
+    with pytest.raises(ConfigError, match="3 processes train together, but 2 GPUs are visible; start fewer"):
+        pick_device(1, 3)
 
 
 def test_the_device_is_the_one_that_torch_sees():

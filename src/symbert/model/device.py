@@ -1,17 +1,31 @@
 """Where and how precisely a model is computed."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 
 from symbert.errors import ConfigError
+from symbert.gpus import claim_gpu
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def pick_device(number: int = 0) -> torch.device:
-    """The CUDA device of that number among those this process sees, or the CPU."""
-    return torch.device("cuda", number) if torch.cuda.is_available() else torch.device("cpu")
+@cache
+def pick_device(number: int = 0, processes: int = 1) -> torch.device:
+    """The device of this process, for as long as it lives: a GPU that no other process has claimed, or the CPU.
+
+    It is the one of that `number` among the `processes` that train together on this machine; ConfigError when these are
+    more than the GPUs. CUDA's calls without a device mean the GPU that is picked.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    identities = [str(torch.cuda.get_device_properties(gpu).uuid) for gpu in range(torch.cuda.device_count())]
+    if processes > len(identities):
+        raise ConfigError(f"{processes} processes train together, but {len(identities)} GPUs are visible; start fewer")
+    device = torch.device("cuda", claim_gpu(identities, number, processes))
+    torch.cuda.set_device(device)
+    return device
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

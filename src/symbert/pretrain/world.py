@@ -65,9 +65,7 @@ def join_world() -> Iterator[World]:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield alone()
         return
-    device = pick_device(int(os.environ["LOCAL_RANK"]))
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
+    device = pick_device(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=PATIENCE)
     try:

@@ -1,0 +1,62 @@
+"""The GPUs of this machine: how many there are, and which is free. Imports no torch, so that the workflow can ask."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import takewhile
+from pathlib import Path
+
+from symbert.errors import InputOutputError
+from symbert.files import single_writer
+
+DRIVER = Path("/proc/driver/nvidia/gpus")
+PATIENCE = 20  # seconds for nvidia-smi, which wakes a driver that sleeps
+
+_claims = ExitStack()  # of this process; given back when it ends, however it ends
+
+
+def count_gpus(environment: Mapping[str, str] = os.environ, driver: Path = DRIVER) -> int:
+    """NVIDIA GPUs that a process with this environment sees here: CUDA_VISIBLE_DEVICES chooses among the present."""
+    present, chosen = _present(driver), environment.get("CUDA_VISIBLE_DEVICES")
+    return present if chosen is None else count_chosen(chosen, present)
+
+
+def count_chosen(chosen: str, present: int) -> int:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves of the present: its entries before the first that names none of them."""
+
+    def names_one(entry: str) -> bool:
+        return int(entry) < present if entry.isdecimal() else entry.startswith(("GPU-", "MIG-"))
+
+    entries = (entry.strip() for entry in chosen.split(","))
+    return len(list(takewhile(names_one, entries))) if present else 0
+
+
+def _present(driver: Path) -> int:
+    """What nvidia-smi lists; where it cannot be asked, what the kernel's driver shows."""
+    try:
+        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+        return sum(line.startswith("GPU ") for line in asked.stdout.splitlines())
+    except (OSError, subprocess.SubprocessError):
+        return len(list(driver.iterdir())) if driver.is_dir() else 0
+
+
+def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, folder: Path | None = None) -> int:
+    """The number of the GPU that this process computes on until it ends: its own, or another that nobody has.
+
+    `identities` name the GPUs that it sees, at least as many as there are `processes` of a training on this machine, of
+    which this is the one of that `number`. Where another process has its GPU, it takes one that is nobody's own, so
+    that no two of a training ever meet. When none is free, it shares its own, and says on stderr with whom.
+    """
+    folder = folder or Path(tempfile.gettempdir(), f"symbert-gpus-{os.getuid()}")
+    refusals = []
+    for candidate in (number, *range(processes, len(identities))):
+        try:
+            _claims.enter_context(single_writer(folder / identities[candidate]))
+            return candidate
+        except (InputOutputError, OSError) as refusal:
+            refusals.append(refusal)
+    print(f"warning: GPU {number} is shared, for none is free: {refusals[0]}", file=sys.stderr)
+    return number

@@ -1,0 +1,127 @@
+"""Counting GPUs and claiming one, without any."""
+
+import subprocess
+import sys
+
+import pytest
+
+from symbert.gpus import claim_gpu, count_chosen, count_gpus
+
+LISTED = "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
+HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.gpus import claim_gpu\n"
+HOLD += "print(claim_gpu(sys.argv[2:], folder=Path(sys.argv[1])), flush=True)\nsys.stdin.read()\n"
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path, monkeypatch):
+    """Puts a program of that name on an otherwise empty path."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def write(script: str) -> None:
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+
+    return write
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """What the kernel's driver shows of three GPUs."""
+    for name in ("0000:07:00.0", "0000:0f:00.0", "0000:47:00.0"):
+        (tmp_path / "gpus" / name).mkdir(parents=True)
+    return tmp_path / "gpus"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "count"),
+    [
+        ("0,1", 2),
+        ("3", 1),
+        ("1, 0", 2),
+        ("", 0),
+        ("-1", 0),
+        ("0,-1,1", 1),  # CUDA reads up to the first that is none
+        ("0,4,1", 1),
+        ("NoDevFiles", 0),  # what Slurm writes where it gives none
+        ("GPU-8932f937,GPU-11", 2),
+        ("MIG-5", 1),
+    ],
+)
+def test_the_chosen_gpus_are_counted_as_cuda_reads_them(chosen, count):
+    assert count_chosen(chosen, present=4) == count
+    assert count_chosen(chosen, present=0) == 0
+
+
+def test_gpus_are_those_that_nvidia_smi_lists_and_not_their_slices(nvidia_smi, driver):
+    nvidia_smi(f"echo '{LISTED}'")
+    assert count_gpus({}, driver) == 2
+    assert count_gpus({"CUDA_VISIBLE_DEVICES": "1"}, driver) == 1
+    assert count_gpus({"CUDA_VISIBLE_DEVICES": ""}, driver) == 0
+
+
+def test_without_an_answer_of_nvidia_smi_the_driver_is_looked_at(nvidia_smi, driver, tmp_path):
+    assert count_gpus({}, driver) == 3
+    nvidia_smi("echo 'Failed to initialize NVML' >&2; exit 18")
+    assert count_gpus({}, driver) == 3
+    assert count_gpus({}, tmp_path / "none") == 0
+
+
+@pytest.fixture
+def hold(tmp_path):
+    """Starts a process that claims one of the GPUs and keeps it; gives it and the number that it got."""
+    processes = []
+
+    def start(*identities: str) -> tuple[subprocess.Popen, int]:
+        command = [sys.executable, "-c", HOLD, str(tmp_path / "locks"), *identities]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        processes.append(subprocess.Popen(command, text=True, **pipes))
+        return processes[-1], int(processes[-1].stdout.readline())
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_no_two_processes_have_one_gpu_and_a_killed_one_gives_its_own_back(hold):
+    first, number = hold("GPU-a", "GPU-b")
+    assert number == 0
+    assert hold("GPU-a", "GPU-b")[1] == 1
+    assert hold("GPU-b", "GPU-c")[1] == 1, "the same GPU by its name, whatever its number where others are visible"
+    first.kill()
+    first.communicate()
+    assert hold("GPU-a", "GPU-b")[1] == 0
+
+
+def test_where_every_gpu_is_taken_one_is_shared_and_its_holder_named(hold):
+    holder, _ = hold("GPU-a")
+    sharer, number = hold("GPU-a")
+    assert number == 0
+    said = sharer.communicate("")[1]
+    assert said.startswith("warning: GPU 0 is shared, for none is free: ") and said.count("\n") == 1
+    assert f"GPU-a: in use by process {holder.pid} on " in said
+
+
+@pytest.mark.parametrize(
+    ("taken", "numbers"),
+    [("", [0, 1]), ("a", [2, 1]), ("b", [0, 2]), ("ab", [2, 3]), ("ac", [3, 1]), ("cd", [0, 1])],
+)
+def test_two_that_train_together_find_two_free_gpus_in_any_order(tmp_path, hold, capsys, taken, numbers):
+    for name in taken:
+        hold(name)
+    for number in (1, 0):
+        assert claim_gpu("abcd", number, 2, tmp_path / "locks") == numbers[number] or (number, taken) == (1, "ab")
+    assert capsys.readouterr().err == ""
+
+
+def test_two_that_train_together_never_share_one_gpu(tmp_path, hold, capsys):
+    hold("a")
+    assert [claim_gpu("ab", number, 2, tmp_path / "locks") for number in (0, 1)] == [0, 1]
+    assert capsys.readouterr().err.startswith("warning: GPU 0 is shared, for none is free: ")
+
+
+def test_where_no_lock_can_be_had_the_first_is_taken_with_the_reason(tmp_path, capsys):
+    (tmp_path / "locks").write_text("a file")
+    assert claim_gpu(["GPU-a", "GPU-b"], folder=tmp_path / "locks") == 0
+    assert "Not a directory" in capsys.readouterr().err
