@@ -5,7 +5,7 @@ CORES ?= all
 TORCH_INDEX ?=
 BIN := .venv/bin
 
-.PHONY: env reproduce test check bench-corpus bench-pretrain bench-glue clean-env
+.PHONY: env reproduce test test-slurm check bench-corpus bench-pretrain bench-glue bench-graph clean-env
 
 env: .venv/complete
 
@@ -20,6 +20,11 @@ reproduce: env
 
 test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+
+# The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian.
+test-slurm: env
+	timeout -s KILL 360 $(BIN)/python -m pytest tests/slurm/on_slurm.py; result=$$?; \
+		cd tests && timeout -s KILL 120 ../$(BIN)/python -m slurm.cluster stop && exit $$result
 
 check: env
 	$(BIN)/ruff check src tests
@@ -46,6 +51,10 @@ bench-pretrain: env .venv/bench-pretrain/complete
 bench-glue: env .venv/bench-pretrain/complete
 	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
+
+# What Snakemake needs to know all jobs of the paper's experiment; options in docs/evidence/README.md.
+bench-graph: env
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
 
 .venv/bench-pretrain/complete: tests/benchmarks/requirements-pretrain.txt | .venv/complete
 	rm -rf .venv/bench-pretrain

@@ -24,6 +24,7 @@ else:
 
     include: "workflow/rules/experiment.smk"
     include: "workflow/rules/outputs.smk"
+    include: "workflow/rules/jobs.smk"
     include: "workflow/rules/settings.smk"
     include: "workflow/rules/sources.smk"
     include: "workflow/rules/corpus.smk"
@@ -51,7 +52,8 @@ rule all:
 
 
 onsuccess:
-    print(f"symbert: tables in {RESULTS}/report/tables, figures in {RESULTS}/report/figures", file=sys.stderr)
+    everything = set(workflow.dag_settings.targets) <= {"all"}
+    print(f"symbert: done; {PAGE if everything else RESULTS}", file=sys.stderr)
 
 
 onerror:

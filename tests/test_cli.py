@@ -1,4 +1,6 @@
 import inspect
+import subprocess
+import sys
 import typing
 from pathlib import Path
 
@@ -8,7 +10,16 @@ from symbert import cli
 from symbert.errors import SymbertError, explain
 from symbert.files import read_json
 
-ANSWERS = {"plan-corpus", "locate-sample", "export", "import-scores"}  # commands of the user's own, which no rule runs
+ANSWERS = {
+    "plan",
+    "status",
+    "prune",
+    "plan-corpus",
+    "fetch-mirror",
+    "locate-sample",
+    "export",
+    "import-scores",
+}  # commands of the user's own, which no rule runs
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -92,3 +103,12 @@ def test_a_bug_ends_with_70_and_says_how_to_see_it():
 def test_every_error_class_has_an_exit_code_of_its_own():
     codes = [kind.exit_code for kind in SymbertError.__subclasses__()]
     assert len(codes) == len(set(codes)) == 12
+
+
+def test_a_reader_who_has_seen_enough_is_no_bug(root):
+    """`symbert plan-corpus | head -n 1` said "internal error: BrokenPipeError"."""
+    command = [sys.executable, "-m", "symbert", "plan-corpus"]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=60) == 74

@@ -84,9 +84,17 @@ def test_another_revision_of_the_corpus_downloads_no_blocklist_again(config):
     assert after["blocklist_source"] == before["blocklist_source"]
 
 
-def test_the_banner_says_what_the_scale_overrides(config, root):
-    banner = configuration.banner(config, root / "workflow/scales/demo.yaml")
-    assert "demo-embedded" in banner and "pretrain.steps" in banner and "results/demo-embedded" in banner
+def test_rates_are_in_no_settings_so_that_correcting_one_reruns_nothing(config):
+    faster = merge(config, {"rates": {"gpu_flops": 9e14, "job_seconds": 0.1}})
+    assert configuration.sections(faster, "here") == configuration.sections(config, "here")
+
+
+def test_a_schedule_that_ends_with_the_training_is_in_no_settings(config):
+    """Null is the paper's, whose settings stand beside ours; settings written before the key was are those of today."""
+    assert "schedule_steps" not in configuration.sections(config, "here")["pretrain"]
+    assert "schedule_steps" not in configuration.sections(config, "here")["report"]["pretrain"]
+    longer = merge(config, {"pretrain": {"schedule_steps": 9600}})
+    assert configuration.sections(longer, "here")["report"]["pretrain"]["schedule_steps"] == 9600
 
 
 def own_files(config, pattern, **corpus):
@@ -175,7 +183,8 @@ def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
 
 
 def test_how_pretraining_is_computed_is_in_no_settings(config):
-    changed = merge(config, {"on_settings_change": "refuse", "pretrain": {"micro_batch_size": 4, "tensorboard": True}})
+    values = {"micro_batch_size": 4, "tensorboard": True, "processes": 4, "nodes": 2}
+    changed = merge(config, {"on_settings_change": "refuse", "pretrain": values})
     assert configuration.sections(changed, "embedded") == configuration.sections(config, "embedded")
     assert configuration.execution_options(changed) == [
         "--on-settings-change",
@@ -216,6 +225,14 @@ def test_the_report_knows_the_hash_of_the_settings_that_its_scores_must_have(con
     values = configuration.sections(config, "here")
     glue = settings_from(values["glue"], GlueSettings, "test")
     assert values["report"]["settings_hash"] == hash_of(glue)
+
+
+def test_a_settings_file_is_outdated_when_it_says_something_else_or_is_damaged(tmp_path):
+    path = tmp_path / "pretrain.json"
+    assert not configuration.is_outdated(str(path), {"steps": 20}), "absent: its rule makes it anyway"
+    for text, outdated in (('{"steps": 20}', False), ('{"steps": 20, "seed": null}', True), ('{"steps"', True)):
+        path.write_text(text)
+        assert configuration.is_outdated(str(path), {"steps": 20}) == outdated
 
 
 def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):

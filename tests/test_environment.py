@@ -6,6 +6,7 @@ from importlib import metadata
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 
 def canonical(name: str) -> str:
@@ -23,17 +24,34 @@ def markers(lines) -> dict[str, str]:
     return {canonical(requirement.name): str(requirement.marker or "") for requirement in requirements}
 
 
-def test_constraints_pin_every_dependency_exactly_and_conda_agrees(root):
+def test_constraints_pin_every_dependency_exactly(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     constraints = pins((root / "envs/constraints.txt").read_text().split())
-    conda = next(
-        item
-        for item in yaml.safe_load((root / "envs/symbert.yaml").read_text())["dependencies"]
-        if isinstance(item, dict)
-    )
-    assert markers(project["dependencies"]) == markers(conda["pip"])
-    assert pins(conda["pip"]).items() <= constraints.items()
-    assert {canonical(name) for name in project["optional-dependencies"]["test"]} <= constraints.keys()
+    needed = [
+        *project["dependencies"],
+        *(name for names in project["optional-dependencies"].values() for name in names),
+    ]
+    assert {canonical(Requirement(name).name) for name in needed} <= constraints.keys()
+
+
+def test_every_environment_has_the_dependencies_at_their_pins(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    constraints = pins((root / "envs/constraints.txt").read_text().split())
+    environments = [yaml.safe_load(path.read_text()) for path in (root / "envs").glob("*.yaml")]
+    assert environments
+    for environment in environments:
+        names = [item for item in environment["dependencies"] if isinstance(item, str)]
+        (pip,) = [item["pip"] for item in environment["dependencies"] if isinstance(item, dict)]
+        assert markers(project["dependencies"]) == markers(pip)
+        assert pins(pip).items() <= constraints.items() and len(pins(pip)) == len(pip)
+        python = next(name.partition("=")[2] for name in names if name.startswith("python"))
+        assert SpecifierSet(project["requires-python"]).contains(python)
+
+
+def test_continuous_integration_runs_only_pythons_that_the_project_takes(root):
+    matrix = yaml.safe_load((root / ".github/workflows/ci.yml").read_text())["jobs"]["test"]["strategy"]["matrix"]
+    taken = SpecifierSet(tomllib.loads((root / "pyproject.toml").read_text())["project"]["requires-python"])
+    assert matrix["python"][0] == "3.11" and all(taken.contains(version) for version in matrix["python"])
 
 
 def test_constraints_name_no_build_of_torch_so_that_plain_pip_finds_it(root):

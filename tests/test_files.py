@@ -172,13 +172,13 @@ def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tm
     with single_writer(tmp_path):
         other = context.Process(target=_try_to_enter, args=(tmp_path, answer))
         other.start()
-        said = answer.get(timeout=20)
+        said = answer.get(timeout=120)
         other.join()
     assert said == (
         f"{tmp_path}: in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
     )
     _try_to_enter(tmp_path, answer)
-    assert answer.get(timeout=20) == "entered"
+    assert answer.get(timeout=120) == "entered"
 
 
 @pytest.mark.parametrize("content", ["", '{"host": "no', "17", '{"host": "node1"}'])
@@ -189,6 +189,16 @@ def test_a_lock_whose_holder_has_not_said_who_it_is_is_refused_all_the_same(tmp_
         held.flush()
         with pytest.raises(InputOutputError, match="in use by another process; wait"), single_writer(tmp_path):
             pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_no_bug_but_no_place_to_train(tmp_path, monkeypatch, number):
+    def refuse(file, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(InputOutputError, match="has no locks .*choose another one"), single_writer(tmp_path):
+        pass
 
 
 def test_outside_slurm_a_lease_names_no_job(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from contextlib import contextmanager, redirect_stderr
 
 import pytest
 
-from symbert.progress import CLEAR, Progress, bar, data_size, duration, end_line
+from symbert.progress import CLEAR, Progress, aligned, bar, data_size, duration, end_line
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (89, "89 s"), (720, "12 min"), (12240, "3.4 h")])
@@ -88,3 +88,7 @@ def test_work_of_unknown_length_has_no_bar_on_a_terminal_either():
     with terminal() as written:
         Progress("filter", None, "documents", interval=0).update(7)
         assert written().startswith("filter: 7 documents, ")
+
+
+def test_a_plain_table_has_its_first_column_to_the_left_and_the_others_to_the_right():
+    assert aligned([("run", "step"), ("tiny-original", "20")]) == ["run            step", "tiny-original    20"]

@@ -17,7 +17,7 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
 
 def test_the_scale_may_come_from_any_of_them(root, tmp_path):
     (tmp_path / "own.yaml").write_text("scale: laptop\n")
-    assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 6000
+    assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 3000
     assert read_chosen(root, None, None, ["scale=paper"])["pretrain"]["steps"] == 200_000
     assert read_chosen(root, "paper", [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 200_000
 

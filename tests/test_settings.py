@@ -23,8 +23,8 @@ PACK = {
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_of_the_configuration_fills_its_class(config, section):
     values = sections(config, "embedded")[section]
-    settings = settings_from(values, SECTIONS[section], section)
-    assert dataclasses.asdict(settings) == values
+    settings = dataclasses.asdict(settings_from(values, SECTIONS[section], section))
+    assert settings == {**({"schedule_steps": None} if section == "pretrain" else {}), **values}
 
 
 @pytest.mark.parametrize(

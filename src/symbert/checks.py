@@ -24,6 +24,7 @@ def check(config: Config, schema_file: Path) -> None:
     for stage in ("corpus", "glue"):
         _check_source(config, stage)
     _check_robustness(config)
+    _check_processes(config)
     _check_sweep(config)
 
 
@@ -111,6 +112,20 @@ def _check_directory(key: str, directory: str | None, content: str) -> None:
         raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}")
 
 
+def _check_processes(config: Config) -> None:
+    processes, nodes, batch_size = (config["pretrain"][key] for key in ("processes", "nodes", "batch_size"))
+    if processes % nodes:
+        raise ConfigError(
+            f"config: 'pretrain.processes' is {processes}, which 'pretrain.nodes' ({nodes}) does not divide; "
+            "choose a multiple of it"
+        )
+    if processes > batch_size:
+        raise ConfigError(
+            f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
+            "'pretrain.batch_size'; start fewer"
+        )
+
+
 def _check_sweep(config: Config) -> None:
     pretrain, curve = config["pretrain"], config["sweep"]["curve"]
     for seed in curve["finetune_seeds"]:
@@ -123,6 +138,11 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
         if size not in curve["steps"]:
             raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
+    if (pretrain["schedule_steps"] or pretrain["steps"]) < pretrain["steps"]:
+        raise ConfigError(
+            f"config: 'pretrain.schedule_steps' is {pretrain['schedule_steps']}, before the last of 'pretrain.steps' "
+            f"({pretrain['steps']}): nothing is learnt at a rate of 0; raise it or leave it null"
+        )
     for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
         if step > pretrain["steps"] or step % pretrain["save_every"]:
             raise ConfigError(

@@ -15,13 +15,17 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from symbert import __version__
-from symbert.errors import explain
+from symbert import __version__, slurm
+from symbert.errors import InputOutputError, TimeLimitError, explain
 from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
     "write-settings": "symbert.config:write_settings",
+    "plan": "symbert.experiment.plan_text:plan",
+    "status": "symbert.experiment.status:status",
+    "prune": "symbert.experiment.prune:prune",
     "plan-corpus": "symbert.corpus.plan:plan_corpus",
+    "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
     "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
     "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
     "download-part": "symbert.corpus.sources:download_part",
@@ -59,6 +63,10 @@ COMMANDS: dict[str, str] = {
     "tabulate-milestones": "symbert.report.tables:tabulate_milestones",
     "tabulate-claims": "symbert.report.tables:tabulate_claims",
     "tabulate-robustness": "symbert.report.tables:tabulate_robustness",
+    "tabulate-settings": "symbert.report.settings_table:tabulate_settings",
+    "tabulate-runs": "symbert.report.runs_table:tabulate_runs",
+    "tabulate-hours": "symbert.report.hours_table:tabulate_hours",
+    "tabulate-provenance": "symbert.report.provenance:tabulate_provenance",
     "draw-operators": "symbert.report.figures:draw_operators",
     "draw-robustness": "symbert.report.figures:draw_robustness",
     "draw-corpus": "symbert.report.figures:draw_corpus",
@@ -77,13 +85,19 @@ def main(arguments: list[str] | None = None) -> int:
     values = [getattr(options, name) for name in inspect.signature(function).parameters]
     try:
         function(*values)
+        sys.stdout.flush()
         return 0
+    except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return InputOutputError.exit_code
     except Exception as error:
         if options.debug:
             traceback.print_exc()
         code, message = explain(error)
         end_line()
         print(f"symbert {options.command}: {message}", file=sys.stderr)
+        if isinstance(error, TimeLimitError):
+            slurm.requeue()
         return code
 
 

@@ -7,14 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from symbert.errors import ConfigError, MissingInputError
+from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.settings import SECTIONS, GlueSettings, hash_of, settings_from
 
 Config = dict[str, Any]
-EXECUTION = ("micro_batch_size", "tensorboard")  # keys of `pretrain` that change how it is computed, not what
+# Keys of `pretrain` that change how it is computed, not what.
+EXECUTION = ("micro_batch_size", "tensorboard", "processes", "nodes")
 SOURCE_KEYS = ("source", "revision", "files")  # keys of `glue` that say where its rows come from
 TASK_KEYS = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")  # which rows, as token ids
 ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
@@ -112,7 +111,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
         "pretrain": {
-            **{key: pretrain[key] for key in pretrain if key not in EXECUTION},
+            **{key: pretrain[key] for key in pretrain if key not in EXECUTION and pretrain[key] is not None},
             "precision": config["precision"],
             "recipe": config["recipe"],
         },
@@ -159,7 +158,7 @@ def _report(config: Config) -> Config:
         "tasks": config["sweep"]["tasks"],
         "sequence_length": corpus["pack"]["sequence_length"],
         **told,
-        "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared},
+        "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared and pretrain[key] is not None},
         "glue": {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *ADDED, "allow_partial")},
         "settings_hash": hash_of(settings_from(_finetuning(config), GlueSettings, "config section glue")),
         **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
@@ -187,37 +186,9 @@ def _blocklist_source(config: Config, embedded_root: str) -> Config:
     return {"source": place["source"], "root": place["root"], "url": url}
 
 
-def overrides(scale: Config, prefix: str = "") -> list[str]:
-    """The keys that a scale's file sets, dotted."""
-    keys = []
-    for key, value in scale.items():
-        keys += overrides(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
-    return keys
-
-
-def banner(config: Config, scale_file: Path) -> str:
-    """What is about to run: experiment, scale, sources, what the scale overrides, where results go."""
-    name, sweep = experiment_of(config), config["sweep"]
-    changed = overrides(yaml.safe_load(Path(scale_file).read_text(encoding="utf-8")))
-    runs = [f"{size}-{attention}" for size in sweep["sizes"] for attention in sweep["attention"]]
-    return "\n".join(
-        [
-            f"symbert: experiment {name} (scale {config['scale']}, corpus {source_of(config, 'corpus')}, "
-            f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']})",
-            f"  scale sets     {', '.join(changed) or 'nothing: every value is the paper’s'}",
-            f"  pre-training   {', '.join(runs)}; seeds {sweep['pretrain_seeds']}; "
-            f"{config['pretrain']['steps']:,} steps of {config['pretrain']['batch_size']} × "
-            f"{config['corpus']['pack']['sequence_length']} tokens",
-            f"  fine-tuning    {', '.join(sweep['tasks'])}; seeds {sweep['finetune_seeds']}; "
-            f"curve over {_curve_of(sweep['curve'])}",
-            f"  results        results/{name}",
-        ]
-    )
-
-
 def execution_options(config: Config) -> list[str]:
     """The options of `pretrain-model` that change how it is computed, not what."""
-    micro_batch_size, tensorboard = (config["pretrain"][key] for key in EXECUTION)
+    micro_batch_size, tensorboard = (config["pretrain"][key] for key in ("micro_batch_size", "tensorboard"))
     return [
         "--on-settings-change",
         config["on_settings_change"],
@@ -226,15 +197,27 @@ def execution_options(config: Config) -> list[str]:
     ]
 
 
-def _curve_of(curve: Config) -> str:
-    """The checkpoints of Figure 3 in words."""
-    curves = [f"{len(curve['steps'][size])} checkpoints of {size}" for size in curve["sizes"]]
-    return ", ".join(curves) or "no checkpoints"
-
-
 def write_settings(values: str, output: Path) -> None:
     """Write one section of the settings, given as JSON text, to the file that its rules read."""
     write_json(output, json.loads(values))
+
+
+def is_outdated(path: str, values: Config) -> bool:
+    """Whether a settings file is there and says something else than `values`."""
+    try:
+        return read_json(Path(path)) != values
+    except MissingInputError:
+        return False
+    except DataError:
+        return True
+
+
+def seeds_of(scores: Path) -> list[int]:
+    """The fine-tuning seeds of the records in a file of scores; none where it is damaged."""
+    try:
+        return [record["finetune_seed"] for record in read_json(scores)]
+    except (DataError, TypeError, KeyError):
+        return []
 
 
 def imported(results: Path) -> Config:

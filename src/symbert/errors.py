@@ -60,6 +60,10 @@ class PreemptedError(SymbertError):
     exit_code = 75
 
 
+class TimeLimitError(PreemptedError):
+    """The scheduler's time limit is near: saved, and to go on in another session."""
+
+
 class IntegrityError(SymbertError):
     """A checksum does not match."""
 

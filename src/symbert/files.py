@@ -16,6 +16,7 @@ from typing import Any
 from symbert.errors import DataError, InputOutputError, MissingInputError
 
 MEGABYTE = 10**6  # bytes
+TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
 
 
 @contextmanager
@@ -54,14 +55,15 @@ def explain_full_disk(path: Path, written: Path | None = None) -> Iterator[None]
 
 def _remove_leftovers(path: Path) -> None:
     """Remove the temporary files of `path` whose processes are no more on this machine."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.tmp")
     for file in path.parent.iterdir():
-        if (leftover := name.fullmatch(file.name)) and not _is_running(int(leftover[1])):
+        named = TEMPORARY.fullmatch(file.name)
+        if named and named[1] == path.name and not is_running(int(named[2])):
             with suppress(FileNotFoundError, PermissionError):
                 file.unlink()
 
 
-def _is_running(process: int) -> bool:
+def is_running(process: int) -> bool:
+    """Whether a process of this machine is there."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -132,6 +134,9 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+LOCKLESS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+
+
 @contextmanager
 def single_writer(directory: Path) -> Iterator[None]:
     """Hold the directory's lock; InputOutputError, naming its holder, when another process has it.
@@ -146,6 +151,13 @@ def single_writer(directory: Path) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             raise InputOutputError(f"{directory}: in use by {_holder(file.read())}; wait for it or stop it") from None
+        except OSError as error:
+            if error.errno not in LOCKLESS:
+                raise
+            raise InputOutputError(
+                f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
+                "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
+            ) from None
         lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
         file.truncate(0)
         file.write(json.dumps(lease) + "\n")

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Sequence
 
 REDRAWN = 0.2  # seconds between two pictures of the bar
 CLEAR = "\r\x1b[K"  # back to the start of the line, which is emptied
@@ -93,3 +94,15 @@ def data_size(count: float) -> str:
         if count >= 0.9995 * factor:
             return f"{count / factor:.3g} {unit}" if count < 999.5 * factor else f"{count / factor:,.0f} {unit}"
     return f"{count:.0f} B"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equal length as lines: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -97,6 +97,7 @@ class PretrainSettings:
     save_every: int  # steps
     precision: str  # auto | fp32 | bf16 | fp16
     recipe: str  # faithful | fast
+    schedule_steps: int | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
 @dataclass(frozen=True)
@@ -178,14 +179,15 @@ def read_settings(path: Path, kind: type[Settings]) -> Settings:
 
 
 def settings_from(values: dict[str, Any], kind: type[Settings], origin: str) -> Settings:
-    """Build `kind` from exactly its keys, each of its declared type."""
+    """Build `kind` from exactly its keys, each of its declared type; one that has a default may be missing."""
     hints = typing.get_type_hints(kind)
-    for key in values.keys() ^ hints.keys():
+    may_lack = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
+    for key in (values.keys() ^ hints.keys()) - (may_lack - values.keys()):
         state = "unknown" if key in values else "missing"
         raise ConfigError(f"{origin}: {state} key '{key}' for {kind.__name__}")
-    for key, hint in hints.items():
-        if not _is_a(values[key], hint):
-            raise ConfigError(f"{origin}: '{key}' is {values[key]!r}, expected {hint}")
+    for key, value in values.items():
+        if not _is_a(value, hints[key]):
+            raise ConfigError(f"{origin}: '{key}' is {value!r}, expected {hints[key]}")
     return kind(**values)
 
 

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from symbert.config import merge
@@ -49,3 +51,23 @@ def test_noise_measures_every_task_and_sets_those_that_answer_them(config):
     assert Experiment(sets).measured_tasks == ["mnli"]
     with pytest.raises(ConfigError, match="no task of 'sweep.tasks' answers hans; add mnli"):
         _ = Experiment(merge(sets, {"sweep": {"tasks": ["cola"]}})).measured_tasks
+
+
+def test_what_is_fine_tuned_is_every_run_at_its_steps(experiment):
+    checkpoints = experiment.checkpoints()
+    assert len(checkpoints) == 4 * 3 and checkpoints[1] == (experiment.runs()[0], 1200)
+
+
+def test_a_pattern_has_its_place_for_each_run(experiment):
+    run = experiment.runs()[2]
+    assert experiment.place(experiment.state, run) == Path("results/demo-embedded/pretrain/tiny-pairwise/seed-1/state")
+    score = experiment.place(experiment.score, run, step=300, task="rte")
+    assert score == Path("results/demo-embedded/glue/tiny-pairwise/seed-1/step-300/rte.json")
+
+
+def test_settings_and_vocabulary_are_those_of_the_configuration(experiment, config):
+    assert experiment.pretraining.steps == 2400 and experiment.finetuning.epochs == 5
+    assert experiment.vocabulary_size == 300
+    assert Experiment({**config, "source": "hub"}).vocabulary_size == 30522
+    own = merge(config, {"corpus": {"source": "files"}})
+    assert Experiment(own).vocabulary_size == 30522, "of one's own text too"

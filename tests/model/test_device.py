@@ -46,7 +46,7 @@ def test_a_process_keeps_the_gpu_that_it_picked_and_makes_it_the_current_one(two
 
 def test_a_process_of_several_has_the_gpu_of_its_number_and_needs_one(two_gpus):
     assert pick_device(1, 2) == torch.device("cuda", 1)
-    with pytest.raises(ConfigError, match="3 processes train together, but 2 GPUs are visible; start fewer"):
+    with pytest.raises(ConfigError, match="3 processes train together, but GPUs visible here: 2; start fewer"):
         pick_device(1, 3)
 
 

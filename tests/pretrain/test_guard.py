@@ -6,7 +6,8 @@ import pytest
 
 from symbert.errors import ConfigError, IntegrityError
 from symbert.files import read_json
-from symbert.pretrain.guard import difference, guard_settings
+from symbert.pretrain.guard import difference, guard_settings, settings_told
+from symbert.settings import PretrainSettings, read_settings
 
 OLD, NEW = {"learning_rate": 1e-3, "steps": 10}, {"learning_rate": 2e-3, "steps": 10}
 
@@ -28,6 +29,16 @@ def test_the_same_run_goes_on(tmp_path):
     assert (tmp_path / "done.json").read_text() == "old"
 
 
+def test_a_key_that_is_null_says_nothing_so_a_run_from_before_it_is_the_same(write_section):
+    """`schedule_steps` came later: the runs from before it neither stop nor start over."""
+    settings = read_settings(write_section("pretrain"), PretrainSettings)
+    told = settings_told(settings)
+    assert settings.schedule_steps is None
+    assert vars(settings).keys() - told.keys() == {"schedule_steps"}
+    longer = read_settings(write_section("pretrain", schedule_steps=9600), PretrainSettings)
+    assert difference(told, settings_told(longer)) == "schedule_steps: absent → 9600"
+
+
 def test_another_run_is_refused_with_the_difference_and_the_remedy_and_keeps_its_results(tmp_path):
     state = tmp_path / "state"
     guard_settings(state, OLD, "refuse", tmp_path)
@@ -44,13 +55,48 @@ def test_a_key_that_only_one_run_has_is_a_difference_even_when_it_is_null():
 
 def test_another_run_supersedes_without_losing_any(tmp_path):
     state = tmp_path / "state"
-    for number, identity in enumerate([OLD, NEW, OLD, NEW]):
-        guard_settings(state, identity, "supersede", tmp_path)
-        (state / "mark").write_text(str(number))
-    assert read_json(state / "identity.json") == NEW
+    for steps in (1, 2, 3, 4):
+        guard_settings(state, {"steps": steps}, "supersede", tmp_path)
+        (state / "mark").write_text(str(steps))
+    assert read_json(state / "identity.json") == {"steps": 4}
     aside = sorted(path for path in tmp_path.iterdir() if path.is_dir() and path != state)
     assert len(aside) == 3
-    assert sorted((path / "mark").read_text() for path in aside) == ["0", "1", "2"]
+    assert sorted((path / "mark").read_text() for path in aside) == ["1", "2", "3"]
+
+
+def test_settings_that_return_go_on_with_the_run_that_was_set_aside(tmp_path):
+    state = tmp_path / "state"
+    for identity in (OLD, NEW, OLD, NEW):
+        guard_settings(state, identity, "supersede", tmp_path)
+        with open(state / "sessions", "a") as file:
+            file.write(f"{identity['learning_rate']} ")
+    assert read_json(state / "identity.json") == NEW
+    assert (state / "sessions").read_text() == "0.002 0.002 "
+    (aside,) = (path for path in tmp_path.iterdir() if ".superseded-" in path.name)
+    assert (aside / "sessions").read_text() == "0.001 0.001 "
+
+
+def test_a_run_that_is_taken_back_brings_nothing_that_it_had_published(tmp_path):
+    """Its rules publish again, and beside the state nobody would look for it."""
+    state = tmp_path / "state"
+    guard_settings(state, OLD, "supersede", tmp_path)
+    publish_results(tmp_path, "old")
+    guard_settings(state, NEW, "supersede", tmp_path)
+    guard_settings(state, OLD, "supersede", tmp_path)
+    assert [path.name for path in state.iterdir()] == ["identity.json"] and read_json(state / "identity.json") == OLD
+
+
+def test_a_folder_that_holds_no_run_does_not_keep_a_run_from_being_taken_back(tmp_path):
+    """A session that failed at once leaves its status alone."""
+    state = tmp_path / "state"
+    guard_settings(state, OLD, "supersede", tmp_path)
+    (state / "mark").touch()
+    guard_settings(state, NEW, "supersede", tmp_path)
+    shutil.rmtree(state)
+    state.mkdir()
+    (state / "status.json").write_text("{}")
+    guard_settings(state, OLD, "supersede", tmp_path)
+    assert sorted(path.name for path in state.iterdir()) == ["identity.json", "mark"]
 
 
 def another_disk(tmp_path):

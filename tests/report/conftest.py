@@ -260,6 +260,37 @@ def write_timing():
     return make
 
 
+@pytest.fixture
+def pretrained(write_run, write_timing):
+    """Writes done.json and timing.json of a run of 36 seconds, the latter with the given changes; returns both."""
+
+    def make(attention, seed=1, **changes) -> list[Path]:
+        done, _ = write_run("tiny", attention, [(50, 5.0)], seed=seed)
+        hashes = {"corpus_hash": "c0ffee", "settings_hash": "5e77"}
+        write(done, json.loads(done.read_text()) | hashes)
+        return [done, write_timing(done, **changes)]
+
+    return make
+
+
+@pytest.fixture
+def write_sessions():
+    """Writes the record of a run's sessions, beside its done.json: (host, device, processes, minutes) each."""
+
+    def make(done: Path, *sessions) -> Path:
+        times = {"started": "2026-01-01T00:00:00Z"}
+        records = [
+            {**dict(zip(("host", "device", "processes"), facts, strict=True)), **times, "until": until(minutes)}
+            for *facts, minutes in sessions
+        ]
+        return write(done.parent / "state/provenance.json", {"sessions": records})
+
+    def until(minutes) -> str:
+        return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
+
+    return make
+
+
 def write_lines(path: Path, lines) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -184,6 +184,7 @@ def test_no_character_of_text_has_a_meaning_for_html(text):
 def test_headings_are_words():
     assert heading("paper_saved_percent") == "paper saved (%)" and heading("glue_score") == "GLUE score"
     assert heading("mfu_percent") == "MFU (%)" and heading("step_milliseconds") == "step (ms)"
+    assert heading("gpu_hours") == "GPU hours" and heading("cpu_hours") == "CPU hours"
 
 
 def test_the_suffix_decides_the_format_and_an_unknown_one_writes_nothing(tmp_path):

@@ -1,104 +1,74 @@
-"""How an experiment was made: settings unlike the paper's stand out, and runs with the same facts share a row."""
+"""What made a report is told as it is: the commit that is checked out, versions, hashes, and the runs' machines."""
 
 import json
+import platform
+import shutil
+import subprocess
 
 import pytest
+import torch
 
-from symbert.errors import DataError
-from symbert.report.provenance import import_table, provenance_table, settings_table
-from symbert.settings import ReportSettings, read_settings
-
-PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
-PAPER |= {"corpus_source": "hub", "glue_source": "hub"}
+from symbert.report.provenance import commit_of, provenance_table, version_of
+from symbert.report.sessions import read_pretrained
+from symbert.settings import hash_of
 
 
-def cells(table):
-    return {row["setting"]: (row["here"], row["the_paper"]) for row in table.frame.to_dict("records")}
-
-
-def bold(table):
-    return {table.frame["setting"][row] for row, column in table.best if column == "here"}
-
-
-def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(settings_file):
-    changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
-    table = settings_table(read_settings(settings_file(**changes), ReportSettings))
-    found = cells(table)
-    assert found["pretrain.steps"] == ("1,800", "200,000")
-    assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
-    assert found["glue.learning_rate"] == ("1e-05", "1e-05")
-    assert found["glue.max_examples"] == ("1,000", "all")
-    assert found["corpus.pack.sequence_length"] == ("64", "512")
-    different = {"pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length", "pretrain.learning_rate"}
-    assert bold(table) == different | {"glue.max_examples", "glue.epochs", "corpus.source", "glue.source"}
-    assert "Hash of the settings of fine-tuning: aaaa." in table.caption
-
-
-def test_at_the_papers_settings_nothing_is_bold(settings_file):
-    assert bold(settings_table(read_settings(settings_file(**PAPER), ReportSettings))) == set()
-
-
-@pytest.mark.parametrize(
-    ("changes", "key", "shown"),
-    [
-        ({"recipe": "fast"}, "recipe", ("fast", "faithful")),
-        ({"corpus_source": "mirror"}, "corpus.source", ("mirror", "hub")),
-        ({"glue_source": "files"}, "glue.source", ("files", "hub")),
-        ({"match": "suffix"}, "corpus.filter.match", ("suffix", "exact")),
-        ({"max_harmful_perplexity": 5e4}, "corpus.filter.max_harmful_perplexity", ("50,000", "100,000")),
-        ({"pretrain": {"dropout": 0.100000001}}, "pretrain.dropout", ("0.100000001", "0.1")),
-    ],
-)
-def test_recipe_sources_filter_and_small_differences_stand_out(settings_file, changes, key, shown):
-    table = settings_table(read_settings(settings_file(**(PAPER | changes)), ReportSettings))
-    assert cells(table)[key] == shown and bold(table) == {key}
-
-
-def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_file):
-    changed = read_settings(settings_file(pretrain={"new_key": 0.5}, batch_size=None), ReportSettings)
-    table = settings_table(changed)
-    assert cells(table)["pretrain.new_key"] == ("0.5", "–") and cells(table)["pretrain.batch_size"] == ("–", "256")
+def facts(settings=(), files=()):
+    rows = provenance_table(list(settings), read_pretrained(list(files), [])).frame.to_dict("records")
+    return {row["what"]: row["value"] for row in rows}
 
 
 @pytest.fixture
-def runs(write_run, write_timing):
-    """done.json and timing.json of these runs: (operator, seed, changes to the timing)."""
-
-    def make(*named):
-        files = []
-        for attention, seed, changes in named:
-            done, _ = write_run("tiny", attention, [(50, 5.0)], seed=seed)
-            done.write_text(json.dumps(json.loads(done.read_text()) | {"corpus_hash": "c0ffee"}))
-            files += [write_timing(done, **changes), done]
-        return files
-
-    return make
-
-
-def test_runs_with_the_same_facts_share_a_row(runs):
-    files = runs(("pairwise", 1, {}), ("original", 2, {"device": "A card"}), ("original", 1, {}))
-    rows = provenance_table(files).frame.to_dict("records")
-    assert [row["runs"] for row in rows] == ["tiny-original seed 1, tiny-pairwise seed 1", "tiny-original seed 2"]
-    assert [row["device"] for row in rows] == ["cpu", "A card"]
-    assert rows[0]["versions"] == "torch 2.13.0" and rows[0]["corpus_hash"] == "c0ffee"
-    assert (rows[0]["precision"], rows[0]["recipe"], rows[0]["threads"]) == ("fp32", "faithful", 1)
+def repository(tmp_path):
+    """A folder under Git with one committed file, and its commit."""
+    if shutil.which("git") is None:
+        pytest.skip("no git on the path")
+    folder = tmp_path / "a project"
+    folder.mkdir()
+    (folder / "file").write_text("one")
+    named = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    for command in (["init", "--quiet"], ["add", "file"], [*named, "commit", "--quiet", "-m", "one"]):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+    commit = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    return folder, commit.stdout.strip()
 
 
-def test_a_run_without_timing_has_dashes(runs):
-    (row,) = provenance_table(runs(("original", 1, {}))[1:]).frame.to_dict("records")
-    assert row["device"] is None and row["corpus_hash"] == "c0ffee"
+def test_the_commit_is_told_and_whether_files_differ_from_it(repository):
+    folder, commit = repository
+    assert commit_of(folder) == commit and len(commit) == 40
+    (folder / "results").write_text("files that Git does not know change nothing")
+    assert commit_of(folder) == commit
+    (folder / "file").write_text("two")
+    assert commit_of(folder) == f"{commit}, modified"
 
 
-def test_a_file_that_is_of_no_run_is_named(tmp_path):
-    other = tmp_path / "parameters.json"
-    other.write_text("{}")
-    with pytest.raises(DataError, match=r"parameters.json: does not say of which run it is; give done.json or timing"):
-        provenance_table([other])
+def test_a_copy_inside_another_repository_does_not_have_its_commit(repository):
+    folder, _ = repository
+    (folder / "copy").mkdir()
+    assert commit_of(folder / "copy") == "not known: the project is a copy without its Git repository"
 
 
-def test_imported_results_name_their_directory_and_hash(tmp_path):
-    told = {"name": "authors", "directory": "published", "files": 460, "sha256": "ab12", "steps": 200_000, "more": []}
-    file = tmp_path / "import.json"
-    file.write_text(json.dumps(told))
-    (row,) = import_table([file]).frame.to_dict("records")
-    assert (row["directory"], row["files"], row["sha256"], row["steps"]) == ("published", 460, "ab12", 200_000)
+def test_without_git_the_commit_is_not_known(tmp_path, monkeypatch):
+    assert commit_of(tmp_path) == "not known: no Git repository, or no git"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit_of(tmp_path) == "not known: no Git repository, or no git"
+
+
+def test_versions_are_those_installed_and_hashes_those_of_the_files(settings_file):
+    file = settings_file()
+    told = facts([file])
+    assert f"torch {torch.__version__}" in told["packages"] and "absent" not in told["packages"]
+    assert told["settings of report"] == f"hash {hash_of(json.loads(file.read_text()))}"
+    assert platform.python_version() in told["system"] and platform.node() in told["written"]
+    assert version_of("no-such-package") == "absent"
+
+
+def test_the_runs_machines_are_named_once(pretrained):
+    files = [*pretrained("original", host="a"), *pretrained("shared", host="b", sessions=3)]
+    told = facts(files=files)
+    assert told["pre-training: runs"] == "2, in 4 sessions"
+    assert (told["pre-training: host"], told["pre-training: device"]) == ("a, b", "cpu")
+
+
+def test_imported_scores_have_no_runs(settings_file):
+    assert not [key for key in facts([settings_file()]) if key.startswith("pre-training")]

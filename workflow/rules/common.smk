@@ -1,9 +1,13 @@
 # What must hold before anything else: our package on the path, its dependencies installed, one-line errors.
 import importlib.util
 import os
+import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+
+# The scheduler's warning that the time limit is near is for the training (which heeds it), not for what started it.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 SOURCE = str(Path(workflow.basedir) / "src")
 sys.path.insert(0, SOURCE)
@@ -15,6 +19,7 @@ os.environ.update(
 from symbert import checks
 from symbert import config as configuration
 from symbert.errors import SymbertError
+from symbert.gpus import count_gpus
 
 
 def stop(message, exit_code):
@@ -37,6 +42,11 @@ if missing:
     stop(f"missing packages: {', '.join(missing)}; run `make env`, or `pip install -c envs/constraints.txt -e .`", 78)
 
 
+# One job per GPU on this machine. On a cluster, which has --jobs, its scheduler counts. Another number: --resources gpu=2
+if workflow.is_main_process and workflow.nodes is None and "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", count_gpus())
+
+
 def scale_of(config):
     """The name of the scale, or a stop with the near match."""
     scales = sorted(path.stem for path in (Path(workflow.basedir) / "workflow/scales").glob("*.yaml"))
@@ -48,6 +58,14 @@ def check(config):
     """Stop at the first key that the schema, or what lies on this disk, does not allow."""
     with one_line_errors():
         checks.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+
+
+def made_again(path, is_outdated):
+    """No input, but a job for the file that is outdated: what it says decides, also where `.snakemake` is lost, which
+    alone knows what the file was made from."""
+    if is_outdated:
+        workflow.dag.forcefiles.add(path)
+    return []
 
 
 def option(name):

@@ -1,6 +1,6 @@
 # corpus: parts → filtered documents → token ids → shards of rows.
 # Parts are taken in batches. A part waits for the count of the batch before the last, so that two batches lie on the
-# disk at most, and is left out when that count fills the corpus.
+# disk at most, and is left out when that count fills the corpus. On a cluster the parts of a batch are one job.
 
 
 localrules:
@@ -28,7 +28,7 @@ rule build_blocklist:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=4000,
+        mem_mb=growing(4000),
     shell:
         "python -m symbert build-blocklist --archive {input.archive:q} --output {output.blocklist:q}"
         " --summary {output.summary:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
@@ -50,10 +50,12 @@ rule filter_part:
         f"{LOGS}/filter_part/{{part}}.log",
     benchmark:
         f"{BENCHMARKS}/filter_part/{{part}}.tsv"
+    group:
+        parts_together
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
     params:
         batch=option("batch"),
         harmful_model=option("harmful_model"),
@@ -75,7 +77,7 @@ rule scan_characters:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert scan-characters --vocabulary {input.vocabulary:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
@@ -94,10 +96,12 @@ rule tokenize_part:
         f"{LOGS}/tokenize_part/{{part}}.log",
     benchmark:
         f"{BENCHMARKS}/tokenize_part/{{part}}.tsv"
+    group:
+        parts_together
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert tokenize-part --documents {input.documents:q}"
         " --vocabulary {input.vocabulary:q} --characters {input.characters:q} --output {output.tokens:q}"
@@ -137,8 +141,12 @@ rule pack_shards:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
+    params:
+        tokens=given("tokens"),
+        offsets=given("offsets"),
+        records=given("records"),
     shell:
-        "python -m symbert pack-shards --tokens {input.tokens:q} --offsets {input.offsets:q}"
-        " --records {input.records:q} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
+        "python -m symbert pack-shards {params.tokens} {params.offsets}"
+        " {params.records} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

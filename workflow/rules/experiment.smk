@@ -2,11 +2,10 @@
 import json
 import shlex
 
+from symbert.experiment.announcement import announce
 from symbert.experiment.layout import Experiment
 from symbert.glue.tasks import GLUE
-from symbert.pretrain import storage
-from symbert.settings import PretrainSettings, settings_from
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.sizes import SIZES
 
 SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
 EXPERIMENT = Experiment(config)
@@ -83,27 +82,15 @@ CHECKPOINT_FILES = [
     "tokenizer_config.json",
     "README.md",
 ]
-TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 # How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
 EXECUTION = shlex.join(configuration.execution_options(config))
 KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
 KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
-TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
 
 
 def runs(pattern, sizes=SWEEP["sizes"]):
     """`pattern` for every run of the sweep."""
     return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=SWEEP["pretrain_seeds"], allow_missing=True)
-
-
-def storage_plan():
-    """A line per size: what its runs write at most, and what is free for them."""
-    embedded = configuration.source_of(config, "corpus") == "embedded"
-    vocabulary_size = config["corpus"]["embedded"]["vocabulary_size"] if embedded else VOCABULARY_SIZE
-    chosen = settings_from(SECTIONS["pretrain"], PretrainSettings, "config")
-    each = len(SWEEP["attention"]) * len(SWEEP["pretrain_seeds"])
-    for size, needed in storage.storage_of_sweep(SWEEP["sizes"], each, vocabulary_size, chosen).items():
-        yield f"  storage        {size}: {storage.plan(needed, Path(STATE).parents[2])}"
 
 
 TASKS = EXPERIMENT.tasks
@@ -135,8 +122,20 @@ def finetune_seeds(wildcards):
     return EXPERIMENT.finetune_seeds(wildcards.size, int(wildcards.step))
 
 
+def score_of(wildcards):
+    """The first of a checkpoint's score files."""
+    return SCORE.format(task=TASKS[0], **wildcards)
+
+
+def has_other_seeds(wildcards):
+    """Whether a checkpoint was scored with other seeds than the configuration wants."""
+    file = Path(score_of(wildcards))
+    return file.is_file() and configuration.seeds_of(file) != finetune_seeds(wildcards)
+
+
 # What the report has of this experiment beside what it has of imported scores.
-OWN_TABLES = ["corpus", "corpus_categories", "table2_training", *(["robustness"] if robustness() else [])]
+OWN_TABLES = ["corpus", "corpus_categories", "table2_training", "settings", "hours"]
+OWN_TABLES += ["robustness"] if robustness() else []
 OWN_FIGURES = ["corpus", *(["robustness"] if robustness() else [])]
 MEASURED_SIZES = SWEEP["sizes"]  # of figure 2
 

@@ -22,7 +22,7 @@ rule write_embedded_tasks:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
@@ -72,7 +72,7 @@ rule prepare_task:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert prepare-task --raw {input.raw:q} --task {wildcards.task:q}"
         " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
@@ -80,6 +80,7 @@ rule prepare_task:
 
 rule finetune:
     input:
+        lambda wildcards: made_again(score_of(wildcards), has_other_seeds(wildcards)),
         checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
         data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
         settings=settings("glue"),
@@ -93,7 +94,7 @@ rule finetune:
         ENVIRONMENT
     threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
     resources:
-        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
+        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
         gpu=lambda wildcards: int(wildcards.size != "tiny"),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
@@ -121,7 +122,7 @@ rule prepare_robustness:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert prepare-robustness --raw {input.raw:q} --task {wildcards.task:q}"
         " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --robustness {input.robustness:q}"
@@ -145,7 +146,7 @@ rule measure_robustness:
         ENVIRONMENT
     threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
     resources:
-        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
+        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
         gpu=lambda wildcards: int(wildcards.size != "tiny"),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,

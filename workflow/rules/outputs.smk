@@ -1,5 +1,7 @@
 # The files of the report, and what its rules have in common.
 from symbert.files import sha256_of
+from symbert.report.braces import braced
+from symbert.report.contents import place_of
 from symbert.settings import hash_of
 from symbert.sizes import SIZES
 
@@ -13,23 +15,38 @@ ITS_IMPORTS = ["corpus/histograms.py", "corpus/reasons.py", "glue/tasks.py", "dr
 CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("report/*.py")), *ITS_IMPORTS]])
 
 
-def table(name, caption, title):
-    """A table's files: csv in the Snakemake report, markdown and LaTeX beside it, and html for the page."""
-    csv = report(f"{TABLES}/{name}.csv", caption=f"../report/{caption}.rst", category="Tables", labels={"table": title})
-    return [csv, *(f"{TABLES}/{name}.{suffix}" for suffix in ("md", "tex", "html"))]
+def table(name):
+    """A table's files: html in the Snakemake report and on the page, csv, markdown and LaTeX beside it."""
+    html = exhibit(f"{TABLES}/{name}.html", "table", name)
+    return [html, *(f"{TABLES}/{name}.{suffix}" for suffix in ("csv", "md", "tex"))]
 
 
-def figure(name, caption, title):
-    """A figure's files: png in the Snakemake report, pdf beside it."""
-    png = report(
-        f"{FIGURES}/{name}.png", caption=f"../report/{caption}.rst", category="Figures", labels={"figure": title}
-    )
-    return [png, f"{FIGURES}/{name}.pdf"]
+def figure(name):
+    """A figure's files: png in the Snakemake report and on the page, pdf beside it."""
+    return [exhibit(f"{FIGURES}/{name}.png", "figure", name), f"{FIGURES}/{name}.pdf"]
+
+
+def exhibit(file, kind, name):
+    """A file in the Snakemake report, where the page has it; one caption serves all sizes."""
+    place = place_of(f"{kind}-{name}")
+    caption = f"../report/{kind}s/{name.partition('_{')[0]}.rst"
+    return report(file, caption=caption, category=place.chapter, labels={"shows": place.heading})
+
+
+def given(name):
+    """A command's option with the files of an input, as one short word; nothing where there are none."""
+
+    def words(wildcards, input):
+        files = [input[name]] if isinstance(input[name], str) else list(input[name])
+        return f"--{name.replace('_', '-')} {braced(files)}" if files else ""
+
+    return words
 
 
 PAGE = f"{RESULTS}/report/report.html"
 PAPER_TABLES = ["table1_operators", "table2_parameters", "table3_published"]
 REPORTED_TABLES = [*OWN_TABLES, *PAPER_TABLES, "table3_glue", "scores", "statistics", "milestones", "claims"]
+REPORTED_TABLES += ["runs", "provenance"]
 REPORTED_FIGURES = [
     *OWN_FIGURES,
     "figure1_operators",
@@ -41,3 +58,17 @@ REPORTED_FIGURES = [
 def page(kind, suffix, names):
     """The files of tables or figures in one format."""
     return [f"{RESULTS}/report/{kind}/{name}.{suffix}" for name in names]
+
+
+# What the report says of an experiment's making; of imported scores it knows neither runs nor settings of stages.
+if config["imported"]:
+    DESCRIBED_RUNS, SESSIONS = [], []
+    DESCRIBED_SETTINGS = [settings("report")]
+else:
+    DESCRIBED_RUNS, SESSIONS = provenance(), runs(f"{STATE}/provenance.json")
+    DESCRIBED_SETTINGS = [settings(section) for section in ("filter", "pack", "pretrain", "task", "glue", "report")]
+
+
+def sessions(wildcards):
+    """The option with what the runs noted of their sessions; no input, so that what pruning removes is not missed."""
+    return f"--sessions {braced(SESSIONS)}" if SESSIONS else ""

@@ -24,17 +24,20 @@ rule pretrain_model:
         f"{BENCHMARKS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    threads: lambda wildcards: TRAINING_THREADS[wildcards.size] * EACH
     resources:
-        mem_mb=lambda wildcards: TRAINING_MEMORY[wildcards.size],
-        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+        **(SEVERAL_NODES if NODES > 1 else {}),
+        nodes=NODES,
+        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * EACH * attempt,
+        gpu=lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
     params:
         state=STATE,
     shell:
-        "exec python -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
+        f"exec {LAUNCHER}"
+        " -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
-        f" --threads {{threads}} {EXECUTION}"
+        f" --threads {THREADS_EACH} {EXECUTION}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -46,6 +49,8 @@ rule extract_checkpoint:
         expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
     log:
         f"{LOGS}/extract_checkpoint/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    group:
+        "extract-{size}-{attention}-{seed}"
     conda:
         ENVIRONMENT
     params:

@@ -41,7 +41,7 @@ rule tabulate_operators:
     input:
         parameters=PARAMETERS,
     output:
-        table("table1_operators", "table1_operators", "Table 1: parameters per operator"),
+        table("table1_operators"),
     log:
         f"{LOGS}/tabulate_operators.log",
     conda:
@@ -57,7 +57,7 @@ rule tabulate_parameters:
     input:
         parameters=PARAMETERS,
     output:
-        table("table2_parameters", "table2_parameters", "Table 2: parameters per model"),
+        table("table2_parameters"),
     log:
         f"{LOGS}/tabulate_parameters.log",
     conda:
@@ -71,7 +71,7 @@ rule tabulate_parameters:
 
 rule tabulate_published:
     output:
-        table("table3_published", "table3_published", "Table 3 as the paper printed it"),
+        table("table3_published"),
     log:
         f"{LOGS}/tabulate_published.log",
     conda:
@@ -87,16 +87,17 @@ rule tabulate_glue:
         scores=final_scores(),
         settings=settings("report"),
     output:
-        table("table3_glue", "table3_glue", "Table 3: GLUE scores of this experiment"),
+        table("table3_glue"),
     log:
         f"{LOGS}/tabulate_glue.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-glue --scores {input.scores:q} --settings {input.settings:q}"
+        "python -m symbert tabulate-glue {params.scores} --settings {input.settings:q}"
         " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -106,15 +107,17 @@ rule draw_loss:
         metrics=lambda wildcards: losses("metrics.jsonl", [wildcards.size]),
         settings=settings("report"),
     output:
-        figure("figure2_{size}", "figure2", "Figure 2: validation loss, {size}"),
+        figure("figure2_{size}"),
     log:
         f"{LOGS}/draw_loss/{{size}}.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        done=given("done"),
+        metrics=given("metrics"),
     shell:
-        "python -m symbert draw-loss --done {input.done:q} --metrics {input.metrics:q} --settings {input.settings:q}"
+        "python -m symbert draw-loss {params.done} {params.metrics} --settings {input.settings:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -123,16 +126,17 @@ rule draw_checkpoints:
         scores=curve_scores(),
         settings=settings("report"),
     output:
-        figure("figure3_checkpoints", "figure3", "Figure 3: GLUE score over checkpoints"),
+        figure("figure3_checkpoints"),
     log:
         f"{LOGS}/draw_checkpoints.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
         seeds=CURVE["finetune_seeds"],
     shell:
-        "python -m symbert draw-checkpoints --scores {input.scores:q} --settings {input.settings:q}"
+        "python -m symbert draw-checkpoints {params.scores} --settings {input.settings:q}"
         " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -141,16 +145,17 @@ rule tabulate_scores:
         scores=final_scores(),
         settings=settings("report"),
     output:
-        table("scores", "scores", "Scores of every seed"),
+        table("scores"),
     log:
         f"{LOGS}/tabulate_scores.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-scores --scores {input.scores:q} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        "python -m symbert tabulate-scores {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -159,16 +164,17 @@ rule tabulate_statistics:
         scores=final_scores(),
         settings=settings("report"),
     output:
-        table("statistics", "statistics", "Differences between operators, with intervals"),
+        table("statistics"),
     log:
         f"{LOGS}/tabulate_statistics.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-statistics --scores {input.scores:q} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        "python -m symbert tabulate-statistics {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -179,19 +185,19 @@ rule tabulate_milestones:
         scores=curve_scores(),
         settings=settings("report"),
     output:
-        table("milestones", "milestones", "Milestones: plateau and 95 %"),
+        table("milestones"),
     log:
         f"{LOGS}/tabulate_milestones.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
-        done=option("done"),
-        metrics=option("metrics"),
-        scores=option("scores"),
+        scores=given("scores"),
+        done=given("done"),
+        metrics=given("metrics"),
         seeds=lambda wildcards, input: ["--finetune-seeds", *CURVE["finetune_seeds"]] if input.scores else [],
     shell:
-        "python -m symbert tabulate-milestones {params.done:q} {params.metrics:q} {params.scores:q} --settings {input.settings:q}"
+        "python -m symbert tabulate-milestones {params.done} {params.metrics} {params.scores} --settings {input.settings:q}"
         " {params.seeds:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
@@ -207,30 +213,31 @@ rule tabulate_claims:
         robustness=robustness(),
         settings=settings("report"),
     output:
-        table("claims", "claims", "Claims of the papers and what became of them"),
+        table("claims"),
     log:
         f"{LOGS}/tabulate_claims.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
-        curve=option("curve"),
-        done=option("done"),
-        metrics=option("metrics"),
-        timing=option("timing"),
-        robustness=option("robustness"),
+        scores=given("scores"),
+        robustness=given("robustness"),
+        done=given("done"),
+        metrics=given("metrics"),
+        timing=given("timing"),
+        curve=given("curve"),
         seeds=SWEEP["finetune_seeds"],
         curve_seeds=lambda wildcards, input: ["--curve-seeds", *CURVE["finetune_seeds"]] if input.curve else [],
     shell:
-        "python -m symbert tabulate-claims --parameters {input.parameters:q} --scores {input.scores:q} --finetune-seeds {params.seeds:q}"
-        " {params.curve:q} {params.curve_seeds:q} {params.done:q} {params.metrics:q} {params.timing:q}"
-        " {params.robustness:q} --settings {input.settings:q}"
+        "python -m symbert tabulate-claims --parameters {input.parameters:q} {params.scores} --finetune-seeds {params.seeds:q}"
+        " {params.curve} {params.curve_seeds:q} {params.done} {params.metrics} {params.timing}"
+        " {params.robustness} --settings {input.settings:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule draw_operators:
     output:
-        figure("figure1_operators", "figure1", "Figure 1: the operators"),
+        figure("figure1_operators"),
     log:
         f"{LOGS}/draw_operators.log",
     conda:
@@ -245,10 +252,11 @@ rule write_page:
     input:
         tables=page("tables", "html", REPORTED_TABLES),
         figures=page("figures", "png", REPORTED_FIGURES),
-        provenance=provenance(),
         settings=settings("report"),
     output:
-        PAGE,
+        report(
+            PAGE, caption="../report/page.rst", category="All on one page", labels={"shows": "Every table and figure"}
+        ),
     log:
         f"{LOGS}/write_page.log",
     conda:
@@ -256,5 +264,46 @@ rule write_page:
     params:
         code=CODE,
     shell:
-        "python -m symbert write-page --tables {input.tables:q} --figures {input.figures:q} --provenance {input.provenance:q}"
+        "python -m symbert write-page --tables {input.tables:q} --figures {input.figures:q}"
         " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_runs:
+    input:
+        provenance=provenance(),
+        settings=settings("report"),
+    output:
+        table("runs"),
+    log:
+        f"{LOGS}/tabulate_runs.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        provenance=given("provenance"),
+        sessions=sessions,
+    shell:
+        "python -m symbert tabulate-runs {params.provenance} {params.sessions} --settings {input.settings:q}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_provenance:
+    input:
+        final_scores(),
+        curve_scores(),
+        robustness(),
+        runs=DESCRIBED_RUNS,
+        settings=DESCRIBED_SETTINGS,
+    output:
+        table("provenance"),
+    log:
+        f"{LOGS}/tabulate_provenance.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        runs=given("runs"),
+        sessions=sessions,
+    shell:
+        "python -m symbert tabulate-provenance --settings {input.settings:q} {params.runs} {params.sessions}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -1,4 +1,4 @@
-# report, continued: tables and figures of what only an experiment of one's own has: corpus, training, robustness.
+# report, continued: tables and figures of what only an experiment of one's own has: corpus, training, robustness, hours.
 
 
 rule tabulate_corpus:
@@ -8,15 +8,17 @@ rule tabulate_corpus:
         manifest=f"{SHARDS}/manifest.json",
         settings=settings("report"),
     output:
-        table("corpus", "corpus", "Corpus: read, dropped by reason, kept"),
+        table("corpus"),
     log:
         f"{LOGS}/tabulate_corpus.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        counts=given("counts"),
+        records=given("records"),
     shell:
-        "python -m symbert tabulate-corpus --counts {input.counts:q} --records {input.records:q} --manifest {input.manifest:q}"
+        "python -m symbert tabulate-corpus {params.counts} {params.records} --manifest {input.manifest:q}"
         " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -25,15 +27,16 @@ rule tabulate_categories:
         counts=COUNTS,
         settings=settings("report"),
     output:
-        table("corpus_categories", "corpus_categories", "Blocked categories: OSCAR's metadata and UT1"),
+        table("corpus_categories"),
     log:
         f"{LOGS}/tabulate_categories.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        counts=given("counts"),
     shell:
-        "python -m symbert tabulate-categories --counts {input.counts:q} --settings {input.settings:q}"
+        "python -m symbert tabulate-categories {params.counts} --settings {input.settings:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -43,15 +46,17 @@ rule draw_corpus:
         records=records(PARTS),
         settings=settings("report"),
     output:
-        figure("corpus", "corpus_figure", "Corpus: perplexity, length and tokens of documents"),
+        figure("corpus"),
     log:
         f"{LOGS}/draw_corpus.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        counts=given("counts"),
+        records=given("records"),
     shell:
-        "python -m symbert draw-corpus --counts {input.counts:q} --records {input.records:q}"
+        "python -m symbert draw-corpus {params.counts} {params.records}"
         " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -62,16 +67,19 @@ rule tabulate_training:
         timing=runs(f"{RUN}/timing.json"),
         settings=settings("report"),
     output:
-        table("table2_training", "table2_training", "Table 2, continued: training"),
+        table("table2_training"),
     log:
         f"{LOGS}/tabulate_training.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        done=given("done"),
+        metrics=given("metrics"),
+        timing=given("timing"),
     shell:
-        "python -m symbert tabulate-training --done {input.done:q} --metrics {input.metrics:q}"
-        " --timing {input.timing:q} --settings {input.settings:q} --output {output:q}"
+        "python -m symbert tabulate-training {params.done} {params.metrics}"
+        " {params.timing} --settings {input.settings:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
@@ -81,16 +89,18 @@ rule tabulate_robustness:
         robustness=robustness(),
         settings=settings("report"),
     output:
-        table("robustness", "robustness", "Robustness: noise and out-of-domain sets"),
+        table("robustness"),
     log:
         f"{LOGS}/tabulate_robustness.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
+        robustness=given("robustness"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-robustness --scores {input.scores:q} --robustness {input.robustness:q}"
+        "python -m symbert tabulate-robustness {params.scores} {params.robustness}"
         " --settings {input.settings:q} --finetune-seeds {params.seeds:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
@@ -101,15 +111,55 @@ rule draw_robustness:
         robustness=robustness(),
         settings=settings("report"),
     output:
-        figure("robustness", "robustness_figure", "Robustness: noise and out-of-domain sets"),
+        figure("robustness"),
     log:
         f"{LOGS}/draw_robustness.log",
     conda:
         ENVIRONMENT
     params:
         code=CODE,
+        scores=given("scores"),
+        robustness=given("robustness"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert draw-robustness --scores {input.scores:q} --robustness {input.robustness:q}"
+        "python -m symbert draw-robustness {params.scores} {params.robustness}"
         " --settings {input.settings:q} --finetune-seeds {params.seeds:q} --output {output:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_settings:
+    input:
+        settings=settings("report"),
+    output:
+        table("settings"),
+    log:
+        f"{LOGS}/tabulate_settings.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+    shell:
+        "python -m symbert tabulate-settings --settings {input.settings:q} --output {output:q}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
+rule tabulate_hours:
+    input:
+        final_scores(),
+        curve_scores(),
+        robustness(),
+        runs=DESCRIBED_RUNS,
+    output:
+        table("hours"),
+    log:
+        f"{LOGS}/tabulate_hours.log",
+    conda:
+        ENVIRONMENT
+    params:
+        code=CODE,
+        benchmarks=BENCHMARKS,
+        runs=given("runs"),
+        sessions=sessions,
+    shell:
+        "python -m symbert tabulate-hours --benchmarks {params.benchmarks:q} {params.runs} {params.sessions}"
+        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -7,6 +7,11 @@ localrules:
 
 
 rule write_settings:
+    input:
+        lambda wildcards: made_again(
+            settings(wildcards.section),
+            configuration.is_outdated(settings(wildcards.section), SECTIONS[wildcards.section]),
+        ),
     output:
         f"{RESULTS}/settings/{{section}}.json",
     log:
@@ -20,6 +25,7 @@ rule write_settings:
 
 
 onstart:
-    print(configuration.banner(config, SCALE_FILE), file=sys.stderr)
-    for line in storage_plan():
-        print(line, file=sys.stderr)
+    started = [(job.rule.name, job.wildcards_dict) for job in workflow.dag.needrun_jobs()]
+    with one_line_errors():
+        for line in announce(EXPERIMENT, SCALE_FILE, started, on_cluster=workflow.nodes is not None):
+            print(line, file=sys.stderr)

@@ -7,6 +7,7 @@ hub only: not to the host that it redirects to.
 import os
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -48,6 +49,15 @@ def resolve(kind: str, repository: str, revision: str, patience: Patience = PATI
     _check_token()
     name = f"{_page(kind, repository)} at revision {revision}"
     return persist(lambda: _ask_commit(kind, repository, revision, name, patience), name, patience)
+
+
+def sizes(kind: str, repository: str, commit: str, patience: Patience = PATIENCE) -> dict[str, int]:
+    """Bytes of each file of a repository at a commit, by its path; without those whose size the hub does not tell."""
+    _check_token()
+    name = f"{_page(kind, repository)} at revision {commit}"
+    answer = persist(lambda: _ask(kind, repository, commit, name, patience, files_metadata=True), name, patience)
+    files = (answer and answer.siblings) or []
+    return {file.rfilename: file.size for file in files if file.size is not None}
 
 
 def require_token(kind: str, repository: str) -> None:
@@ -112,12 +122,19 @@ def blocklist_remote(url: str) -> Remote:
 
 
 def _ask_commit(kind: str, repository: str, revision: str, name: str, patience: Patience) -> str:
-    """One question to the hub's interface; Interrupted when another attempt may be answered."""
+    """One question for the commit that a revision is."""
+    answer = _ask(kind, repository, revision, name, patience, expand=["sha"])
+    commit = answer and answer.sha
+    if not _COMMIT.fullmatch(commit or ""):
+        raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
+    return commit
+
+
+def _ask(kind: str, repository: str, revision: str, name: str, patience: Patience, **wanted: Any) -> Any:
+    """One question to the hub's interface, None when the answer is none; Interrupted when another one may have one."""
     interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
     try:
-        commit = interface.repo_info(
-            repository, revision=revision, repo_type=kind, timeout=patience.stall, expand=["sha"]
-        ).sha
+        return interface.repo_info(repository, revision=revision, repo_type=kind, timeout=patience.stall, **wanted)
     except HfHubHTTPError as error:
         status, headers = error.response.status_code, error.response.headers
         raise (
@@ -129,10 +146,7 @@ def _ask_commit(kind: str, repository: str, revision: str, name: str, patience: 
     except httpx2.RequestError as error:
         raise Interrupted(reason_of(error)) from None
     except (ValueError, KeyError, TypeError):  # the client's reading of an answer that is none
-        commit = None
-    if not _COMMIT.fullmatch(commit or ""):
-        raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
-    return commit
+        return None
 
 
 def _page(kind: str, repository: str) -> str:

@@ -29,6 +29,8 @@ KEPT = 0.67  # of the text
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, ZSTD, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text: JSON lines, compressed ones, filtered parts
 
+EMBEDDED_TEXT = 13e6  # bytes of text in the stand-in corpus, about: documentation of the pinned packages
+
 # Per second and core, measured on 2 shared cores: the filter on the large part of docs/evidence/bench-corpus.md and
 # tokenising there, the others on 204 MB of real documents in OSCAR's form (44 million tokens).
 FILTER = 203e6  # bytes of JSON lines
@@ -83,7 +85,7 @@ def config_of(folder: Path, scale: str | None, source: str | None, mirror: Path 
 
 
 def plan_of(config: Config) -> Plan:
-    """The plan of a configuration whose corpus is a mirror's, the hub's or the user's files."""
+    """The plan of a configuration; of a corpus that is made here, without the making."""
     values, source = sections(config, ""), source_of(config, "corpus")
     limits = settings_from(values["intake"], IntakeSettings, "intake")
     texts = text_of_parts(config)
@@ -136,6 +138,8 @@ def text_of_parts(config: Config) -> list[float]:
         return [_text_of(Path(path)) for path in files_of(config).values()]
     if source == "mirror":
         return [_text_of(Path(config["mirror"]) / part_file(part).location) for part in parts_of(config)]
+    if source == "embedded":
+        return [EMBEDDED_TEXT / config["corpus"]["embedded"]["parts"]] * len(parts_of(config))
     return [PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT] * len(parts_of(config))
 
 

@@ -158,7 +158,7 @@ def download_part(
     file, resolved = part_file(part), read_json(sources)
     listed = {name: Digest("sha256", value) for name, value in resolved["checksums"].items()}
     source = open_source(read_settings(settings, SourceSettings), resolved)
-    source.fetch(file, output, _listed(listed, file, CORPUS_CHECKSUMS.location))
+    source.fetch(file, output, listed_digest(listed, file, CORPUS_CHECKSUMS.location))
 
 
 def download_vocabulary(settings: Path, sources: Path, output: Path) -> None:
@@ -199,7 +199,7 @@ def _download_blocklist(url: str, output: Path) -> None:
 
     def published() -> Digest:
         listed = _read_list(lambda path: download(blocklist_remote(list_url), path), "md5", list_url)
-        return _listed(listed, BLOCKLIST, list_url)
+        return listed_digest(listed, BLOCKLIST, list_url)
 
     download(blocklist_remote(f"{url}/{BLOCKLIST.name}"), output, published)
 
@@ -207,7 +207,7 @@ def _download_blocklist(url: str, output: Path) -> None:
 def _copy_blocklist(folder: Path, output: Path) -> None:
     path, digest = folder / BLOCKLIST_CHECKSUMS.name, None
     if path.is_file():
-        digest = _listed(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
+        digest = listed_digest(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
     else:
         print(f"{folder / BLOCKLIST.name}: taken unchecked, no {path.name} beside it", file=sys.stderr)
     _copy(folder / BLOCKLIST.name, output, digest)
@@ -229,7 +229,8 @@ def _read_list(fetch: Callable[[Path], None], algorithm: str, origin: str) -> di
         return read_digests(path, algorithm, origin)
 
 
-def _listed(listed: dict[str, Digest], file: PublishedFile, origin: str) -> Digest:
+def listed_digest(listed: dict[str, Digest], file: PublishedFile, origin: str) -> Digest:
+    """The digest of a file in a publisher's list that came from `origin`; MissingInputError when it has none."""
     if file.name not in listed:
         raise MissingInputError(
             f"{file.name}: not in {origin}, which lists {len(listed)} files; "

@@ -1,13 +1,18 @@
 """What an experiment asks for, and where its results lie."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
+from pathlib import Path
 
-from symbert.config import Config, experiment_of
-from symbert.errors import ConfigError
+from symbert.config import Config, experiment_of, sections, source_of
+from symbert.errors import ConfigError, UsageError
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import GLUE
 from symbert.pretrain.job import Run
+from symbert.project import read_chosen
+from symbert.settings import GlueSettings, PretrainSettings, settings_from
+from symbert.sizes import VOCABULARY_SIZE
 
 RUN = "{size}-{attention}/seed-{seed}"
 
@@ -99,6 +104,39 @@ class Experiment:
             raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
         return measured
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the corpus is the stand-in made here."""
+        return source_of(self.config, "corpus") == "embedded"
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Word pieces: those of the stand-in, or BERT's."""
+        return self.config["corpus"]["embedded"]["vocabulary_size"] if self.is_embedded else VOCABULARY_SIZE
+
+    @cached_property
+    def pretraining(self) -> PretrainSettings:
+        """How every run is trained."""
+        return settings_from(self.settings["pretrain"], PretrainSettings, "config")
+
+    @cached_property
+    def finetuning(self) -> GlueSettings:
+        """How every checkpoint is fine-tuned."""
+        return settings_from(self.settings["glue"], GlueSettings, "config")
+
+    @cached_property
+    def settings(self) -> dict[str, Config]:
+        """What each group of rules reads, by section."""
+        return sections(self.config, f"{self.results}/embedded")
+
+    def place(self, pattern: str, run: Run, **others: str | int) -> Path:
+        """One of the patterns above, of a run; `others` are its step and task."""
+        return Path(pattern.format(size=run.size, attention=run.attention, seed=run.pretrain_seed, **others))
+
+    def checkpoints(self) -> list[tuple[Run, int]]:
+        """All that is fine-tuned: each run at its steps."""
+        return [(run, step) for run in self.runs() for step in self.steps(run.size)]
+
     def runs(self, sizes: list[str] | None = None) -> list[Run]:
         """The pre-trainings, of these sizes or of all."""
         sweep = self.config["sweep"]
@@ -122,3 +160,14 @@ class Experiment:
 
     def _root(self, kind: str) -> str:
         return f"{self.config['storage'][kind] or 'results'}/{self.name}"
+
+
+def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
+    """The experiment of the project in this folder that Snakemake would run with these options.
+
+    UsageError for scores of others, which are no experiment of one's own.
+    """
+    chosen = read_chosen(Path(), scale, configfile, config)
+    if chosen["imported"]:
+        raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
+    return Experiment(chosen)

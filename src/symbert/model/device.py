@@ -22,7 +22,10 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
         return torch.device("cpu")
     identities = [str(torch.cuda.get_device_properties(gpu).uuid) for gpu in range(torch.cuda.device_count())]
     if processes > len(identities):
-        raise ConfigError(f"{processes} processes train together, but {len(identities)} GPUs are visible; start fewer")
+        raise ConfigError(
+            f"{processes} processes train together, but GPUs visible here: {len(identities)}; start fewer "
+            "('pretrain.processes')"
+        )
     device = torch.device("cuda", claim_gpu(identities, number, processes))
     torch.cuda.set_device(device)
     return device

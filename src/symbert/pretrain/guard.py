@@ -7,9 +7,14 @@ from typing import Any
 
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import read_json, write_json
-from symbert.settings import hash_of
+from symbert.settings import PretrainSettings, hash_of
 
 PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a run and its checkpoints have in `run`
+
+
+def settings_told(settings: PretrainSettings) -> dict[str, Any]:
+    """The settings that a run is known by; a key that is null says nothing, so older runs that lack it are the same."""
+    return {key: value for key, value in vars(settings).items() if value is not None}
 
 
 def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: str, run: Path) -> None:
@@ -17,7 +22,8 @@ def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: st
 
     When it holds another run: `refuse` raises ConfigError with the difference; `supersede` moves that run to
     `<state>.superseded-<hash8>`, its published files (Snakemake has deleted some) into `published` therein, and
-    starts anew. What was made from it elsewhere (scores, tables, logs) remains until its rules run again.
+    starts anew, or goes on with a run of this identity that was set aside before. What was made from it elsewhere
+    (scores, tables, logs) remains until its rules run again.
     """
     record = state / "identity.json"
     _refuse_another_place(state, run / "state.json")
@@ -25,14 +31,21 @@ def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: st
     if existing == identity:
         return
     if existing is not None and on_settings_change == "refuse":
-        raise ConfigError(
-            f"{state}: holds a run with other settings ({difference(existing, identity)}); "
-            "name a new 'experiment', or set 'on_settings_change: supersede'"
-        )
+        raise refusal(state, difference(existing, identity))
     if existing is not None:
         _set_aside(state, run, hash_of(existing)[:8])
+    if on_settings_change == "supersede":
+        _take_back(state, identity)
     state.mkdir(parents=True, exist_ok=True)
     write_json(record, identity)
+
+
+def refusal(state: Path, differing: str) -> ConfigError:
+    """What a run is refused with whose folder holds one of other settings."""
+    return ConfigError(
+        f"{state}: holds a run with other settings ({differing}); "
+        "name a new 'experiment', or set 'on_settings_change: supersede'"
+    )
 
 
 def _refuse_another_place(state: Path, record: Path) -> None:
@@ -77,6 +90,19 @@ def _set_aside(state: Path, run: Path, mark: str) -> None:
         for path in sorted(run.glob(pattern)):
             _move(path, state / "published" / path.name)
     os.replace(state, free_name(state, mark))
+
+
+def _take_back(state: Path, identity: dict[str, Any]) -> None:
+    """Put a run of this identity that was set aside back into its place: settings that return train nothing twice.
+
+    What it had published goes: it is published again from its state. A folder in its place holds no run.
+    """
+    for aside in sorted(state.parent.glob(f"{state.name}.superseded-{hash_of(identity)[:8]}*")):
+        if _read_identity(aside, aside / "identity.json") == identity:
+            shutil.rmtree(aside / "published", ignore_errors=True)
+            shutil.rmtree(state, ignore_errors=True)
+            os.replace(aside, state)
+            return
 
 
 def _move(origin: Path, destination: Path) -> None:

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from symbert.errors import IntegrityError, PreemptedError
+from symbert.errors import IntegrityError, PreemptedError, TimeLimitError
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.journal import Journal
 from symbert.pretrain.pace import Pace
-from symbert.pretrain.stop import StopRequest
+from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.trainer import Stepped, Trainer
 from symbert.progress import Progress
 
@@ -70,7 +70,7 @@ class Loop:
     def _save(self) -> None:
         final = self.reached.step == self.settings.steps
         due = final or self.reached.step % self.settings.save_every == 0
-        asked = self._is_anyone_asked_to_stop()
+        asked, near_limit = self._count_asked_to_stop()
         if self.world.leads and due:  # before the checkpoint: a run that resumes from it never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, self.reached.step)
         if self.world.leads and (due or asked):
@@ -81,13 +81,12 @@ class Loop:
         if asked and not final:
             self.world.wait()
             why = self.stop.signal or "another process was asked to stop"
-            raise PreemptedError(
-                f"{self.trainer.run}: {why}: saved at step {self.reached.step}; run the same command to go on"
-            )
+            kind = TimeLimitError if near_limit == asked else PreemptedError
+            raise kind(f"{self.trainer.run}: {why}: saved at step {self.reached.step}; run the same command to go on")
 
-    def _is_anyone_asked_to_stop(self) -> bool:
-        """Whether any process was asked to stop: then all stop after the same step."""
-        return self.world.total(float(self.stop.signal is not None))[0] > 0
+    def _count_asked_to_stop(self) -> list[float]:
+        """How many processes were asked to stop, and how many of these by the limit: all stop after the same step."""
+        return self.world.total(float(self.stop.signal is not None), float(self.stop.signal == LIMIT))
 
 
 def _note(stepped: Stepped, pace: Pace) -> str:

@@ -18,11 +18,14 @@ def build_optimizer(model: nn.Module, settings: PretrainSettings) -> torch.optim
 
 
 def learning_rate(step: int, settings: PretrainSettings) -> float:
-    """The rate of step `step` (from 0): linear from 0 over `warmup_steps`, then linear to 0 at `steps`."""
+    """The rate of step `step` (from 0): linear from 0 over `warmup_steps`, then linear to 0 at `schedule_steps`.
+
+    Where these are null the rate ends with the training.
+    """
     if step < settings.warmup_steps:
         return settings.learning_rate * step / settings.warmup_steps
-    remaining = max(settings.steps - settings.warmup_steps, 1)
-    return settings.learning_rate * max(settings.steps - step, 0) / remaining
+    end = settings.schedule_steps or settings.steps
+    return settings.learning_rate * max(end - step, 0) / max(end - settings.warmup_steps, 1)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -28,8 +28,9 @@ def pretrain_model(
     """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
 
     SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
-    on from there with the same bits. DivergedError when the loss or the gradient is not finite. Started by
-    `torchrun`, its processes share each batch.
+    on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
+    asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
+    processes share each batch.
     """
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.session import hold_session

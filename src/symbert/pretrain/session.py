@@ -11,7 +11,7 @@ from symbert.errors import ConfigError
 from symbert.files import copy_file, read_json, single_writer, write_json
 from symbert.model.device import resolve_precision
 from symbert.pretrain.flops import measure_peak, model_flops
-from symbert.pretrain.guard import guard_settings
+from symbert.pretrain.guard import guard_settings, settings_told
 from symbert.pretrain.job import Execution, Places, Run
 from symbert.pretrain.journal import Journal, NoJournal
 from symbert.pretrain.loop import Loop, Reached
@@ -57,7 +57,7 @@ def _writing(world: World, places: Places) -> AbstractContextManager:
 def identity_of(run: Run, settings: PretrainSettings, precision: str, places: Places) -> dict[str, Any]:
     """All that determines a run's result, `auto` resolved: another identity is another run."""
     corpus_hash = read_json(places.manifest)["hash"]
-    return {**vars(run), **vars(settings), "precision": precision, "corpus_hash": corpus_hash}
+    return {**vars(run), **settings_told(settings), "precision": precision, "corpus_hash": corpus_hash}
 
 
 def _open(trainer: Trainer, execution: Execution, state: Path) -> Journal:
@@ -102,7 +102,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in vars(settings)},
+        "settings": {name: identity[name] for name in settings_told(settings)},
     }
     copy_file(places.state / "metrics.jsonl", places.metrics)
     write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})

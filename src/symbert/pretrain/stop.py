@@ -5,10 +5,14 @@ import signal
 from types import FrameType
 
 ORPHANED = "parent process ended"
+LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
 
 
 class StopRequest:
-    """Remembers SIGTERM, SIGINT or SIGUSR1, so that a run can save at the next step boundary and exit with 75."""
+    """Remembers SIGTERM, SIGINT or SIGUSR1, so that a run can save at the next step boundary and exit with 75.
+
+    SIGUSR1 says that the time limit is near. Any other signal outlasts it: who cancels a job wants no more of it.
+    """
 
     def __init__(self) -> None:
         self._received: str | None = None
@@ -18,7 +22,7 @@ class StopRequest:
 
     @property
     def signal(self) -> str | None:
-        """Why to stop, None to go on: the name of the last signal, or that the parent process ended.
+        """Why to stop, None to go on: the name of a signal, or that the parent process ended.
 
         A killed workflow or `torchrun` leaves its children alive, and what they go on to compute nobody asked for.
         Whoever starts a run to outlive its parent ignores SIGHUP, as `nohup` does.
@@ -29,4 +33,5 @@ class StopRequest:
         return os.getppid() != self._parent and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        self._received = signal.Signals(number).name
+        if self._received in (None, LIMIT):
+            self._received = signal.Signals(number).name

@@ -8,7 +8,7 @@ from symbert.errors import InputOutputError
 from symbert.files import free_space
 from symbert.progress import data_size
 from symbert.settings import PretrainSettings
-from symbert.sizes import SIZES, Shape
+from symbert.sizes import Shape
 
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
@@ -18,42 +18,33 @@ POSITIONS, SEGMENTS = 512, 2  # of BERT
 
 @dataclass(frozen=True)
 class Storage:
-    """What `runs` alike write at most, in bytes."""
+    """What a run writes at most, in bytes."""
 
     weights: int  # of one kept step
     kept: int  # steps
-    runs: int = 1
 
     @property
     def weights_bytes(self) -> int:
         """All kept weights."""
-        return self.runs * self.kept * self.weights
+        return self.kept * self.weights
 
     @property
     def resume_bytes(self) -> int:
         """All checkpoints to resume from, while one more than KEEP is being written."""
-        return self.runs * (KEEP + 1) * RESUME_COPIES * self.weights
+        return (KEEP + 1) * RESUME_COPIES * self.weights
 
     def __str__(self) -> str:
-        several = f"{self.runs} runs × " if self.runs > 1 else ""
         return (
-            f"kept weights {several}{self.kept} × {data_size(self.weights)} = "
-            f"{data_size(self.weights_bytes)}, resume checkpoints at most {several}{KEEP + 1} × "
+            f"kept weights {self.kept} × {data_size(self.weights)} = "
+            f"{data_size(self.weights_bytes)}, resume checkpoints at most {KEEP + 1} × "
             f"{data_size(RESUME_COPIES * self.weights)} = {data_size(self.resume_bytes)}"
         )
 
 
-def storage_of(parameters: int, settings: PretrainSettings, runs: int = 1) -> Storage:
-    """What runs of a model with so many parameters write: all in float32, whatever the precision of training."""
+def storage_of(parameters: int, settings: PretrainSettings) -> Storage:
+    """What a run of a model with so many parameters writes: all in float32, whatever the precision of training."""
     kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
-    return Storage(FLOAT32 * parameters, kept, runs)
-
-
-def storage_of_sweep(
-    sizes: list[str], runs: int, vocabulary_size: int, settings: PretrainSettings
-) -> dict[str, Storage]:
-    """By size, what `runs` (operators × seeds) write at most; to be said before any model is built."""
-    return {size: storage_of(parameters_at_most(SIZES[size], vocabulary_size), settings, runs) for size in sizes}
+    return Storage(FLOAT32 * parameters, kept)
 
 
 def plan(storage: Storage, state: Path) -> str:

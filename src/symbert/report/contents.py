@@ -1,4 +1,6 @@
-"""What the page shows in which order, under which headings, and what its figures show to those who cannot see them.
+"""What the report shows in which order, under which headings, and what its figures show to those who cannot see them.
+
+The chapters are those of the page and the categories of Snakemake's report.
 
 An exhibit is called by its kind and its file's name: `table-claims`, `figure-corpus`. One that is drawn per size,
 `figure-figure2_tiny`, is called by what stands before the size. A new table or figure needs a line here; without one it
@@ -14,10 +16,12 @@ CHAPTERS: dict[str, dict[str, str]] = {
     "GLUE": {
         "table-table3_glue": "Table 3: scores of this experiment",
         "table-table3_published": "Table 3 as the paper prints it",
+    },
+    "Statistics of scores": {
         "table-statistics": "Differences between operators",
         "table-scores": "Scores of every seed",
     },
-    "Over pre-training": {
+    "Pre-training": {
         "figure-figure2": "Figure 2: validation loss",
         "figure-figure3_checkpoints": "Figure 3: score over checkpoints",
         "table-milestones": "Milestones",
@@ -37,9 +41,11 @@ CHAPTERS: dict[str, dict[str, str]] = {
         "table-corpus": "Documents read, dropped and kept",
         "table-corpus_categories": "Blocked categories: OSCAR’s metadata and UT1",
     },
-    "How it was made": {
+    "Provenance": {
         "table-settings": "Settings, and the paper’s",
-        "table-provenance": "Where it comes from",
+        "table-provenance": "What made this report",
+        "table-runs": "What the models were computed on",
+        "table-hours": "Hours of each stage",
     },
 }
 REST = "Further tables and figures"

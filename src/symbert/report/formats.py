@@ -14,8 +14,11 @@ import pandas as pd
 
 from symbert.errors import UsageError
 from symbert.files import write_text
+from symbert.report.document import standing_alone
 
 DAGGER = "†"
+HEADINGS = {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # what parts of columns' names become for readers
+HEADINGS |= {word: word.upper() for word in ("glue", "mfu", "cpu", "gpu")}
 LONG = 40  # characters from which the text of a column is wrapped
 CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
 SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
@@ -78,7 +81,7 @@ def write_table(table: Table, output: list[Path]) -> None:
 
 def heading(column: str) -> str:
     """A column's name for readers: 'saved_percent' as 'saved (%)', 'glue_score' as 'GLUE score'."""
-    for name, shown in (("_percent", " (%)"), ("_milliseconds", " (ms)"), ("_", " "), ("glue", "GLUE"), ("mfu", "MFU")):
+    for name, shown in HEADINGS.items():
         column = column.replace(name, shown)
     return column
 
@@ -222,7 +225,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     ".csv": to_csv,
     ".md": to_markdown,
     ".tex": to_latex,
-    ".html": to_html,
+    ".html": lambda table: standing_alone(to_html(table), _html(table.label)),
 }
 
 

@@ -1,6 +1,6 @@
 """The command that writes the page: every table and figure of an experiment in one HTML file that opens offline.
 
-Figures stand in it as data, and nothing else is loaded: the page itself forbids scripts and addresses.
+Figures and files stand in it as data, and nothing else is loaded: the page itself forbids scripts and addresses.
 """
 
 from html import escape
@@ -13,8 +13,6 @@ from symbert import __version__
 from symbert.files import write_text
 from symbert.report import captions
 from symbert.report.exhibits import Exhibit, figure_exhibit, table_exhibit
-from symbert.report.formats import to_html
-from symbert.report.provenance import import_table, provenance_table, settings_table
 from symbert.report.stylesheet import STYLESHEET
 from symbert.settings import ReportSettings, read_settings
 
@@ -49,28 +47,21 @@ $contents
 $chapters
 </main>
 <footer>Written by symbert $version. The page loads nothing: it can be kept, sent and printed as one file. Links to
-files lead to those beside it.</footer>
+files save what the page itself holds.</footer>
 </body>
 </html>
 """)
 
 
-def write_page(
-    tables: list[Path], figures: list[Path], settings: Path, output: Path, provenance: list[Path] | None = None
-) -> None:
+def write_page(tables: list[Path], figures: list[Path], settings: Path, output: Path) -> None:
     """Write the report's page.
 
-    `tables` are the .html files of tables, `figures` the .png files; their files in other formats are linked where
-    they lie. `provenance` are done.json and timing.json of the runs, which say what they were computed on, or
-    import.json of imported results. UsageError and DataError name a file of another kind.
+    `tables` are the .html files of tables, `figures` the .png files; files of the same name in other formats are
+    offered with them. UsageError and DataError name a file of another kind.
     """
-    report = read_settings(settings, ReportSettings)
-    exhibits = [
-        *(table_exhibit(file, output) for file in tables),
-        *(figure_exhibit(file, output) for file in figures),
-        *_background(report, provenance or []),
-    ]
-    write_text(output, _page(report, sorted(exhibits, key=lambda exhibit: exhibit.place.rank)))
+    exhibits = [*map(table_exhibit, tables), *map(figure_exhibit, figures)]
+    ordered = sorted(exhibits, key=lambda exhibit: exhibit.place.rank)
+    write_text(output, _page(read_settings(settings, ReportSettings), ordered))
 
 
 def _page(report: ReportSettings, exhibits: list[Exhibit]) -> str:
@@ -128,12 +119,3 @@ def _section(exhibit: Exhibit) -> str:
     narrow = " narrow" if exhibit.is_narrow else ""
     heading = escape(exhibit.place.heading)
     return f'<div class="exhibit{narrow}" id="{escape(exhibit.name)}">\n<h3>{heading}</h3>\n{exhibit.body}</div>'
-
-
-def _background(settings: ReportSettings, provenance: list[Path]) -> list[Exhibit]:
-    """Tables of this module's own: settings, which imported results do not tell, and where all was computed."""
-    imported = captions.is_imported(settings)
-    tables = {} if imported else {"table-settings": settings_table(settings)}
-    if provenance:
-        tables["table-provenance"] = (import_table if imported else provenance_table)(provenance)
-    return [Exhibit(name, to_html(table)) for name, table in tables.items()]

@@ -1,108 +1,90 @@
-"""How an experiment was made: its settings beside the paper's, and what its runs were computed on."""
+"""What made a report: the commit, the versions, the settings, and the machines of its runs.
 
-import json
+The commit is noted when the table is written. It is no input of any rule, so that a commit makes nothing anew.
+"""
+
+import platform
+import subprocess
+import time
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-from symbert.errors import DataError
+import symbert
 from symbert.files import read_json
-from symbert.report import published
-from symbert.report.formats import Table, table_of
-from symbert.report.order import model_rank
-from symbert.settings import ReportSettings
+from symbert.report.formats import Table, table_of, write_table
+from symbert.report.sessions import PretrainedRun, read_pretrained
+from symbert.settings import hash_of
 
-Facts = dict[str, Any]
-UNTOLD = "–"
-RUN = ("size", "attention", "pretrain_seed")
-IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
-PAPER: Facts = {  # appendix A, beside what `symbert.report.published` has
-    "recipe": "faithful",
-    "corpus.source": "hub",
-    "glue.source": "hub",
-    "corpus.filter.match": "exact",
-    "corpus.filter.min_harmful_perplexity": 5.0,
-    "corpus.filter.max_harmful_perplexity": 100_000.0,
-}
-FACTS = ("device", "processor", "precision", "recipe", "processes", "threads", "sessions", "versions", "corpus_hash")
+PROJECT = Path(symbert.__file__).parents[2]
+PACKAGES = (
+    *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "scikit-learn", "pandas"),
+    *("pyarrow", "matplotlib"),
+)
 
 
-def settings_table(settings: ReportSettings) -> Table:
-    """Each setting that changes losses or scores, beside the paper's; bold where the two differ."""
-    training = (settings.steps, settings.batch_size, settings.sequence_length)
-    ours = _common(settings) | _keys(training, settings.pretrain, settings.glue)
-    theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
-    keys = list({**theirs, **ours})
-    rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
-    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
-    known = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
-    caption = (
-        "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
-        f"code; bold where they differ. A dash: not told.{known}"
-    )
-    return table_of(rows, caption, "tab:settings", best=frozenset(other))
+def tabulate_provenance(
+    settings: list[Path],
+    output: list[Path],
+    runs: list[Path] | None = None,
+    sessions: list[Path] | None = None,
+) -> None:
+    """Write what made the report, at this moment: commit, versions, system, hashes of settings, and the runs' machines.
+
+    `settings` are settings files, called by their names; `runs` and `sessions` as in `tabulate-hours`.
+    """
+    write_table(provenance_table(settings, read_pretrained(runs or [], sessions or [])), output)
 
 
-def _common(settings: ReportSettings) -> Facts:
-    """Settings by the keys of `PAPER`."""
-    filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
-    return dict(zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True))
-
-
-def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:
-    """Settings by their keys in config.yaml, without those of `training` that are not told."""
-    names = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
-    return {
-        **{name: value for name, value in zip(names, training, strict=True) if value is not None},
-        **{f"pretrain.{key}": value for key, value in pretrain.items()},
-        **{f"glue.{key}": value for key, value in glue.items()},
+def provenance_table(settings: list[Path], runs: list[PretrainedRun]) -> Table:
+    """A row per fact."""
+    facts = {
+        "symbert": symbert.__version__,
+        "commit": commit_of(PROJECT),
+        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC on {platform.node()}",
+        "system": f"{platform.platform()}, Python {platform.python_version()}",
+        "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
+        **_machines(runs),
+        **{f"settings of {file.stem}": f"hash {hash_of(read_json(file))}" for file in settings},
     }
-
-
-def _value(settings: Facts, key: str) -> str:
-    """A setting in words; null stands for no limit."""
-    value = settings.get(key, UNTOLD)
-    if value is None:
-        return "all"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.15g}" if isinstance(value, float) else value
-
-
-def provenance_table(files: list[Path]) -> Table:
-    """What the runs were computed on, from their done.json and timing.json; runs that share all facts share a row."""
-    groups: dict[str, list[str]] = {}
-    for name, facts in _runs(files).items():
-        groups.setdefault(json.dumps(facts), []).append(name)
-    rows = [{"runs": ", ".join(names), **json.loads(facts)} for facts, names in groups.items()]
     caption = (
-        "What pre-training ran on: device, processor and the instructions used, sessions (more than one: it was "
-        "interrupted and went on), versions, and the hash of the corpus. A dash: not told."
+        "What made the tables and figures: versions are those of the machine that wrote this table. The hashes are of "
+        "the settings that the stages read; the same hash means the same settings."
     )
-    return table_of(rows, caption, "tab:provenance")
+    return table_of([{"what": what, "value": value} for what, value in facts.items()], caption, "tab:provenance")
 
 
-def import_table(files: list[Path]) -> Table:
-    """Where imported results come from, as import.json tells it."""
-    rows = [{key: told.get(key) for key in IMPORT} for told in map(read_json, files)]
-    caption = (
-        "The directory that the results were imported from, the number of files read there, one hash of all of them, "
-        "and the length of pre-training. How the models were made, these files do not say."
-    )
-    return table_of(rows, caption, "tab:provenance")
+def commit_of(folder: Path) -> str:
+    """The Git commit that is checked out in `folder`, and whether files differ from it; or why there is none."""
+    try:
+        top, commit = _git(folder, "rev-parse", "--show-toplevel", "HEAD").splitlines()
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError):
+        return "not known: no Git repository, or no git"
+    if Path(top) != folder.resolve():
+        return "not known: the project is a copy without its Git repository"
+    return f"{commit}, modified" if changed else commit
 
 
-def _runs(files: list[Path]) -> dict[str, Facts]:
-    """Facts by the name of the run, sorted; DataError for a file that does not say of which run it is."""
-    found: dict[tuple, Facts] = {}
-    for file in files:
-        record = read_json(file)
-        if not isinstance(record, dict) or not record.keys() >= set(RUN):
-            raise DataError(f"{file}: does not say of which run it is; give done.json or timing.json of a run")
-        found.setdefault(tuple(record[key] for key in RUN), {}).update(record)
-    ordered = sorted(found, key=lambda run: (model_rank(*run[:2]), run[2]))
-    return {
-        f"{size}-{attention} seed {seed}": {key: _fact(found[size, attention, seed].get(key)) for key in FACTS}
-        for size, attention, seed in ordered
-    }
+def version_of(package: str) -> str:
+    """The installed version, without importing the package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "absent"
 
 
-def _fact(value: Any) -> Any:
-    return ", ".join(f"{name} {version}" for name, version in value.items()) if isinstance(value, dict) else value
+def _machines(runs: list[PretrainedRun]) -> dict[str, str]:
+    sessions = sum(run.facts.get("sessions", 0) for run in runs)
+    told = {key: ", ".join(_each(runs, key)) for key in ("host", "device", "versions")}
+    known = {f"pre-training: {key}": value for key, value in told.items() if value}
+    return {"pre-training: runs": f"{len(runs)}, in {sessions} sessions", **known} if known else {}
+
+
+def _each(runs: list[PretrainedRun], key: str) -> list[str]:
+    """What any run says of `key`, once."""
+    return list(dict.fromkeys(told for run in runs if (told := run.told(key))))
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,106 @@
+"""How many jobs of each rule a fresh experiment has, by the stage that needs them.
+
+`tests/experiment/test_jobs.py` compares these with Snakemake's own tables, so they cannot drift from the rules.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from symbert.config import annotations_of, batches_of, parts_of, source_of
+from symbert.experiment.layout import Experiment
+
+STAGES = ("corpus", "pretrain", "glue", "report")
+SETTINGS_OF = {  # the sections that a stage's rules read
+    "corpus": ("corpus_source", "blocklist_source", "embedded", "filter", "intake", "pack"),
+    "pretrain": ("pretrain",),
+    "glue": ("glue_source", "task", "glue", "robustness"),
+    "report": ("report",),
+}
+TABLES_AND_FIGURES = (  # one job each
+    "tabulate_operators",
+    "tabulate_parameters",
+    "tabulate_published",
+    "tabulate_glue",
+    "tabulate_scores",
+    "tabulate_statistics",
+    "tabulate_milestones",
+    "tabulate_claims",
+    "tabulate_corpus",
+    "tabulate_categories",
+    "tabulate_training",
+    "tabulate_settings",
+    "tabulate_runs",
+    "tabulate_hours",
+    "tabulate_provenance",
+    "draw_operators",
+    "draw_corpus",
+)
+
+Jobs = Counter[str]
+Job = tuple[str, Mapping[str, str]]  # its rule and wildcards
+
+
+def jobs_of(experiment: Experiment) -> dict[str, Jobs]:
+    """Jobs by stage and rule, targets such as `all` left out. Checkpoints are extracted for the stage glue."""
+    counts = (_corpus(experiment), _pretrain(experiment), _glue(experiment), _report(experiment))
+    return {stage: +jobs for stage, jobs in zip(STAGES, counts, strict=True)}  # + leaves out rules without jobs
+
+
+def count_by_stage(experiment: Experiment, jobs: Iterable[Job]) -> Jobs:
+    """How many of these jobs each stage has; what is of no other stage is of the report."""
+    stages = {rule: stage for stage, counts in jobs_of(experiment).items() for rule in counts}
+    sections = {section: stage for stage, read in SETTINGS_OF.items() for section in read}
+    return Jobs(
+        sections[wildcards["section"]] if rule == "write_settings" else stages.get(rule, "report")
+        for rule, wildcards in jobs
+    )
+
+
+def _corpus(experiment: Experiment) -> Jobs:
+    config, embedded = experiment.config, experiment.is_embedded
+    parts, batches = len(parts_of(config)), len(batches_of(config))
+    once = ("resolve_corpus", "download_blocklist", "download_vocabulary", "build_blocklist", "scan_characters")
+    return Jobs(
+        dict.fromkeys((*once, "pack_shards"), 1),
+        write_settings=len(SETTINGS_OF["corpus"]) - (not embedded),
+        write_embedded_corpus=int(embedded),
+        download_part=0 if source_of(config, "corpus") == "files" else parts,
+        download_harmful_model=int(annotations_of(config) == "computed"),
+        filter_part=parts,
+        tokenize_part=parts,
+        count_batch=max(batches - 2, 0),
+    )
+
+
+def _pretrain(experiment: Experiment) -> Jobs:
+    return Jobs(write_settings=1, pretrain_model=len(experiment.runs()))
+
+
+def _glue(experiment: Experiment) -> Jobs:
+    tasks, measured = len(experiment.tasks), len(experiment.measured_tasks)
+    checkpoints = len(experiment.checkpoints())
+    return Jobs(
+        write_settings=len(SETTINGS_OF["glue"]) - (not measured),
+        write_embedded_tasks=int(source_of(experiment.config, "glue") == "embedded"),
+        resolve_glue=1,
+        download_task=tasks,
+        prepare_task=tasks,
+        extract_checkpoint=checkpoints,
+        finetune=checkpoints,
+        prepare_robustness=measured,
+        measure_robustness=len(experiment.runs()) if measured else 0,
+    )
+
+
+def _report(experiment: Experiment) -> Jobs:
+    sweep, robust = experiment.config["sweep"], bool(experiment.measured_tasks)
+    return Jobs(
+        dict.fromkeys(TABLES_AND_FIGURES, 1),
+        write_settings=1,
+        count_parameters=1,
+        draw_loss=len(sweep["sizes"]),
+        draw_checkpoints=int(bool(sweep["curve"]["sizes"])),
+        tabulate_robustness=int(robust),
+        draw_robustness=int(robust),
+        write_page=1,
+    )

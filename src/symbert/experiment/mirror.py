@@ -1,0 +1,211 @@
+"""A mirror: the publishers' files that an experiment reads, fetched for machines without network."""
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symbert.config import Config, merge, parts_of, repositories_of, sections, source_of
+from symbert.corpus import hub
+from symbert.corpus.digests import Digest, read_digests
+from symbert.corpus.sources import (
+    BLOCKLIST,
+    BLOCKLIST_CHECKSUMS,
+    CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
+    VOCABULARY,
+    Hub,
+    PublishedFile,
+    download_blocklist,
+    harmful_model_file,
+    listed_digest,
+    part_file,
+)
+from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
+from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
+from symbert.glue.sources import REPOSITORY, published_split
+from symbert.glue.tasks import GLUE
+from symbert.progress import data_size, end_line
+from symbert.project import read_chosen
+
+RECORD = "fetched.json"
+
+
+def fetch_mirror(
+    directory: Path,
+    /,
+    scale: str | None = None,
+    configfile: list[Path] | None = None,
+    config: list[str] | None = None,
+) -> None:
+    """Download all that an experiment would read from the hub into a directory in the publishers' layout.
+
+    Afterwards `--config source=mirror mirror=DIRECTORY` gives the same results on a machine without network. Run it in
+    the project's folder. The options are Snakemake's; `scale` stands for scale=…. HF_TOKEN in the environment lets you
+    read the gated OSCAR-2301. The same command goes on with an interrupted download, and completes a mirror when the
+    configuration wants more. `fetched.json` records the commits, to which the mirror keeps, and what was checked.
+    """
+    directory.mkdir(parents=True, exist_ok=True)  # so that the configuration may name it as its mirror already
+    chosen = _from_hub(read_chosen(Path(), scale, configfile, config))
+    with single_writer(directory):
+        try:
+            Mirror.open(directory).complete(chosen)
+        except KeyboardInterrupt:
+            end_line()
+            raise PreemptedError(f"{directory}: interrupted; the same command goes on") from None
+    print(f"{directory}: complete; use it with --config source=mirror mirror={directory}", file=sys.stderr)
+
+
+def _from_hub(config: Config) -> Config:
+    """The configuration with the hub in place of every other source but the user's own files."""
+    stages = {stage: "files" if source_of(config, stage) == "files" else "hub" for stage in ("corpus", "glue")}
+    return merge(config, {"mirror": None, **{stage: {"source": source} for stage, source in stages.items()}})
+
+
+def wanted_files(config: Config) -> list[PublishedFile]:
+    """What the experiment reads from the hub's repositories: what is soon there first, the parts of the corpus last."""
+    repositories = repositories_of(config)
+    tasks = [] if source_of(config, "glue") == "files" else [GLUE[name] for name in config["sweep"]["tasks"]]
+    files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
+    if HARMFUL_MODEL.repository in repositories:
+        files.append(harmful_model_file(config["corpus"]["harmful_model"]))
+    if CORPUS_CHECKSUMS.repository in repositories:
+        files += [CORPUS_CHECKSUMS, *map(part_file, parts_of(config))]
+    return files
+
+
+def _revision(file: PublishedFile, config: Config) -> str:
+    """The revision of a file's repository; models have that of the corpus stage's rule: main."""
+    if file.repository == REPOSITORY:
+        return config["glue"]["revision"]
+    return config["corpus"]["revision"] if file.kind == "dataset" else "main"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A directory in the publishers' layout, and its record of what was fetched at which commit and checked."""
+
+    root: Path
+    record: dict[str, Any]  # endpoint, repositories (kind, revision, commit), blocklist, files (bytes, sha256)
+
+    @classmethod
+    def open(cls, root: Path) -> "Mirror":
+        """The mirror in a directory, which may be empty."""
+        path = root / RECORD
+        empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
+        return cls(root, read_json(path) if path.is_file() else empty)
+
+    def complete(self, config: Config) -> None:
+        """Fetch what the experiment reads and what is not there, after saying how much that is.
+
+        InputOutputError when it does not fit; ConfigError when a repository is wanted at another revision.
+        """
+        files = wanted_files(config)
+        if CORPUS_CHECKSUMS in files:
+            hub.require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
+        for file in files:
+            self._fix_commit(file, _revision(file, config))
+        self._save()
+        self._announce(files)
+        self._fetch_blocklist(sections(config, "")["blocklist_source"])
+        self._fetch_all(files)
+
+    def _fix_commit(self, file: PublishedFile, revision: str) -> None:
+        """A branch is asked for its commit once; the mirror then keeps to it."""
+        known = self.record["repositories"].get(file.repository)
+        if known is None:
+            commit = hub.resolve(file.kind, file.repository, revision)
+            self.record["repositories"][file.repository] = {"kind": file.kind, "revision": revision, "commit": commit}
+        elif revision not in (known["revision"], known["commit"]):
+            raise ConfigError(
+                f"{self.root / RECORD}: {file.repository} is at revision {known['revision']} ({known['commit']}), "
+                f"the configuration asks for {revision}; choose another directory"
+            )
+
+    def _announce(self, files: list[PublishedFile]) -> None:
+        sizes = {
+            f"{name}/{path}": size
+            for name, repository in self.record["repositories"].items()
+            for path, size in hub.sizes(repository["kind"], name, repository["commit"]).items()
+        }
+        known = {file: sizes[file.location] for file in files if file.location in sizes}
+        needed = sum(size for file, size in known.items() if self._size(file) != size)
+        untold = f" and {len(files) - len(known)} of untold size" if len(known) < len(files) else ""
+        free, mount = free_space(self.root)
+        print(
+            f"{self.root}: {len(known)} files of {data_size(sum(known.values()))}{untold}, and UT1's archive; "
+            f"{data_size(needed)} to download, {data_size(free)} free on {mount}",
+            file=sys.stderr,
+        )
+        if needed > free:
+            raise InputOutputError(
+                f"{self.root}: needs {data_size(needed)}, {data_size(free)} free on {mount}; "
+                "free space there, choose another directory, or ask for fewer parts (corpus.parts)"
+            )
+
+    def _fetch_blocklist(self, settings: Config) -> None:
+        """UT1's archive as it is today, unless one lies there that agrees with the list beside it."""
+        archive, listing = (self.root / file.location for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+        if archive.is_file() and listing.is_file():
+            with suppress(SymbertError):
+                listed_digest(read_digests(listing, "md5", str(listing)), BLOCKLIST, str(listing)).check(archive, "")
+                return
+        with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
+            brief, note = Path(folder, "settings.json"), Path(folder, "note.json")
+            write_json(brief, settings)
+            download_blocklist(brief, archive, note)
+            self.record["blocklist"] = read_json(note)
+        write_text(listing, f"{self.record['blocklist']['md5']}  {archive.name}\n")
+        self._save()
+
+    def _fetch_all(self, files: list[PublishedFile]) -> None:
+        source = Hub({name: repository["commit"] for name, repository in self.record["repositories"].items()})
+        listed: dict[str, Digest] = {}
+        for number, file in enumerate(files, start=1):
+            digest = listed_digest(listed, file, CORPUS_CHECKSUMS.location) if _is_part(file) else None
+            if not self._holds(file, digest):
+                print(f"[{number}/{len(files)}] {file.location}", file=sys.stderr)
+                source.fetch(file, self.root / file.location, digest)
+                self._note(file, digest)
+            if file == CORPUS_CHECKSUMS:
+                listed = self._read_checksums(files)
+
+    def _read_checksums(self, files: Iterable[PublishedFile]) -> dict[str, Digest]:
+        """The publisher's list of parts, which has all that are wanted."""
+        listed = read_digests(self.root / CORPUS_CHECKSUMS.location, "sha256", CORPUS_CHECKSUMS.location)
+        for part in filter(_is_part, files):
+            listed_digest(listed, part, CORPUS_CHECKSUMS.location)
+        return listed
+
+    def _holds(self, file: PublishedFile, digest: Digest | None) -> bool:
+        """Whether a file is there, and was right when it came or is right by the publisher's list."""
+        path, noted = self.root / file.location, self.record["files"].get(file.location)
+        if noted is not None and noted["bytes"] == self._size(file):
+            return True
+        if digest is None or not path.is_file():
+            return False
+        with suppress(SymbertError):
+            digest.check(path, str(path))
+            self._note(file, digest)
+            return True
+        return False
+
+    def _note(self, file: PublishedFile, digest: Digest | None) -> None:
+        sha256 = digest.value if digest else sha256_of(self.root / file.location)
+        self.record["files"][file.location] = {"bytes": self._size(file), "sha256": sha256}
+        self._save()
+
+    def _size(self, file: PublishedFile) -> int | None:
+        """Bytes of a file of the mirror; None where it is not there."""
+        path = self.root / file.location
+        return path.stat().st_size if path.is_file() else None
+
+    def _save(self) -> None:
+        write_json(self.root / RECORD, self.record)
+
+
+def _is_part(file: PublishedFile) -> bool:
+    return file.repository == CORPUS_CHECKSUMS.repository and file != CORPUS_CHECKSUMS

@@ -1,0 +1,25 @@
+"""How the processes that train one model together are started: words of a shell command of the workflow.
+
+In braces stands what Snakemake knows of the job. All else are numbers, so nothing needs quoting.
+"""
+
+# Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
+SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
+# The rule's shell runs on the first node of the job. Two jobs there, of the few that a node has, differ in their port.
+MEETING = "--rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint $(hostname):$((20000 + SLURM_JOB_ID % 10000))"
+# Seconds that the other nodes are given when the first of them has ended: to save, or to find that one is gone.
+SRUN = "srun --nodes {{resources.nodes}} --ntasks {nodes} --cpus-per-task {{threads}} --wait 120"
+
+
+def launcher(processes: int, nodes: int) -> str:
+    """What comes before `-m symbert`: Python, or torchrun for several processes, which srun starts on several nodes."""
+    each = f"--nproc-per-node {processes // nodes} {SIGNALS}"
+    if nodes > 1:
+        return f"{SRUN.format(nodes=nodes)} torchrun --nnodes {nodes} {each} {MEETING}"
+    return f"torchrun --standalone {each}" if processes > 1 else "python"
+
+
+def threads_each(processes: int, nodes: int) -> str:
+    """The threads of one process: its share of what the job has on its node, and one at least."""
+    share = processes // nodes
+    return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"

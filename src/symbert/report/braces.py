@@ -1,0 +1,53 @@
+"""Many paths as one short word of a shell command.
+
+Linux takes no argument longer than 128 KiB, and Snakemake hands a whole command to bash as one. Bash itself may pass
+megabytes of words on, so it is given `scores/{original,shared}/{cola,mnli}.json` and writes the paths out.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby, takewhile
+
+Parts = Sequence[str]  # what stands between the slashes of a path
+PLAIN = re.compile(r"[\w@%+=:.-]*", re.ASCII)  # text that means itself to bash, in braces too
+
+
+def braced(paths: Iterable[str]) -> str:
+    """A word of bash that expands to these paths, in this order; nothing for no paths."""
+    split = [str(path).split("/") for path in paths]
+    return _any_of(split) if split else ""
+
+
+def _any_of(paths: list[Parts]) -> str:
+    """Paths that begin alike share their beginning, and folders that hold alike share what they hold."""
+    beginnings = []
+    for (head, goes_on), group in groupby(paths, key=lambda path: (path[0], len(path) > 1)):
+        tails = [path[1:] for path in group]
+        beginnings += [(head, _any_of(tails))] if goes_on else [(head, None)] * len(tails)
+    words = [
+        _names([head for head, _ in group]) + ("" if rest is None else f"/{rest}")
+        for rest, group in groupby(beginnings, key=lambda beginning: beginning[1])
+    ]
+    return words[0] if len(words) == 1 else f"{{{','.join(words)}}}"
+
+
+def _names(names: list[str]) -> str:
+    """Names of one place in a path, with what all of them begin and end with written once."""
+    if len(names) == 1:
+        return _quoted(names[0])
+    start = _start(names)
+    rest = [name.removeprefix(start) for name in names]
+    end = _start([name[::-1] for name in rest])[::-1]
+    middle = ",".join(_quoted(name.removesuffix(end)) or "''" for name in rest)
+    return f"{_quoted(start)}{{{middle}}}{_quoted(end)}"
+
+
+def _start(names: list[str]) -> str:
+    """The letters that all names begin with."""
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in alike)
+
+
+def _quoted(text: str) -> str:
+    """Text that bash takes as it is, in braces too."""
+    return text if PLAIN.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"

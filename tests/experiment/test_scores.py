@@ -1,0 +1,93 @@
+from experiment.traces import write
+from symbert.experiment import reading
+from symbert.experiment.existing import find_run
+from symbert.experiment.scores import extracted_of, robustness_found, scores_found
+from symbert.files import sha256_of
+from symbert.pretrain.job import Run
+
+ORIGINAL = Run("tiny", "original", 1)
+
+
+def scores(experiment, step: int = 2400) -> dict[str, set[int]]:
+    """By task, the seeds that are found of a checkpoint; of a run without any, nothing."""
+    found = scores_found(experiment, find_run(experiment, ORIGINAL), step)
+    return {task: seeds for task, seeds in found.items() if seeds}
+
+
+def test_seeds_are_found_in_the_scores_and_in_the_state_under_the_settings_of_today_only(experiment, traces):
+    traces.run(ORIGINAL)
+    assert scores(experiment) == {}
+    traces.scores(ORIGINAL, 2400, "rte", [1])
+    assert scores(experiment) == {"rte": {1}}
+    traces.kept(ORIGINAL, 2400, "rte", 2)
+    assert scores(experiment) == {"rte": {1, 2}}
+    traces.kept(ORIGINAL, 2400, "cola", 1, settings_hash="another")
+    traces.scores(ORIGINAL, 2400, "mrpc", [1, 2], settings_hash="another")
+    assert scores(experiment) == {"rte": {1, 2}}
+
+
+def test_scores_of_other_weights_are_not_those_of_today(experiment, traces):
+    traces.run(ORIGINAL)
+    traces.scores(ORIGINAL, 2400, "rte", [1, 2], checkpoint_sha256="before")
+    assert scores(experiment) == {}
+
+
+def test_scores_of_a_run_that_is_trained_again_do_not_count(experiment, traces):
+    traces.run(ORIGINAL, "preempted", 1200)
+    traces.scores(ORIGINAL, 300, "rte", [1])
+    assert scores(experiment, 300) == {}
+
+
+def test_scores_of_other_rows_than_todays_do_not_count(experiment, traces, folder):
+    traces.run(ORIGINAL)
+    traces.scores(ORIGINAL, 2400, "rte", [1])
+    write(folder / experiment.results / "settings/task.json", experiment.settings["task"])
+    assert scores(experiment) == {"rte": {1}}
+    write(folder / experiment.results / "settings/task.json", {**experiment.settings["task"], "max_examples": 7})
+    assert scores(experiment) == {}
+
+
+def test_the_weights_of_a_run_whose_state_is_gone_are_those_that_were_extracted(experiment, traces):
+    """So are those of a model before its first step."""
+    traces.done(ORIGINAL)
+    extracted = write(extracted_of(experiment, ORIGINAL, 2400), 0)
+    traces.scores(ORIGINAL, 2400, "rte", [1], checkpoint_sha256=sha256_of(extracted))
+    traces.scores(ORIGINAL, 2400, "cola", [1])
+    assert scores(experiment) == {"rte": {1}}
+
+
+def test_seeds_that_nobody_asks_for_are_not_counted(experiment, traces):
+    """A checkpoint of the curve has one seed."""
+    traces.run(ORIGINAL)
+    traces.scores(ORIGINAL, 300, "rte", [1, 2, 3])
+    assert scores(experiment, 300) == {"rte": {1}}
+
+
+def test_robustness_is_counted_by_seed_on_the_sets_and_settings_of_today(experiment, changed, traces):
+    traces.run(ORIGINAL)
+    traces.robustness(ORIGINAL, "rte", [1, 9])
+    traces.robustness(ORIGINAL, "cola", [1], settings_hash="another")
+    traces.robustness(ORIGINAL, "mrpc", [1], checkpoint_sha256="before")
+    counts = robustness_found(experiment, find_run(experiment, ORIGINAL), 2400)
+    assert counts == {**dict.fromkeys(experiment.tasks, 0), "rte": 1}
+    louder = changed({"glue": {"robustness": {"noise": [0.5]}}})
+    assert set(robustness_found(louder, find_run(louder, ORIGINAL), 2400).values()) == {0}
+
+
+def test_files_that_are_being_written_count_as_absent(experiment, traces):
+    traces.run(ORIGINAL)
+    path = traces.scores(ORIGINAL, 2400, "rte", [1, 2])
+    path.write_text(path.read_text()[:-3])
+    assert scores(experiment) == {} and reading.read(path) is None
+
+
+def test_odd_files_are_no_reason_to_fail(experiment, traces, folder):
+    state = traces.run(ORIGINAL, "preempted", 300)
+    for odd in ([], 7, {}, {"state": None, "step": "x"}):
+        write(state / "status.json", odd)
+        assert find_run(experiment, ORIGINAL).state in ("missing", "stopped")
+    traces.run(ORIGINAL)
+    path = traces.scores(ORIGINAL, 2400, "rte", [])
+    write(path, [{}, 3, {"finetune_seed": 1}])
+    write(path.parent / "state/rte/seed-1-0123abcd.json", {"record": {}})
+    assert scores(experiment) == {}

@@ -1,0 +1,100 @@
+"""Hours of the stages: every measured job counts once, interrupted training with all its sessions."""
+
+import re
+
+import pytest
+
+from symbert.report.benchmarks import STAGES, read_benchmarks
+from symbert.report.hours_table import hours_table
+from symbert.report.sessions import read_pretrained
+
+HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
+
+
+@pytest.fixture
+def benchmark(tmp_path):
+    """Writes the benchmark file of a job, of so many seconds; returns the folder of all."""
+
+    def make(name, wall, cpu):
+        path = tmp_path / f"benchmarks/{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{HEAD}{wall}\t0:00:01\t10.3\t17.9\t1.9\t2.6\t0.00\t0.00\t0.00\t{cpu}\n")
+        return tmp_path / "benchmarks"
+
+    return make
+
+
+def table_rows(folder, files=(), sessions=()):
+    """Jobs and hours by stage and rule."""
+    rows = hours_table(read_benchmarks(folder), read_pretrained(list(files), list(sessions))).frame.to_dict("records")
+    return {(row.pop("stage"), row.pop("rule")): [str(value) for value in row.values()] for row in rows}
+
+
+def test_jobs_are_added_up_by_rule_stage_and_in_all(benchmark):
+    benchmark("pack_shards", 1800, 900)
+    benchmark("filter_part/en_meta_part_1", 3600, 3600)
+    assert table_rows(benchmark("filter_part/en_meta_part_2", 7200, 3600)) == {
+        ("corpus", "all"): ["3", "3.500", "2.250", "0.000"],
+        ("corpus", "filter_part"): ["2", "3.000", "2.000", "0.000"],
+        ("corpus", "pack_shards"): ["1", "0.500", "0.250", "0.000"],
+        ("all", "all"): ["3", "3.500", "2.250", "0.000"],
+    }
+
+
+def test_gpu_hours_are_those_of_the_runs_devices(benchmark, pretrained):
+    """Trained on two GPUs for two hours, fine-tuned for one on one; another run has a CPU."""
+    files = [*pretrained("original", device="A card", processes=2), *pretrained("shared")]
+    benchmark("pretrain_model/tiny-original-seed-1", 7200, 7200)
+    benchmark("pretrain_model/tiny-shared-seed-1", 7200, 7200)
+    benchmark("finetune/tiny-original-seed-1-step-20", 3600, 3600)
+    rows = table_rows(benchmark("finetune/tiny-shared-seed-1-step-20", 3600, 3600), files)
+    assert rows["pretrain", "pretrain_model"] == ["2", "4.000", "4.000", "4.000"]
+    assert rows["glue", "finetune"] == ["2", "2.000", "2.000", "1.000"]
+    assert rows["all", "all"] == ["4", "6.000", "6.000", "5.000"]
+
+
+def test_interrupted_training_counts_its_earlier_sessions_and_the_whole_last_job(benchmark, pretrained, write_sessions):
+    """An hour before, and a last session of 30 minutes in a job of 36, start included."""
+    files = pretrained("original", device="A card", sessions=2)
+    sessions = write_sessions(files[0], ("a", "A card", 4, 60), ("b", "A card", 2, 30))
+    rows = table_rows(benchmark("pretrain_model/tiny-original-seed-1", 2160, 720), files, [sessions])
+    assert rows["pretrain", "all"] == ["1", "1.600", "0.200", "5.200"]  # 4 · 1 + 2 · 0.6
+
+
+def test_a_lost_benchmark_of_training_leaves_its_sessions(benchmark, pretrained, write_sessions, tmp_path):
+    files = pretrained("original", device="A card", sessions=2)
+    sessions = write_sessions(files[0], ("a", "A card", 4, 60), ("b", "A card", 2, 30))
+    (tmp_path / "benchmarks").mkdir()
+    assert table_rows(tmp_path / "benchmarks", files, [sessions]) == {
+        ("pretrain", "all"): ["1", "1.500", "None", "5.000"],
+        ("pretrain", "pretrain_model"): ["1", "1.500", "None", "5.000"],
+        ("all", "all"): ["1", "1.500", "None", "5.000"],
+    }
+
+
+def test_seed_1_is_not_seed_10(benchmark, pretrained):
+    files = [*pretrained("original", seed=1), *pretrained("original", seed=10, device="A card")]
+    rows = table_rows(benchmark("finetune/tiny-original-seed-10-step-20", 3600, 3600), files)
+    assert rows["glue", "finetune"][-1] == "1.000"
+
+
+def test_what_was_not_sampled_is_nothing_and_what_is_illegible_no_job(benchmark, tmp_path):
+    benchmark("pack_shards", 3.6, "NA")
+    benchmark("filter_part/half", "", "").joinpath("filter_part/empty.tsv").touch()
+    rows = table_rows(tmp_path / "benchmarks")
+    assert rows["corpus", "all"] == ["1", "0.001", "0.000", "0.000"] and ("corpus", "filter_part") not in rows
+
+
+def test_without_any_file_there_is_a_table_all_the_same(tmp_path):
+    assert table_rows(tmp_path / "none") == {("all", "all"): ["0", "0.000", "None", "None"]}
+
+
+def test_every_rule_with_a_benchmark_stands_under_its_stage(root):
+    """The rules of a stage stand in the file of its name; those of `sources` belong to the corpus."""
+    found = {}
+    for path in (root / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"(?m)^rule ", path.read_text())[1:]:
+            if "    benchmark:" in rule:
+                stage = "corpus" if path.stem == "sources" else path.stem
+                found.setdefault(stage, set()).add(rule.partition(":")[0])
+    assert found == {stage: set(rules) for stage, rules in STAGES.items()}

@@ -1,0 +1,70 @@
+"""What runs were computed on: each session is counted, and what was removed is not missed."""
+
+import json
+
+import pytest
+
+from symbert.errors import DataError
+from symbert.report.runs_table import import_table, runs_table
+from symbert.report.sessions import gpus, hours, read_pretrained
+
+
+def rows(*files, sessions=()):
+    return runs_table(read_pretrained(list(files), list(sessions))).frame.to_dict("records")
+
+
+def test_a_run_of_one_session_has_its_hours_and_hashes(pretrained):
+    (row,) = rows(*pretrained("original"))
+    assert row["run"] == "tiny-original seed 1" and row["device"] == "cpu" and row["versions"] == "torch 2.13.0"
+    assert (row["settings_hash"], row["corpus_hash"]) == ("5e77", "c0ffee")
+    assert (row["sessions"], str(row["wall_hours"]), str(row["gpu_hours"])) == (1, "0.010", "0.000")  # 36 seconds
+
+
+def test_an_interrupted_run_has_the_hours_of_all_its_sessions_and_each_machine(pretrained, write_sessions):
+    """One hour on two GPUs of a, one and a half on one GPU of b: 2.5 hours, and 3.5 of GPUs."""
+    files = pretrained("original", device="A card", sessions=2)
+    sessions = write_sessions(files[0], ("a", "A card", 2, 60), ("b", "Another card", 1, 90))
+    (row,) = rows(*files, sessions=[sessions])
+    assert (row["host"], row["device"], row["processes"]) == ("a; b", "A card; Another card", "2; 1")
+    assert (row["sessions"], str(row["wall_hours"]), str(row["gpu_hours"])) == (2, "2.500", "3.500")
+
+
+def test_the_hours_of_one_session_are_not_those_of_three(pretrained, tmp_path):
+    """Where the state is gone, timing.json tells of the last session alone."""
+    gone = [tmp_path / "tiny-original/seed-1/state/gone.json"]
+    (row,) = rows(*pretrained("original", sessions=3), sessions=gone)
+    assert row["sessions"] == 3 and row["wall_hours"] is row["gpu_hours"] is None
+    (row,) = rows(*pretrained("original", sessions=1), sessions=gone)
+    assert str(row["wall_hours"]) == "0.010"
+
+
+def test_sessions_are_those_of_the_run_in_whose_folder_they_lie(pretrained, write_sessions):
+    first, tenth = pretrained("original", seed=1), pretrained("original", seed=10)
+    sessions = write_sessions(tenth[0], ("a", "cpu", 1, 60))
+    assert [str(row["wall_hours"]) for row in rows(*tenth, *first, sessions=[sessions])] == ["0.010", "1.000"]
+
+
+def test_a_run_without_timing_has_dashes(pretrained):
+    (row,) = rows(pretrained("original")[0])
+    assert row["device"] is row["wall_hours"] is row["gpu_hours"] is None and row["corpus_hash"] == "c0ffee"
+
+
+def test_a_session_that_was_killed_at_once_took_no_time():
+    assert hours({"started": "2026-01-01T00:00:00Z"}) == 0
+    assert hours({"started": "2026-01-01T00:00:00Z", "until": "2026-01-02T06:00:00Z"}) == 30
+    assert gpus({"device": "cpu", "processes": 4}) == 0 and gpus({"device": "A card", "processes": 4}) == 4
+
+
+def test_a_file_that_is_of_no_run_is_named(tmp_path):
+    other = tmp_path / "parameters.json"
+    other.write_text("{}")
+    with pytest.raises(DataError, match=r"parameters.json: does not say of which run it is; give done.json or timing"):
+        read_pretrained([other], [])
+
+
+def test_imported_results_name_their_directory_and_hash(tmp_path):
+    told = {"name": "authors", "directory": "published", "files": 460, "sha256": "ab12", "steps": 200_000, "more": []}
+    file = tmp_path / "import.json"
+    file.write_text(json.dumps(told))
+    (row,) = import_table([file]).frame.to_dict("records")
+    assert (row["directory"], row["files"], row["sha256"], row["steps"]) == ("published", 460, "ab12", 200_000)

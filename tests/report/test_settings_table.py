@@ -1,0 +1,57 @@
+"""Settings unlike the paper's stand out."""
+
+import pytest
+
+from symbert.report.settings_table import settings_table
+from symbert.settings import ReportSettings, read_settings
+
+PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
+PAPER |= {"corpus_source": "hub", "glue_source": "hub"}
+
+
+def cells(table):
+    return {row["setting"]: (row["here"], row["the_paper"]) for row in table.frame.to_dict("records")}
+
+
+def bold(table):
+    return {table.frame["setting"][row] for row, column in table.best if column == "here"}
+
+
+def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(settings_file):
+    changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
+    table = settings_table(read_settings(settings_file(**changes), ReportSettings))
+    found = cells(table)
+    assert found["pretrain.steps"] == ("1,800", "200,000")
+    assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
+    assert found["glue.learning_rate"] == ("1e-05", "1e-05")
+    assert found["glue.max_examples"] == ("1,000", "all")
+    assert found["corpus.pack.sequence_length"] == ("64", "512")
+    different = {"pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length", "pretrain.learning_rate"}
+    assert bold(table) == different | {"glue.max_examples", "glue.epochs", "corpus.source", "glue.source"}
+    assert "Hash of the settings of fine-tuning: aaaa." in table.caption
+
+
+def test_at_the_papers_settings_nothing_is_bold(settings_file):
+    assert bold(settings_table(read_settings(settings_file(**PAPER), ReportSettings))) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "shown"),
+    [
+        ({"recipe": "fast"}, "recipe", ("fast", "faithful")),
+        ({"corpus_source": "mirror"}, "corpus.source", ("mirror", "hub")),
+        ({"glue_source": "files"}, "glue.source", ("files", "hub")),
+        ({"match": "suffix"}, "corpus.filter.match", ("suffix", "exact")),
+        ({"max_harmful_perplexity": 5e4}, "corpus.filter.max_harmful_perplexity", ("50,000", "100,000")),
+        ({"pretrain": {"dropout": 0.100000001}}, "pretrain.dropout", ("0.100000001", "0.1")),
+    ],
+)
+def test_recipe_sources_filter_and_small_differences_stand_out(settings_file, changes, key, shown):
+    table = settings_table(read_settings(settings_file(**(PAPER | changes)), ReportSettings))
+    assert cells(table)[key] == shown and bold(table) == {key}
+
+
+def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_file):
+    changed = read_settings(settings_file(pretrain={"new_key": 0.5}, batch_size=None), ReportSettings)
+    table = settings_table(changed)
+    assert cells(table)["pretrain.new_key"] == ("0.5", "–") and cells(table)["pretrain.batch_size"] == ("–", "256")

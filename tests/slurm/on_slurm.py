@@ -1,0 +1,260 @@
+"""The tiny chain on a real Slurm: what happens to its jobs, and what comes of them. `make test-slurm` runs it.
+
+One run of Snakemake with the cluster's profile, in which one training comes near its time limit and is requeued, and
+another one may not be requeued, so that its job fails. Then a training by several processes, which is cancelled.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pretrain.corpora import options
+from slurm import cluster
+from slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
+from slurm.published import write_mirror
+from symbert.files import sha256_of
+from workflow.checkout import check_out
+
+CONFIG = {
+    "experiment": "x",
+    "source": "mirror",
+    "corpus": {
+        "parts": 2,
+        "parts_per_batch": 2,
+        "pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400},
+    },
+    "pretrain": {"steps": 300, "batch_size": 8, "warmup_steps": 5, "evaluate_every": 100, "save_every": 20},
+    "glue": {
+        "max_examples": 32,
+        "max_evaluation_examples": 32,
+        "max_length": 32,
+        "epochs": 1,
+        "robustness": {"noise": []},
+    },
+    "sweep": {
+        "attention": ["original", "pairwise"],
+        "finetune_seeds": [1],
+        "tasks": ["rte"],
+        "curve": {"finetune_seeds": [1], "steps": {"tiny": [300]}},
+    },
+}
+TABLES = [f"results/x/report/tables/{name}.csv" for name in ("table3_glue", "scores")]
+HASTE = ["--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "10"]  # for a cluster of one idle node
+
+
+@dataclass
+class Story:
+    """What Slurm said of the trainings of the chain, as it went on."""
+
+    directory: Path
+    limited: dict[str, str] = field(default_factory=dict)  # job of the training that came near its limit, before that
+    environment: dict[str, str] = field(default_factory=dict)  # of that training
+    joint: Training | None = None  # that of several processes
+
+    def run(self, attention: str) -> Path:
+        """The folder of a training."""
+        return self.directory / f"results/x/pretrain/tiny-{attention}/seed-1"
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """A running Slurm; stopped in the end."""
+    reason = cluster.why_not()
+    if reason:
+        pytest.skip(reason)
+    try:
+        cluster.start()
+        yield
+    finally:
+        cluster.stop()
+
+
+def snakemake(directory: Path, *arguments: str) -> subprocess.Popen:
+    """The workflow on the cluster, its output in `snakemake.log`."""
+    command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--configfile", "own.yaml", *HASTE]
+    environment = {**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
+    with open(directory / "snakemake.log", "a") as log:
+        return subprocess.Popen(
+            [*command, *arguments],
+            cwd=directory,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            preexec_fn=heed_interrupt,
+        )
+
+
+def finished(directory: Path, process: subprocess.Popen) -> None:
+    """Wait for a run that succeeds."""
+    code = process.wait(PATIENCE)
+    assert code == 0, (directory / "snakemake.log").read_text()[-6000:]
+
+
+def heed_interrupt() -> None:
+    """Undo what a shell that started the tests in the background passes on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def adapt(directory: Path, **resources) -> None:
+    """Change what the profile asks for pre-training, as a user does."""
+    path = directory / "profiles/slurm/config.yaml"
+    profile = yaml.safe_load(path.read_text())
+    profile["set-resources"]["pretrain_model"].update(resources)
+    path.write_text(yaml.safe_dump(profile))
+
+
+@pytest.fixture(scope="session")
+def story(root, slurm, tmp_path_factory) -> Story:
+    """The chain, with what happens to it on its way."""
+    mirror = write_mirror(tmp_path_factory.mktemp("mirror"))
+    directory = check_out(root, tmp_path_factory.mktemp("run") / "a copy of symbért").directory
+    (directory / "own.yaml").write_text(json.dumps({**CONFIG, "mirror": str(mirror)}))
+    adapt(directory, gpu=1)
+    story = Story(directory)
+    process = snakemake(directory, *TABLES)
+    limited, bound = Training(story.run("original")), Training(story.run("pairwise"))
+    try:
+        hold([limited, bound], process, directory)
+        story.limited, story.environment = job(limited.job), limited.environment()
+        another = copy_of(directory)
+        warn_in_vain(bound)
+        come_near_limit(limited)
+        story.joint = train_jointly(another)  # while the rest of the chain goes on
+        finished(directory, process)
+    finally:
+        end(process)
+    return story
+
+
+def hold(trainings: list[Training], process: subprocess.Popen, directory: Path) -> None:
+    """Stop each of them as soon as it has saved a step."""
+
+    def is_held() -> bool:
+        assert process.poll() is None, (directory / "snakemake.log").read_text()[-6000:]
+        held = [training.hold() for training in trainings]  # each of them, whether or not another one is
+        return all(held)
+
+    wait_until(is_held, lambda: (directory / "snakemake.log").read_text()[-6000:])
+
+
+def come_near_limit(training: Training) -> None:
+    """Cut its job's time, so that Slurm sends its warning (and lets it go on); then give it another session without."""
+    minutes = int(job(training.job)["RunTime"].split(":")[1])
+    ask("scontrol", "update", f"JobId={training.job}", f"TimeLimit={minutes + 2}")
+    wait_until(lambda: job(training.job)["Restarts"] == "1", lambda: f"not requeued: {job(training.job)}")
+    ask("scontrol", "update", f"JobId={training.job}", "TimeLimit=60")
+
+
+def warn_in_vain(training: Training) -> None:
+    """The same warning for a job that Slurm is not to requeue."""
+    ask("scontrol", "update", f"JobId={training.job}", "Requeue=0")
+    training.go_on()
+    ask("scancel", "--signal=USR1", training.job)
+
+
+def copy_of(directory: Path) -> Path:
+    """A second working copy with the same corpus, for which no trainings were begun."""
+    another = directory.with_name("another copy")
+    shutil.copytree(directory, another, ignore=shutil.ignore_patterns("locks", "incomplete"))
+    shutil.rmtree(another / "results/x/pretrain")
+    adapt(another, gpu=0, nodes=1)
+    return another
+
+
+def train_jointly(directory: Path) -> Training:
+    """Two processes as on two nodes: warned and requeued, then cancelled by Ctrl-C in Snakemake; gives the training."""
+    training = Training(directory / "results/x/pretrain/tiny-shared/seed-1")
+    changes = ["sweep={attention: [shared]}", "pretrain={processes: 2, nodes: 2}"]
+    process = snakemake(directory, "pretrain", "--config", *changes)
+    try:
+        hold([training], process, directory)
+        training.go_on()
+        ask("scancel", "--signal=USR1", training.job)
+        hold([training.next_session()], process, directory)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) != 0
+    finally:
+        end(process)
+    wait_until(lambda: job(training.job)["JobState"] == "CANCELLED", lambda: str(job(training.job)))
+    return training
+
+
+def end(process: subprocess.Popen) -> None:
+    """Make sure that Snakemake has ended; what it submitted ends with Slurm."""
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def undisturbed(story, tmp_path) -> Path:
+    """The training that came near its limit, without a limit, outside Slurm."""
+    results = story.directory / "results/x"
+    words = options(results / "corpus/shards/manifest.json", results / "settings/pretrain.json", tmp_path, "original")
+    environment = {**os.environ, "PYTHONPATH": str(story.directory / "src")}
+    subprocess.run([sys.executable, "-m", "symbert", *words], check=True, env=environment, capture_output=True)
+    return tmp_path
+
+
+def fingerprints(run: Path) -> dict[str, str]:
+    """What a training leaves, without what tells of time and machine."""
+    files = [run / "metrics.jsonl", run / "done.json", *sorted((run / "state/weights").glob("*.safetensors"))]
+    return {file.name: sha256_of(file) for file in files}
+
+
+def sessions(run: Path) -> list[dict]:
+    """What a training tells of each of its starts."""
+    return json.loads((run / "state/provenance.json").read_text())["sessions"]
+
+
+def test_the_chain_ends_in_the_table(story):
+    table = (story.directory / "results/x/report/tables/table3_glue.csv").read_text()
+    assert "tiny-original" in table and "tiny-pairwise" in table
+
+
+def test_a_training_has_what_the_profile_asks_for(story):
+    told = story.limited
+    assert told["Partition"] == "gpu" and told["TresPerJob"] == "gres:gpu:1"
+    assert story.environment["CUDA_VISIBLE_DEVICES"] in ("0", "1")
+    assert (told["MinMemoryNode"], told["NumCPUs"], told["NumNodes"]) == ("2000M", "1", "1")
+    assert (told["TimeLimit"], told["Requeue"]) == ("1-00:00:00", "1")
+
+
+def test_a_training_near_its_limit_is_requeued_and_ends_with_the_bits_of_an_undisturbed_one(story, undisturbed):
+    (only,) = [told for told in jobs_of("rule_pretrain_model") if "original" in told["StdOut"]]
+    assert (only["JobId"], only["Restarts"]) == (story.limited["JobId"], "1")
+    assert only["JobState"] == "COMPLETED" and len(sessions(story.run("original"))) == 2
+    assert fingerprints(story.run("original")) == fingerprints(undisturbed)
+
+
+def test_a_training_that_may_not_be_requeued_fails_and_goes_on_in_an_attempt_with_more_memory(story):
+    first, second = [told for told in jobs_of("rule_pretrain_model") if "pairwise" in told["StdOut"]]
+    assert [(told["JobState"], told["Restarts"]) for told in (first, second)] == [("FAILED", "0"), ("COMPLETED", "0")]
+    assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("2000M", "4000M")
+    said = Path(first["StdOut"]).read_text()
+    assert "SIGUSR1: saved at step" in said and f"job {first['JobId']} is not requeued" in said
+    assert len(sessions(story.run("pairwise"))) == 2
+
+
+def test_the_parts_of_a_batch_are_one_job_and_so_are_the_tables(story):
+    (parts,) = jobs_of("filter_part")
+    assert parts["StdOut"].split("/")[-2] == "group_parts-0_filter_part_tokenize_part"
+    assert (parts["NumCPUs"], parts["MinMemoryNode"]) == ("2", "4000M"), "two parts at once"
+    (report,) = jobs_of("tabulate")
+    assert report["JobState"] == "COMPLETED"
+
+
+def test_two_processes_train_one_model_in_one_job_which_is_requeued_and_once_cancelled_stays_away(story):
+    """As on two nodes: each has its torchrun, but both are the one that there is."""
+    (only,) = [told for told in jobs_of("rule_pretrain_model") if "shared" in told["StdOut"]]
+    assert (only["JobId"], only["JobState"], only["Restarts"]) == (story.joint.job, "CANCELLED", "1")
+    assert sessions(story.joint.folder)[0]["processes"] == 2
+    assert not (story.joint.folder / "done.json").exists()

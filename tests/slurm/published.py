@@ -1,0 +1,49 @@
+"""Small published files that a whole run on the cluster reads: text of made-up words, stand-in tasks."""
+
+import hashlib
+import random
+import string
+from pathlib import Path
+from unittest import mock
+
+from corpus.oscar import record, write_part
+from glue import documentation
+from symbert.corpus.stand_ins import write_blocklist_archive
+from symbert.glue import embedded
+
+PARTS, DOCUMENTS, LINES, WORDS = 2, 60, 6, 25
+# No letter both begins and continues a word, so that the quick encoder is left out and no code point compared with it.
+FIRST, NEXT = string.ascii_lowercase[:13] + ".,:?'", string.ascii_lowercase[13:]
+
+
+def write_mirror(root: Path) -> Path:
+    """A directory in the publishers' layout."""
+    _write_oscar(root / "oscar-corpus/OSCAR-2301/en_meta")
+    archive = root / "ut1/blacklists.tar.gz"
+    archive.parent.mkdir(parents=True)
+    write_blocklist_archive(archive)
+    digest = hashlib.md5(archive.read_bytes()).hexdigest()
+    (archive.parent / "MD5SUM.LST").write_text(f"{digest}  {archive.name}\n")
+    vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
+    vocabulary.parent.mkdir(parents=True)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
+    vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
+    with mock.patch.object(embedded, "passages", documentation.passages):
+        embedded.write_embedded_tasks(root)
+    return root
+
+
+def _write_oscar(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    draw, checksums = random.Random(1), []
+    for number in range(1, PARTS + 1):
+        documents = [record(_text(draw), number=DOCUMENTS * number + count) for count in range(DOCUMENTS)]
+        path = write_part(folder / f"en_meta_part_{number}.jsonl.zst", documents)
+        checksums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
+    (folder / "checksum.sha256").write_text("".join(checksums))
+
+
+def _text(draw: random.Random) -> str:
+    """Lines long enough to deserve no quality warning."""
+    words = [draw.choice(FIRST[:13]) + "".join(draw.choices(NEXT, k=draw.randint(1, 8))) for _ in range(LINES * WORDS)]
+    return "\n".join(" ".join(words[first : first + WORDS]) for first in range(0, len(words), WORDS))

@@ -1,0 +1,189 @@
+"""Both reports as a reader opens them, offline: Snakemake's archive and our page, in a browser without a screen."""
+
+import csv
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from workflow.browser import find_browser, see
+
+pytestmark = pytest.mark.xdist_group("finished")
+CATEGORIES = {  # what each holds: figures and tables
+    "All on one page": 1,
+    "Claims": 1,
+    "Corpus": 3,
+    "GLUE": 2,
+    "Operators": 3,
+    "Pre-training": 4,
+    "Provenance": 4,
+    "Robustness": 2,
+    "Statistics of scores": 2,
+}
+WITHOUT_DATA = ("table1_operators", "table2_parameters", "table3_published", "figure1_operators", "hours")
+# Presses what a reader presses: each category, and in it the eye and the letter i of each result.
+READER = """
+const press = async name => {
+  const link = () => [...document.querySelectorAll("nav a")].find(link => link.innerText.trim() === name);
+  (await until(link)).click();
+  await pause();
+};
+const rows = () => [...document.querySelectorAll("nav tbody tr")];
+const shown = async () => {
+  const frame = document.querySelector("iframe"), image = document.querySelector("#app div.p-3 > img");
+  const width = () => image.complete && image.naturalWidth;
+  if (image) return {tables: 0, pictures: [await until(width)], text: "", asked: []};
+  const view = frame.contentWindow;
+  await until(() => view.document.readyState === "complete" && view.document.querySelector("figcaption"));
+  return look(view);
+};
+await press("Workflow");
+const seen = {workflow: document.querySelector("#app .prose").innerText, categories: [], results: {}};
+for (const category of Object.keys(categories)) {
+  app.setView({navbarMode: "menu"});
+  await press(category);
+  seen.categories.push(category);
+  const count = rows().length;
+  for (let at = 0; at < count; at++) {
+    const title = rows()[at].innerText.trim();
+    rows()[at].querySelectorAll("a")[0].click();
+    await pause();
+    const result = await shown();
+    rows()[at].querySelectorAll("a")[1].click();
+    await pause();
+    result.caption = document.querySelector("nav .prose").innerText;
+    seen.results[app.state.resultPath] = {...result, category, title};
+    app.showCategory(category);
+    await pause();
+  }
+}
+seen.asked = performance.getEntriesByType("resource").map(entry => entry.name);
+tell(seen);
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser():
+    if find_browser() is None:
+        pytest.skip("no browser: no chromium or google-chrome on the path")
+
+
+@pytest.fixture(scope="module")
+def archive(finished, tmp_path_factory) -> Path:
+    """The folder of the unpacked report."""
+    folder = tmp_path_factory.mktemp("report")
+    outcome = finished.tiny("--report", str(folder / "report.zip"))
+    assert outcome.code == 0, outcome.output[-3000:]
+    with zipfile.ZipFile(folder / "report.zip") as packed:
+        for name in packed.namelist():
+            parts = PurePosixPath(name).parts
+            assert ".." not in parts and not name.startswith("/"), name
+            target = folder.joinpath(*parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(packed.read(name))
+    return folder / "report"
+
+
+@pytest.fixture(scope="module")
+def seen(archive, tmp_path_factory):
+    """What a reader sees who opens every result."""
+    return see(archive / "report.html", READER, tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="module")
+def page(finished, tmp_path_factory):
+    """What a reader sees of our page, which is looked at in a frame because it forbids scripts."""
+    folder = tmp_path_factory.mktemp("page")
+    ours = finished.directory / "results/demo-embedded/report/report.html"
+    frame = folder / "frame.html"
+    frame.write_text(f'<iframe src="{ours.as_uri()}" width="1200" height="900"></iframe>')
+    steps = (
+        "await new Promise(done => window.onload = done); tell(look(document.querySelector('iframe').contentWindow));"
+    )
+    return see(frame, steps, folder)
+
+
+def of(seen, name):
+    """A result by the name of its file."""
+    (found,) = [result for path, result in seen["results"].items() if Path(path).stem == name]
+    return found
+
+
+def test_the_categories_hold_every_result(seen):
+    found = [result["category"] for result in seen["results"].values()]
+    assert {category: found.count(category) for category in seen["categories"]} == CATEGORIES
+
+
+def test_every_figure_and_every_table_is_really_shown(seen):
+    for path, result in seen["results"].items():
+        if Path(path).stem == "report":
+            continue
+        if path.endswith(".png"):
+            assert result["pictures"][0] > 300, path
+        else:
+            assert result["tables"] == 1 and result["rows"] >= 1 and result["color"] == "rgb(89, 89, 89)", path
+
+
+def test_captions_say_what_each_result_is_and_what_is_a_stand_in(seen):
+    captions = [result["caption"] for result in seen["results"].values()]
+    for path, result in seen["results"].items():
+        assert len(result["caption"]) > 80 and "{" not in result["caption"], path
+        if Path(path).stem not in WITHOUT_DATA:
+            assert "stand-in" in result["caption"], path
+    assert "stand-ins made from the documentation" in seen["workflow"]
+    assert not [text for text in (seen["workflow"], *captions) if "System Message" in text]  # of a wrong .rst
+
+
+def test_the_page_stands_in_the_report_with_all_it_shows(seen):
+    shown = of(seen, "report")
+    others = len(seen["results"]) - 1
+    assert shown["tables"] + len(shown["pictures"]) == others and min(shown["pictures"]) > 300
+    assert "not comparable with the paper’s" in shown["text"]
+
+
+def test_our_page_opens_from_the_disk_with_every_table_and_picture(page):
+    assert (page["tables"], len(page["pictures"])) == (16, 5) and min(page["pictures"]) > 300
+    for heading in ("Table 3: scores of this experiment", "Figure 2: validation loss, tiny", "Hours of each stage"):
+        assert heading in page["text"]
+    assert "The tasks are stand-ins made from documentation text, not GLUE." in page["text"]
+
+
+def test_nothing_is_asked_of_the_network(seen, page):
+    asked = [name for shown in (seen, page, *seen["results"].values()) for name in shown["asked"]]
+    assert [name for name in asked if not name.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_the_report_says_what_made_it(seen):
+    text = of(seen, "provenance")["text"]
+    assert "not known: the project is a copy" in text or "not known: no Git repository" in text  # a checkout has none
+    assert all(word in text for word in ("torch 2.13.0", "snakemake 9.27", "settings of pretrain", "hash "))
+    assert "2, in 2 sessions" in text
+    runs = of(seen, "runs")["text"]
+    assert "tiny-original seed 1" in runs and "tiny-pairwise seed 1" in runs
+
+
+def test_hours_are_those_of_the_benchmarks_that_are_there(finished, seen):
+    """Of the corpus 12: texts, blocklist, characters, shards, and two for each of 4 parts; each is counted once."""
+    results = finished.directory / "results/demo-embedded"
+    with open(results / "report/tables/hours.csv", newline="") as file:
+        rows = {(row["stage"], row["rule"]): row for row in csv.DictReader(file)}
+    jobs = {key: int(row["jobs"]) for key, row in rows.items() if key[1] == "all"}
+    assert jobs == {("corpus", "all"): 12, ("pretrain", "all"): 2, ("glue", "all"): 6, ("all", "all"): 20}
+    seconds = [
+        float(path.read_text().split()[10]) for path in results.glob("benchmarks/**/*.tsv")
+    ]  # after ten headings
+    assert float(rows["all", "all"]["wall_hours"]) == pytest.approx(sum(seconds) / 3600, abs=0.001)
+    assert all(float(row["gpu_hours"]) == 0 for row in rows.values())
+    assert "tokenize_part" in of(seen, "hours")["text"]
+
+
+def test_a_lost_benchmark_and_a_pruned_state_run_nothing_again(copy):
+    """Nor does another commit, which no rule reads."""
+    results = copy.directory / "results/demo-embedded"
+    for path in [*results.glob("benchmarks/pretrain_model/*"), *results.glob("pretrain/*/*/state/provenance.json")]:
+        path.unlink()
+    assert copy.tiny("--dry-run").jobs == {}
+    (results / "report/tables/hours.csv").unlink()
+    outcome = copy.tiny("tables")
+    assert outcome.code == 0 and set(outcome.jobs) == {"tabulate_hours", "tables"}, outcome.output
+    assert "pretrain,pretrain_model,2," in (results / "report/tables/hours.csv").read_text()

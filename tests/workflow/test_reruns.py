@@ -1,0 +1,523 @@
+"""The rerun matrix: what a change runs again, and what stays. docs/reruns.md has a row for each of these tests."""
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from workflow.checkout import HANG, Checkout, wait_for
+
+pytestmark = pytest.mark.xdist_group("finished")  # the run that tests share
+
+RESULTS = Path("results/demo-embedded")
+RUN = RESULTS / "pretrain/tiny-original/seed-1"
+SCORES = RESULTS / "glue/tiny-original/seed-1/step-20"
+TRAINED = {"pretrain_model": 2, "extract_checkpoint": 4, "finetune": 4, "measure_robustness": 2}
+CHECKSUMMED = 1_000_000  # bytes: Snakemake compares the content of inputs up to this size when their times are new
+
+
+def planned(checkout: Checkout, *changes: str, targets: tuple[str, ...] = ("all",)) -> dict[str, int]:
+    """The jobs that a dry run lists under changes of the configuration."""
+    outcome = checkout.tiny(*targets, "--dry-run", *(["--config", *changes] if changes else []))
+    assert outcome.code == 0, outcome.output[-3000:]
+    return outcome.jobs
+
+
+def made(checkout: Checkout, *arguments: str) -> dict[str, int]:
+    """The jobs of a run that succeeds."""
+    outcome = checkout.tiny(*arguments)
+    assert outcome.code == 0, outcome.output[-5000:]
+    return outcome.jobs
+
+
+def computed(jobs: dict[str, int]) -> dict[str, int]:
+    """Those jobs that are neither of the report nor settings."""
+    shown = ("tabulate_", "draw_", "write_page", "write_settings", "all")
+    return {rule: count for rule, count in jobs.items() if not rule.startswith(shown)}
+
+
+def reported(jobs: dict[str, int]) -> set[str]:
+    """The rules of the report among jobs."""
+    return {rule for rule in jobs if rule.startswith(("tabulate_", "draw_", "write_page"))}
+
+
+def contents(*folders: Path) -> dict[str, tuple[str, int]]:
+    """Checksum and time of every file below folders."""
+    files = [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
+    return {str(file): (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns) for file in files}
+
+
+def learned(checkout: Checkout) -> dict[str, tuple[str, int]]:
+    """Checksum and time of every file that training or fine-tuning wrote into a state."""
+    results = checkout.directory / RESULTS
+    folders = [*results.glob("pretrain/*/*/state/weights"), *results.glob("pretrain/*/*/state/resume")]
+    folders += [folder for folder in results.glob("glue/*/*/*/state/*") if folder.is_dir()]
+    found = contents(*folders)
+    assert len(found) > 100
+    return found
+
+
+def difference(checkout: Checkout, other: Checkout, folder: Path) -> set[str]:
+    """The files below a folder of the results whose bytes two checkouts do not share; no state and no lock."""
+
+    def files(directory: Path) -> dict[str, bytes]:
+        found = (file for file in (directory / folder).rglob("*") if file.is_file() and file.name != "lock")
+        return {str(file.relative_to(directory)): file.read_bytes() for file in found if "state" not in file.parts}
+
+    mine, others = files(checkout.directory), files(other.directory)
+    return {file for file in mine.keys() | others.keys() if mine.get(file) != others.get(file)}
+
+
+def age_backwards(paths: list[Path]) -> None:
+    """New times for files, the oldest becoming the newest, as a copy without times may leave them."""
+    first = time.time() - len(paths)
+    for number, path in enumerate(sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)):
+        os.utime(path, (first + number, first + number))
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace text in a file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+# Nothing that counts has changed.
+
+
+def test_nothing_changed_runs_nothing(finished):
+    assert planned(finished) == {}
+
+
+def test_each_stage_alone_makes_its_own_and_then_has_nothing_to_do(chain):
+    jobs = {stage: outcome.jobs for stage, outcome in chain.outcomes.items()}
+    assert computed(jobs["paper_tables"]) == {"count_parameters": 1, "paper_tables": 1}
+    assert jobs["corpus"]["filter_part"] == 4 and not TRAINED.keys() & jobs["corpus"].keys()
+    assert jobs["pretrain"] == {"write_settings": 1, "pretrain_model": 2, "pretrain": 1}
+    assert jobs["glue"]["finetune"] == 4 and not {"pretrain_model", "filter_part"} & jobs["glue"].keys()
+    assert computed(jobs["tables"]) == {"tables": 1} and computed(jobs["figures"]) == {"figures": 1}
+    assert jobs["all"] == {"write_page": 1, "all": 1}
+    assert planned(chain.checkout, targets=tuple(chain.outcomes)) == {}
+
+
+def test_edited_rules_stage_code_and_captions_run_nothing(copy):
+    edit(copy.directory / "workflow/rules/pretrain.smk", "symbert extract-checkpoint", " symbert extract-checkpoint")
+    edit(copy.directory / "config.yaml", "# Every choice", "# Each choice")
+    for path in ("pretrain/loop", "glue/training", "corpus/filters", "model/attention", "files", "cli"):
+        with open(copy.directory / f"src/symbert/{path}.py", "a") as file:
+            file.write("# edited\n")
+    for path in [*(copy.directory / "workflow/report").rglob("*.rst"), *(copy.directory / "envs").iterdir()]:
+        with open(path, "a") as file:
+            file.write("\n")
+    assert planned(copy) == {}
+
+
+def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy, root):
+    with open(copy.directory / "src/symbert/report/style.py", "a") as file:
+        file.write("# edited\n")
+    rules = "".join((root / f"workflow/rules/{name}.smk").read_text() for name in ("report", "report_own"))
+    jobs = planned(copy)
+    assert computed(jobs) == {}
+    assert reported(jobs) == set(re.findall(r"^rule ((?:tabulate|draw)_\w+|write_page):", rules, re.M))
+
+
+def test_results_with_new_times_run_nothing_but_what_reads_large_files(copy):
+    """Token streams are the only inputs of the tiny chain above Snakemake's limit."""
+    files = [path for path in (copy.directory / RESULTS).rglob("*") if path.is_file() and "state" not in path.parts]
+    age_backwards([path for path in files if path.stat().st_size <= CHECKSUMMED])
+    assert planned(copy) == {}
+    age_backwards(files)
+    assert computed(planned(copy)) == {"pack_shards": 1, **TRAINED}
+
+
+def test_a_lost_snakemake_folder_runs_nothing(copy):
+    shutil.rmtree(copy.directory / ".snakemake")
+    assert planned(copy) == {}
+
+
+def test_changed_settings_and_seeds_are_noticed_without_the_snakemake_folder(copy):
+    changes = (
+        "pretrain={learning_rate: 0.002}",
+        "corpus={filter: {match: suffix}}",
+        "sweep={finetune_seeds: [1, 2, 3]}",
+    )
+    remembered = [planned(copy, change) for change in changes]
+    shutil.rmtree(copy.directory / ".snakemake")
+    assert [planned(copy, change) for change in changes] == remembered
+
+
+def test_a_fresh_clone_over_kept_results_runs_nothing_once_touched(copy):
+    """The worst order of times; without `--touch` nearly everything runs, from its state where it has one."""
+    shutil.rmtree(copy.directory / ".snakemake")
+    age_backwards([path for path in copy.directory.rglob("*") if path.is_file()])
+    jobs, before = planned(copy), learned(copy)
+    assert {"filter_part": 4, **TRAINED}.items() <= jobs.items()
+    made(copy, "--touch")
+    assert planned(copy) == {}
+    assert learned(copy) == before
+
+
+def test_what_is_lost_or_has_new_times_is_published_again_from_its_state(copy, finished):
+    """Without `.snakemake` and with times in the worst order, too; no step is trained, no seed fine-tuned."""
+    shutil.rmtree(copy.directory / ".snakemake")
+    age_backwards([path for path in (copy.directory / RUN.parent).rglob("*") if path.is_file()])
+    (copy.directory / RUN / "done.json").unlink()
+    shutil.rmtree(copy.directory / RUN / "step-20")
+    (copy.directory / SCORES / "mrpc.json").unlink()
+    before = learned(copy)
+    jobs = made(copy, str(SCORES / "mrpc.json"))
+    assert jobs == {"pretrain_model": 1, "extract_checkpoint": 1, "finetune": 1}
+    assert learned(copy) == before
+    assert difference(copy, finished, RUN) == {str(RUN / "timing.json")}, "a session more"
+    assert difference(copy, finished, SCORES) == set()
+
+
+def test_how_it_is_computed_and_what_is_kept_runs_nothing(finished):
+    execution = "pretrain={micro_batch_size: 4, tensorboard: true, processes: 2}"
+    changes = (execution, "on_settings_change=refuse")
+    assert planned(finished, *changes, "glue={keep_finetuned: false}") == {}
+
+
+# More is wanted.
+
+
+def test_one_more_finetuning_seed_computes_that_seed_only(copy):
+    change = "sweep={finetune_seeds: [1, 2, 3]}"
+    jobs = planned(copy, change)
+    assert computed(jobs) == {"finetune": 2, "measure_robustness": 2}
+    before, scores = learned(copy), json.loads((copy.directory / SCORES / "mrpc.json").read_text())
+    made(copy, str(SCORES / "mrpc.json"), "--config", change)
+    after = learned(copy)
+    assert before.items() <= after.items()
+    new = [Path(path) for path in after.keys() - before.keys()]
+    assert len([path for path in new if path.match("seed-3-*.json")]) == 8 == len({path.parent for path in new})
+    records = json.loads((copy.directory / SCORES / "mrpc.json").read_text())
+    assert records[:2] == scores and [record["finetune_seed"] for record in records] == [1, 2, 3]
+
+
+def test_one_more_seed_of_the_curve_finetunes_the_steps_before_the_last(finished):
+    jobs = planned(finished, "sweep={curve: {finetune_seeds: [1, 2]}}")
+    assert computed(jobs) == {"finetune": 2}
+    assert {"draw_checkpoints", "tabulate_milestones", "tabulate_claims", "write_page"} <= reported(jobs)
+    assert not {"tabulate_glue", "tabulate_statistics", "draw_loss", "draw_corpus"} & reported(jobs)
+
+
+def test_one_more_step_is_extracted_and_finetuned_and_nothing_is_trained(copy):
+    assert computed(planned(copy, "sweep={curve: {steps: {tiny: [5, 10, 20]}}}")) == {
+        "extract_checkpoint": 2,
+        "finetune": 2,
+    }
+    before = learned(copy)
+    assert made(copy, str(RUN / "step-5/model.safetensors")) == {"extract_checkpoint": 1}
+    assert learned(copy) == before
+    kept = copy.directory / RUN / "state/weights/step-00000005.safetensors"
+    assert (copy.directory / RUN / "step-5/model.safetensors").read_bytes() == kept.read_bytes()
+
+
+def test_a_step_that_was_not_kept_is_an_error_that_names_the_nearest(copy):
+    outcome = copy.tiny("--dry-run", "--config", "sweep={curve: {steps: {tiny: [7, 20]}}}")
+    assert outcome.code == 78 and "step 7 is never saved" in outcome.output
+    outcome = copy.tiny(str(RUN / "step-7/README.md"))
+    assert outcome.code == 1
+    assert "step 7 was not kept; the nearest kept steps: 5, 10, 15" in outcome.output
+
+
+def test_one_more_operator_is_one_pretraining_and_its_finetunings(finished):
+    jobs = planned(finished, "sweep={attention: [original, pairwise, symmetric]}")
+    assert computed(jobs) == {
+        "count_parameters": 1,
+        "pretrain_model": 1,
+        "extract_checkpoint": 2,
+        "finetune": 2,
+        "measure_robustness": 1,
+    }
+
+
+def test_a_model_that_is_not_pretrained_is_extracted_and_finetuned(finished):
+    jobs = planned(finished, "sweep={untrained: true}")
+    assert computed(jobs) == {"extract_checkpoint": 2, "finetune": 2}
+
+
+def test_another_noise_is_measured_on_the_models_that_are_there(finished):
+    jobs = planned(finished, "glue={robustness: {noise: [0.1, 0.3]}}")
+    assert computed(jobs) == {"prepare_robustness": 8, "measure_robustness": 2}
+
+
+# A setting has changed: its descendants run, and old results are set aside or refused, never mixed.
+
+
+def test_glues_learning_rate_finetunes_anew_and_trains_nothing(finished):
+    jobs = planned(finished, "glue={learning_rate: 0.002}")
+    assert computed(jobs) == {"finetune": 4, "measure_robustness": 2}
+
+
+def test_the_learning_rate_of_pretraining_runs_exactly_its_descendants(finished):
+    assert computed(planned(finished, "pretrain={learning_rate: 0.002}")) == TRAINED
+
+
+def test_a_superseded_run_is_set_aside_and_comes_back_with_its_settings(copy, finished):
+    done, before = str(RUN / "done.json"), learned(copy)
+    assert made(copy, done, "--config", "pretrain={learning_rate: 0.002}")["pretrain_model"] == 1
+    (aside,) = (copy.directory / RUN).glob("state.superseded-*")
+    assert json.loads((aside / "identity.json").read_text())["learning_rate"] == 0.001
+    assert (aside / "published/step-20/model.safetensors").is_file()
+    assert json.loads((copy.directory / done).read_text())["settings"]["learning_rate"] == 0.002
+    assert made(copy, done)["pretrain_model"] == 1
+    assert before.items() <= learned(copy).items(), "what comes back was not trained again"
+    assert (copy.directory / done).read_bytes() == (finished.directory / done).read_bytes()
+
+
+def test_a_refused_change_says_78_and_what_differs_and_going_back_trains_nothing(copy, finished):
+    """At the start: no job runs, and what the run has published stays."""
+    done, before = str(RUN / "done.json"), learned(copy)
+    outcome = copy.tiny(done, "--config", "pretrain={learning_rate: 0.002}", "on_settings_change=refuse")
+    refused = outcome.output.splitlines()[-1]
+    assert outcome.code == 78 and refused.startswith(f"symbert: {RUN}/state: "), outcome.output
+    assert "holds a run with other settings (learning_rate: 0.001 → 0.002)" in refused
+    assert learned(copy) == before and (copy.directory / done).is_file()
+    assert made(copy, done) == {}
+    assert learned(copy) == before
+    assert (copy.directory / done).read_bytes() == (finished.directory / done).read_bytes()
+
+
+def test_another_filter_runs_the_corpus_and_all_that_follows(finished):
+    jobs = planned(finished, "corpus={filter: {max_harmful_perplexity: 50000.0}}")
+    assert computed(jobs) == {"download_part": 4, "filter_part": 4, "tokenize_part": 4, "pack_shards": 1, **TRAINED}
+
+
+def test_a_filter_that_keeps_the_same_documents_trains_nothing(copy):
+    before, change = learned(copy), "corpus={filter: {max_harmful_perplexity: 100000.5}}"
+    manifest = json.loads((copy.directory / RESULTS / "corpus/shards/manifest.json").read_text())
+    jobs = made(copy, str(RUN / "done.json"), "--config", change)
+    assert (jobs["filter_part"], jobs["pack_shards"], jobs["pretrain_model"]) == (4, 1, 1)
+    assert json.loads((copy.directory / RESULTS / "corpus/shards/manifest.json").read_text()) == manifest
+    assert learned(copy) == before
+
+
+def test_another_vocabulary_or_part_of_the_embedded_corpus_runs_everything(finished):
+    """It is made in one piece; but GLUE's stand-ins are others' text, whose rows only a vocabulary changes."""
+    vocabulary = computed(planned(finished, "corpus={embedded: {vocabulary_size: 400}}"))
+    more = computed(planned(finished, "corpus={embedded: {parts: 5}}"))
+    assert vocabulary["write_embedded_corpus"] == more["write_embedded_corpus"] == 1
+    assert TRAINED.items() <= vocabulary.items() and TRAINED.items() <= more.items()
+    assert (vocabulary["filter_part"], more["filter_part"]) == (4, 5)
+    assert "write_embedded_tasks" not in {**vocabulary, **more}
+
+
+def test_a_changed_or_added_file_of_ones_own_is_filtered_alone(copy, tmp_path):
+    """The embedded corpus stands for the mirror, which gives UT1 and the rest."""
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in ("a", "b"):
+        (own / f"{name}.jsonl").write_text(
+            json.dumps({"text": f"A line of {name}.", "url": "https://good.example/"}) + "\n"
+        )
+    mirror = copy.directory / RESULTS / "embedded"
+    change = ("experiment=own", f"mirror={mirror}", f"corpus={{source: files, files: '{own}/*'}}")
+    counts = [f"results/own/corpus/filtered/{name}.counts.json" for name in ("a", "b")]
+    made(copy, *counts, "--config", *change)
+    (own / "b.jsonl").touch()
+    assert planned(copy, *change, targets=tuple(counts)) == {}, "the same bytes"
+    (own / "b.jsonl").write_text(json.dumps({"text": "Another line.", "url": "https://good.example/"}) + "\n")
+    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1}
+    made(copy, *counts, "--config", *change)
+    (own / "c.jsonl").write_text(json.dumps({"text": "A new file.", "url": "https://good.example/"}) + "\n")
+    counts.append("results/own/corpus/filtered/c.counts.json")
+    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1}
+
+
+def test_scores_of_other_settings_are_refused_by_the_tables(copy):
+    path = copy.directory / SCORES / "mrpc.json"
+    records = json.loads(path.read_text())
+    records[0]["settings_hash"] = "0123456789abcdef"
+    path.write_text(json.dumps(records))
+    table = copy.directory / RESULTS / "report/tables/table3_glue.csv"
+    outcome = copy.tiny(str(table.relative_to(copy.directory)))
+    assert outcome.code == 1 and outcome.jobs == {"tabulate_glue": 1}
+    assert "stale: tiny-original/seed-1/step-20/mrpc has settings 0123456789abcdef" in outcome.output
+    assert not table.exists()
+
+
+# A result is lost.
+
+
+def test_a_lost_table_or_figure_runs_its_rule_and_the_page(copy, finished):
+    report = copy.directory / RESULTS / "report"
+    (report / "tables/table3_glue.csv").unlink()
+    assert planned(copy) == {"tabulate_glue": 1, "write_page": 1, "all": 1}
+    (report / "figures/figure2_tiny.png").unlink()
+    assert made(copy) == {"tabulate_glue": 1, "draw_loss": 1, "write_page": 1, "all": 1}
+    assert difference(copy, finished, RESULTS / "report") == set()
+
+
+def test_what_is_lost_between_is_made_when_its_stage_is_asked_for(copy):
+    """Snakemake makes no file whose descendants are there and newer than what the file is made from."""
+    (copy.directory / SCORES / "mrpc.json").unlink()
+    shutil.rmtree(copy.directory / RUN / "step-20")
+    (copy.directory / RUN / "done.json").unlink()
+    assert planned(copy) == {}
+    assert planned(copy, targets=("pretrain",)) == {"pretrain_model": 1, "pretrain": 1}
+    jobs = {"pretrain_model": 1, "extract_checkpoint": 2, "finetune": 2, "measure_robustness": 1, "glue": 1}
+    assert planned(copy, targets=("glue",)) == jobs
+
+
+# A run is interrupted.
+
+
+def is_there(pattern: str, checkout: Checkout):
+    """Whether a file of the results that matches is there, as a question to ask again."""
+    return lambda: any((checkout.directory / RESULTS).glob(pattern))
+
+
+def interrupt(checkout: Checkout, target: str, pattern: str, number: int) -> str:
+    """Run a target until a file is there, then send a signal to Snakemake and all that it runs, as Ctrl-C does."""
+    with checkout.running(target, *checkout.tiny_settings()) as (process, output):
+        wait_for(is_there(pattern, checkout), process)
+        os.killpg(process.pid, number)
+        process.wait(HANG)
+        return output.read_text()
+
+
+def unlock(checkout: Checkout) -> None:
+    """What Snakemake asks for after a kill that it could not heed."""
+    assert made(checkout, "--unlock") == {}
+
+
+def test_an_interrupted_corpus_goes_on_to_the_same_bytes(copy, finished):
+    corpus = copy.directory / RESULTS / "corpus"
+    for folder in ("filtered", "tokens", "shards"):
+        shutil.rmtree(corpus / folder)
+    interrupt(copy, "corpus", "corpus/filtered/*.parquet", signal.SIGINT)
+    interrupt(copy, "corpus", "corpus/tokens/*.json", signal.SIGKILL)
+    assert not (corpus / "shards").exists()
+    unlock(copy)
+    jobs = made(copy, "corpus")
+    assert jobs["pack_shards"] == 1 and jobs.get("filter_part", 0) < 4
+    assert difference(copy, finished, RESULTS / "corpus") == set()
+
+
+SLOW = """
+import time
+
+_save = Loop._save
+Loop._save = lambda self: (time.sleep(0.3), _save(self))[1]
+"""
+
+
+def forget(checkout: Checkout) -> None:
+    """Leave nothing of the first operator's training but its extracted checkpoints; the next one takes its time.
+
+    So that a signal meets it wherever it is meant to, however busy the machine is. Edited code runs nothing again.
+    """
+    shutil.rmtree(checkout.directory / RUN / "state")
+    for name in ("done.json", "metrics.jsonl", "timing.json"):
+        (checkout.directory / RUN / name).unlink()
+    with open(checkout.directory / "src/symbert/pretrain/loop.py", "a") as loop:
+        loop.write(SLOW)
+
+
+def test_an_interrupted_training_goes_on_to_the_same_bytes(copy, finished):
+    """The trainer killed, then all interrupted, then all killed; each time after another checkpoint."""
+    forget(copy)
+    with copy.running("pretrain", *copy.tiny_settings()) as (process, output):
+        wait_for(is_there("pretrain/tiny-original/*/state/weights/step-00000005.json", copy), process)
+        os.kill(json.loads((copy.directory / RUN / "lock").read_text())["process"], signal.SIGKILL)
+        assert process.wait(HANG) == 1
+        assert "symbert: a step failed" in output.read_text()
+    interrupt(copy, "pretrain", "pretrain/tiny-original/*/state/weights/step-00000010.json", signal.SIGINT)
+    interrupt(copy, "pretrain", "pretrain/tiny-original/*/state/weights/step-00000015.json", signal.SIGKILL)
+    unlock(copy)
+    assert made(copy, "pretrain")["pretrain_model"] == 1
+    assert difference(copy, finished, RUN) == {str(RUN / "timing.json")}
+    weights = RUN / "state/weights"
+    for file in (finished.directory / weights).iterdir():
+        assert (copy.directory / weights / file.name).read_bytes() == file.read_bytes()
+
+
+@contextmanager
+def held_up(checkout: Checkout, process: subprocess.Popen) -> Iterator[int]:
+    """The trainer of the first operator, by its number, held up after step 5 as by a slow disk."""
+    wait_for(is_there("pretrain/tiny-original/*/state/weights/step-00000005.json", checkout), process)
+    trainer = json.loads((checkout.directory / RUN / "lock").read_text())["process"]
+    os.kill(trainer, signal.SIGSTOP)
+    try:
+        yield trainer
+    finally:
+        os.kill(trainer, signal.SIGCONT)
+
+
+def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(copy, finished):
+    forget(copy)
+    with copy.running("pretrain", *copy.tiny_settings()) as (process, _), held_up(copy, process) as trainer:
+        process.kill()
+        process.wait(HANG)
+        unlock(copy)
+        second = copy.tiny("pretrain")
+    assert second.code == 1 and f"in use by process {trainer} on" in second.output, second.output
+    with open(copy.directory / RUN / "lock") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the trainer is done
+    assert json.loads((copy.directory / RUN / "state/status.json").read_text())["exit_code"] == 75
+    made(copy, "pretrain")
+    assert difference(copy, finished, RUN) == {str(RUN / "timing.json")}
+
+
+def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished):
+    shutil.rmtree(copy.directory / SCORES)
+    interrupt(copy, "glue", "glue/tiny-original/*/step-20/state/mnli/seed-1-*.json", signal.SIGINT)
+    before = contents(copy.directory / SCORES / "state/mrpc", copy.directory / SCORES / "state/cola")
+    assert len(before) == 2 * 2 * 3, "two tasks with two seeds each: record, weights and their checksum"
+    interrupt(copy, "glue", "glue/tiny-original/*/step-20/state/stsb/seed-1-*.json", signal.SIGKILL)
+    unlock(copy)
+    made(copy, "glue")
+    assert before.items() <= contents(copy.directory / SCORES / "state").items()
+    assert difference(copy, finished, SCORES) == set()
+
+
+def test_an_interrupted_report_goes_on_to_the_same_bytes(copy, finished):
+    for path in (copy.directory / RESULTS / "report/tables").glob("table[12]_*"):
+        path.unlink()
+    interrupt(copy, "tables", "report/tables/table1_operators.html", signal.SIGKILL)
+    unlock(copy)
+    made(copy)
+    assert difference(copy, finished, RESULTS / "report") == set()
+
+
+def test_a_second_snakemake_is_told_of_the_first_and_damages_nothing(copy, finished):
+    forget(copy)
+    with copy.running("pretrain", *copy.tiny_settings()) as (process, _):
+        with held_up(copy, process):
+            second = copy.tiny("pretrain")
+        assert process.wait(HANG) == 0
+    assert second.code == 1 and "Directory cannot be locked" in second.output, second.output
+    assert difference(copy, finished, RUN) == {str(RUN / "timing.json")}
+
+
+# The table in the documentation.
+
+
+def test_the_table_has_a_row_for_every_test_and_a_test_for_every_row(root):
+    """Tests of this file by name, those of another with the file before it."""
+    told = re.findall(r"`(?:(test_\w+)\.py::)?(test_\w+)`", (root / "docs/reruns.md").read_text(encoding="utf-8"))
+    assert {name for module, name in told if not module} == names_in(Path(__file__)) - {UNTOLD}
+    for module, name in told:
+        assert not module or name in names_in(Path(__file__).with_name(f"{module}.py"))
+
+
+UNTOLD = "test_the_table_has_a_row_for_every_test_and_a_test_for_every_row"
+
+
+def names_in(module: Path) -> set[str]:
+    """The tests of a module."""
+    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
