@@ -21,10 +21,10 @@ reproduce: env
 test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
-# The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian.
+# The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian. Its packages stay.
 test-slurm: env
-	timeout -s KILL 360 $(BIN)/python -m pytest tests/slurm/on_slurm.py; result=$$?; \
-		cd tests && timeout -s KILL 120 ../$(BIN)/python -m slurm.cluster stop && exit $$result
+	PYTHONPATH=tests $(BIN)/python -m slurm.cluster install
+	PYTHONPATH=tests $(BIN)/python -m slurm.cluster run $(BIN)/python -m pytest tests/slurm/on_slurm.py
 
 check: env
 	$(BIN)/ruff check src tests

@@ -1,9 +1,12 @@
-"""A Slurm of one node on loopback, with GPUs that are only device files: `python -m slurm.cluster start | stop`.
+"""A Slurm of one node on loopback, with GPUs that are only device files: `python -m slurm.cluster`, as root.
 
-Needs root. Everything lies in HOME, but for two links in /etc/slurm, where Slurm's commands look for their
-configuration. The GPUs are the null device under other names: Slurm counts them and deals them out.
+`install` installs its packages, `run COMMAND` runs a command beside it, `stop` ends what a killed run left.
+All end with another code than 0, and the reason, where nothing was done. Everything lies in HOME, but for two links in
+/etc/slurm, where Slurm's commands look for their configuration. The GPUs are the null device under other names: Slurm
+counts them and deals them out.
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -12,18 +15,25 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NAME = "symbert-tests"  # of the cluster
 HOME = Path("/var/lib/symbert-slurm")
+LOCK = Path("/run/lock/symbert-slurm")
 LINKS = [Path("/etc/slurm/slurm.conf"), Path("/etc/slurm/gres.conf")]
+FETCHED = Path("/run/slurm/conf")  # where a node without files of its own keeps its configuration
 PACKAGES = ("slurm-wlm", "munge")  # of Debian
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 DAEMONS = ("slurmd", "slurmctld", "munged")  # in the order in which they stop
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end a run
 CPUS, MEMORY, GPUS = 8, 64_000, 2  # of the node, MB; Slurm believes it
-PATIENCE = 45  # seconds in which a daemon comes up or ends; longer than KillWait
+
+LIMIT = 360  # seconds of a command
+PATIENCE = 45  # seconds in which a daemon comes up or jobs end; longer than KillWait
+ANSWER = 15  # seconds of a question; the controller's absence takes 9
+GRACE = 10  # seconds in which a daemon ends before it is killed
 
 # A job that was sent back waits as long as its credential lives: cred_expire, by default two minutes.
 CONFIGURATION = """\
@@ -61,29 +71,88 @@ PartitionName=gpu Nodes={host} MaxTime=1-0 State=UP
 """
 
 
-def why_not() -> str | None:
-    """Why no Slurm can be started here; None where it can, after its packages were installed."""
+def main(action: str, *command: str) -> int | str | None:
+    """Exit code of what is done, or why nothing is."""
     if os.geteuid():
         return "a Slurm needs root to start"
-    for path in (HOME, *LINKS):
-        if path.exists():
-            return f"{path} is there: this machine has a Slurm of its own, or a test of it goes on"
-    if shutil.which("apt-get") is None and _missing():
+    with _alone() as alone:
+        if not alone:
+            return "another test of Slurm goes on"
+        stop()  # what a killed run left: this is the only one
+        if action == "stop":
+            return None
+        signs = signs_of_slurm()
+        if signs:
+            return f"this machine has a Slurm of its own: {', '.join(signs)}"
+        return {"install": install, "run": run}[action](*command)
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether no other process does this here, held against others meanwhile."""
+    with open(LOCK, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def signs_of_slurm() -> list[str]:
+    """What tells that this machine belongs to a Slurm, which a test must not touch."""
+    signs = ["SLURM_CONF is set"] if "SLURM_CONF" in os.environ else []
+    signs += [f"{path} exists" for path in (*LINKS, FETCHED) if path.exists() or path.is_symlink()]
+    controller = shutil.which("slurmctld")
+    if controller and Path(controller).parent.resolve() != Path("/usr/sbin").resolve():
+        signs.append(f"{controller} is not Debian's")
+    running = {_name(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    return signs + [f"{name} runs" for name in ("slurmctld", "slurmd", "slurmdbd") if name in running]
+
+
+def install() -> str | None:
+    """Install the packages that are missing, without a limit of time; the reason when they cannot be had."""
+    if _missing() and shutil.which("apt-get") is None:
         return f"no {', '.join(_missing())} here, and no apt-get to install them"
     if _missing():
-        _install()
-    return f"apt-get did not install {', '.join(_missing())}" if _missing() else None
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        options = ["-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
+        for words in (["update"], ["install", "--no-install-recommends", *PACKAGES]):
+            subprocess.run(
+                ["apt-get", *options, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+    return f"apt-get install {' '.join(PACKAGES)} gave no {', '.join(_missing())}" if _missing() else None
 
 
 def _missing() -> list[str]:
     return [program for program in PROGRAMS if shutil.which(program) is None]
 
 
-def _install() -> None:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    options = ["-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
-    for words in (["update"], ["install", "--no-install-recommends", *PACKAGES]):
-        subprocess.run(["apt-get", *options, *words], env=environment, stdout=subprocess.DEVNULL, check=False)
+def run(*command: str) -> int | str:
+    """The exit code of a command beside which Slurm runs, 137 past LIMIT; Slurm is stopped however it ends."""
+    if _missing():
+        return f"no {', '.join(_missing())} here: install first"
+    for number in SIGNALS[1:]:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    try:
+        start()
+        return _run_within_limit(*command)
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        stop()
+
+
+def _run_within_limit(*command: str) -> int:
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        return process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        print(f"killed after {LIMIT} s: {' '.join(command)}\n{_logs()}", file=sys.stderr)
+        return 137
+    finally:
+        with suppress(ProcessLookupError):  # what it started ends with it
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def start() -> None:
@@ -92,20 +161,19 @@ def start() -> None:
     _write_files(host)
     munge = {"key-file": "munge.key", "socket": "munge.socket", "seed-file": "munge.seed"}
     daemon = {"pid-file": "munged.pid", "log-file": "munged.log"}
-    _run("munged", "--force", *(f"--{option}={HOME / name}" for option, name in {**munge, **daemon}.items()))
-    _run("slurmctld")
-    _run("slurmd")
-    _wait_until(lambda: _answer("sinfo", "-h", "-N", "-p", "gpu", "-o", "%T") == "idle", "no node is idle")
+    _launch("munged", "--force", *(f"--{option}={HOME / name}" for option, name in {**munge, **daemon}.items()))
+    _launch("slurmctld")
+    _launch("slurmd")
+    _expect(lambda: _answer("sinfo", "-h", "-N", "-p", "gpu", "-o", "%T") == "idle", "no node is idle")
 
 
 def stop() -> None:
-    """End the jobs and what `start` started, by its files of process numbers, and remove what it wrote."""
-    if _is_alive(_process(HOME / "slurmctld.pid")):
+    """End the jobs and the daemons, killed where they must be, and remove what `start` wrote: within 140 seconds."""
+    if _process("slurmctld"):
         _answer("scancel", "--user=root")
-        with suppress(RuntimeError):  # told by the tests, if at all; the daemons end in any case
-            _wait_until(lambda: not _answer("squeue", "-h"), "jobs do not end")
+        _comes_true(lambda: not _answer("squeue", "-h"), PATIENCE)  # else their processes are killed below
     for daemon in DAEMONS:
-        _end(HOME / f"{daemon}.pid")
+        _end(daemon)
     for process in _left_by_jobs():
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -140,36 +208,67 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+def _launch(daemon: str, *options: str) -> None:
+    done = subprocess.run([daemon, *options], capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
-        raise RuntimeError(f"{command[0]} does not start: {done.stderr.strip() or done.stdout.strip()}")
+        raise RuntimeError(f"{daemon} does not start: {done.stderr.strip() or done.stdout.strip()}")
+    _expect(lambda: _process(daemon) is not None, f"no process of {daemon}")
 
 
 def _answer(*command: str) -> str:
-    """What a command prints; nothing when it fails, as all do before the controller is up."""
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
+    """What a command prints about this cluster, whatever SLURM_CONF says; nothing when it fails or takes too long."""
+    environment = {**os.environ, "SLURM_CONF": str(HOME / "slurm.conf")}
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER, env=environment).stdout.strip()
+    except (subprocess.TimeoutExpired, FileNotFoundError):
+        return ""
 
 
-def _wait_until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+def _expect(holds: Callable[[], bool], otherwise: str) -> None:
+    if not _comes_true(holds, PATIENCE):
+        raise RuntimeError(f"{otherwise} after {PATIENCE} s\n{_logs()}")
+
+
+def _comes_true(holds: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
-            logs = "".join(path.read_text()[-2000:] for path in sorted(HOME.glob("slurm*.log")))
-            raise RuntimeError(f"{otherwise} after {PATIENCE} s\n{logs}")
-        time.sleep(0.25)
+            return False
+        time.sleep(0.1)
+    return True
 
 
-def _process(file: Path) -> int | None:
-    return int(file.read_text()) if file.is_file() and file.read_text().strip() else None
+def _logs() -> str:
+    """The ends of all logs in HOME: those of the daemons, and of what the tests run."""
+    texts = {path.name: path.read_text(errors="replace") for path in sorted(HOME.glob("*.log"))}
+    return "\n".join(f"== {name}\n{text[-6000:]}" for name, text in texts.items())
 
 
-def _is_alive(process: int | None) -> bool:
-    """Whether it runs; one that ended and that nobody waited for does not."""
+def _name(process: int) -> str | None:
+    """The name of a process, as in `/proc/…/comm`; None when it has ended, also where nobody waited for it."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        told = Path(f"/proc/{process}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    name, _, rest = told.partition("(")[2].rpartition(")")
+    return None if rest.split()[0] == "Z" else name
+
+
+def _process(daemon: str) -> int | None:
+    """A daemon's process, by its file; None where it has ended, also if another process has its number now."""
+    try:
+        process = int((HOME / f"{daemon}.pid").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return process if _name(process) == daemon else None
+
+
+def _end(daemon: str) -> None:
+    process = _process(daemon)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process and _name(process) == daemon:
+            os.kill(process, number)
+            _comes_true(lambda: _name(process) != daemon, GRACE)
 
 
 def _left_by_jobs() -> list[int]:
@@ -182,12 +281,5 @@ def _left_by_jobs() -> list[int]:
     return left
 
 
-def _end(file: Path) -> None:
-    process = _process(file)
-    if process and _is_alive(process):
-        os.kill(process, signal.SIGTERM)
-        _wait_until(lambda: not _is_alive(process), f"{file.stem} does not end")
-
-
 if __name__ == "__main__":
-    {"start": start, "stop": stop}[sys.argv[1]]()
+    sys.exit(main(*sys.argv[1:]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 900  # seconds in which what a test waits for happens, on a busy machine; make has a limit for the whole
+PATIENCE = 200  # seconds in which what a test waits for happens; cluster.LIMIT is that of the whole
 
 
 def wait_until(holds: Callable[[], bool], otherwise: Callable[[], str]) -> None:

@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,38 +66,30 @@ class Story:
         return self.directory / f"results/x/pretrain/tiny-{attention}/seed-1"
 
 
-@pytest.fixture(scope="session")
-def slurm():
-    """A running Slurm; stopped in the end."""
-    reason = cluster.why_not()
-    if reason:
-        pytest.skip(reason)
-    try:
-        cluster.start()
-        yield
-    finally:
-        cluster.stop()
-
-
-def snakemake(directory: Path, *arguments: str) -> subprocess.Popen:
-    """The workflow on the cluster, its output in `snakemake.log`."""
+@contextmanager
+def snakemake(directory: Path, *arguments: str) -> Iterator[subprocess.Popen]:
+    """The workflow on the cluster, which ends with what is done meanwhile; its log is printed when that fails."""
     command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--configfile", "own.yaml", *HASTE]
     environment = {**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
-    with open(directory / "snakemake.log", "a") as log:
-        return subprocess.Popen(
+    log = cluster.HOME / f"{directory.name}.log"  # printed, too, when all takes too long
+    with open(log, "a") as output:
+        process = subprocess.Popen(
             [*command, *arguments],
             cwd=directory,
             env=environment,
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
             preexec_fn=heed_interrupt,
         )
-
-
-def finished(directory: Path, process: subprocess.Popen) -> None:
-    """Wait for a run that succeeds."""
-    code = process.wait(PATIENCE)
-    assert code == 0, (directory / "snakemake.log").read_text()[-6000:]
+    try:
+        yield process
+    except BaseException:
+        print(log.read_text()[-6000:])
+        raise
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def heed_interrupt() -> None:
@@ -112,37 +106,35 @@ def adapt(directory: Path, **resources) -> None:
 
 
 @pytest.fixture(scope="session")
-def story(root, slurm, tmp_path_factory) -> Story:
+def story(root, tmp_path_factory) -> Story:
     """The chain, with what happens to it on its way."""
+    assert (cluster.HOME / "slurmctld.pid").is_file(), "these tests need a Slurm of their own: make test-slurm"
     mirror = write_mirror(tmp_path_factory.mktemp("mirror"))
     directory = check_out(root, tmp_path_factory.mktemp("run") / "a copy of symbért").directory
     (directory / "own.yaml").write_text(json.dumps({**CONFIG, "mirror": str(mirror)}))
     adapt(directory, gpu=1)
     story = Story(directory)
-    process = snakemake(directory, *TABLES)
     limited, bound = Training(story.run("original")), Training(story.run("pairwise"))
-    try:
-        hold([limited, bound], process, directory)
+    with snakemake(directory, *TABLES) as process:
+        hold([limited, bound], process)
         story.limited, story.environment = job(limited.job), limited.environment()
         another = copy_of(directory)
         warn_in_vain(bound)
         come_near_limit(limited)
         story.joint = train_jointly(another)  # while the rest of the chain goes on
-        finished(directory, process)
-    finally:
-        end(process)
+        assert process.wait(PATIENCE) == 0
     return story
 
 
-def hold(trainings: list[Training], process: subprocess.Popen, directory: Path) -> None:
+def hold(trainings: list[Training], process: subprocess.Popen) -> None:
     """Stop each of them as soon as it has saved a step."""
 
-    def is_held() -> bool:
-        assert process.poll() is None, (directory / "snakemake.log").read_text()[-6000:]
+    def are_held() -> bool:
+        assert process.poll() is None, "Snakemake ended before"
         held = [training.hold() for training in trainings]  # each of them, whether or not another one is
         return all(held)
 
-    wait_until(is_held, lambda: (directory / "snakemake.log").read_text()[-6000:])
+    wait_until(are_held, lambda: f"not held: {[training.folder for training in trainings if not training.process]}")
 
 
 def come_near_limit(training: Training) -> None:
@@ -173,25 +165,15 @@ def train_jointly(directory: Path) -> Training:
     """Two processes as on two nodes: warned and requeued, then cancelled by Ctrl-C in Snakemake; gives the training."""
     training = Training(directory / "results/x/pretrain/tiny-shared/seed-1")
     changes = ["sweep={attention: [shared]}", "pretrain={processes: 2, nodes: 2}"]
-    process = snakemake(directory, "pretrain", "--config", *changes)
-    try:
-        hold([training], process, directory)
+    with snakemake(directory, "pretrain", "--config", *changes) as process:
+        hold([training], process)
         training.go_on()
         ask("scancel", "--signal=USR1", training.job)
-        hold([training.next_session()], process, directory)
+        hold([training.next_session()], process)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) != 0
-    finally:
-        end(process)
     wait_until(lambda: job(training.job)["JobState"] == "CANCELLED", lambda: str(job(training.job)))
     return training
-
-
-def end(process: subprocess.Popen) -> None:
-    """Make sure that Snakemake has ended; what it submitted ends with Slurm."""
-    if process.poll() is None:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture
