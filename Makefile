@@ -19,7 +19,7 @@ reproduce: env
 	$(BIN)/snakemake --cores $(CORES)
 
 test: check .venv/bench-pretrain/complete
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 # The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian. Its packages stay.
 test-slurm: env

@@ -14,16 +14,26 @@ os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must 
 
 
 LONGEST = ("workflow", "benchmarks", "pretrain", "glue")  # folders whose tests begin first
+FINISHED = ("end_to_end", "experiment", "hygiene", "report", "reruns")  # tests of a workflow that share its one run
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several processes share the tests by file, because those of a file share what is costly to make."""
+    """Begin with what takes longest, so that no process is left alone with it at the end."""
     rank = {folder: number for number, folder in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Each file to one process, because its tests share what is costly to make; so do those of the finished run."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "finished" if file in {f"tests/workflow/test_{name}.py" for name in FINISHED} else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

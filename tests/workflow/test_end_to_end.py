@@ -5,8 +5,6 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("finished")  # the run that tests share
-
 TABLES = (
     "corpus",
     "corpus_categories",

@@ -42,7 +42,6 @@ def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkey
     assert sum(planned.values(), Counter()) == Counter(outcome.jobs) - Counter(all=1)
 
 
-@pytest.mark.xdist_group("finished")
 def test_of_a_finished_experiment_nothing_is_to_come(symbert):
     said = symbert("plan")
     (row,) = [line.split("|")[1].split() for line in said.splitlines() if line.startswith("all ")]
@@ -51,7 +50,6 @@ def test_of_a_finished_experiment_nothing_is_to_come(symbert):
     assert "pre-training tiny-pairwise seed 1: demo-embedded on " in said
 
 
-@pytest.mark.xdist_group("finished")
 def test_the_disk_that_a_run_was_planned_to_take_is_about_what_it_took(finished, symbert):
     """What a state folder holds is less than the plan, which has one more checkpoint to resume from, and most of it."""
     results = finished.directory / "results/demo-embedded/pretrain"
@@ -60,7 +58,6 @@ def test_the_disk_that_a_run_was_planned_to_take_is_about_what_it_took(finished,
     assert row[5] == "MB" and 0.7 < held / (float(row[4]) * 1e6) < 1
 
 
-@pytest.mark.xdist_group("finished")
 def test_every_score_of_a_finished_experiment_is_there(symbert):
     lines = symbert("status").splitlines()
     assert lines[0] == "Experiment demo-embedded: corpus packed; 2 of 2 pre-trainings done"
@@ -70,7 +67,6 @@ def test_every_score_of_a_finished_experiment_is_there(symbert):
     assert rows["tiny-pairwise", "20"] == ["yes", *["2/2"] * 8, "16/16"]
 
 
-@pytest.mark.xdist_group("finished")
 def test_after_pruning_there_is_nothing_to_do(copy, symbert):
     """Not even when a training's outputs are gone: they are published anew, at the step that is there."""
     run = copy.directory / "results/demo-embedded/pretrain/tiny-original/seed-1"

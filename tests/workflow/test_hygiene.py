@@ -11,7 +11,6 @@ from symbert.cli import main
 from workflow.checkout import check_out
 from workflow.test_imported import write_results
 
-pytestmark = pytest.mark.xdist_group("finished")
 LONGEST_COMMAND = 100_000  # characters; Linux takes arguments of 131,072 bytes, and bash gets the command as one
 OPERATORS = "[original, symmetric, pairwise, shared, original-gain, pairwise-identity, pairwise-scaled]"
 

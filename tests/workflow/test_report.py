@@ -8,7 +8,6 @@ import pytest
 
 from workflow.browser import find_browser, see
 
-pytestmark = pytest.mark.xdist_group("finished")
 CATEGORIES = {  # what each holds: figures and tables
     "All on one page": 1,
     "Claims": 1,

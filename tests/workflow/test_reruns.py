@@ -14,11 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from workflow.checkout import HANG, Checkout, wait_for
-
-pytestmark = pytest.mark.xdist_group("finished")  # the run that tests share
 
 RESULTS = Path("results/demo-embedded")
 RUN = RESULTS / "pretrain/tiny-original/seed-1"
