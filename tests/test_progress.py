@@ -1,9 +1,11 @@
 import fcntl
 import os
+import select
 import struct
 import sys
 import termios
 from contextlib import contextmanager, redirect_stderr
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +19,7 @@ def test_durations_are_for_people(seconds, text):
 
 def test_progress_says_rate_and_remaining_time_and_always_the_end(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 10.0, 20.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("symbert.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     progress = Progress("filter", 300, "documents")
     progress.update(50)
     progress.update(100, "loss 5.1")
@@ -31,7 +33,7 @@ def test_progress_says_rate_and_remaining_time_and_always_the_end(capsys, monkey
 
 def test_a_resumed_step_counts_only_what_it_did(capsys, monkeypatch):
     clock = iter([0.0, 10.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("symbert.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     Progress("pretrain", 300, "steps", start=200).update(300)
     assert "10.0/s" in capsys.readouterr().err
 
@@ -53,16 +55,20 @@ def test_a_bar_is_filled_as_far_as_the_work_is(part, filled):
 def terminal():
     """stderr is a terminal of 60 columns; gives a function that reads what was written there."""
     reader, writer = os.openpty()
-    os.set_blocking(reader, False)
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
     with open(writer, "w") as stderr, redirect_stderr(stderr):
-        yield lambda: os.read(reader, 10_000).decode()
+        yield lambda: b"".join(iter(lambda: _read(reader), b"")).decode()
     os.close(reader)
+
+
+def _read(reader: int) -> bytes:
+    """What comes within a third of a second: a terminal may hand over what was written in pieces."""
+    return os.read(reader, 10_000) if select.select([reader], [], [], 0.3)[0] else b""
 
 
 def test_on_a_terminal_one_line_is_redrawn_within_its_width_and_ends_with_the_work(monkeypatch):
     clock = iter([0.0, 0.1, 1.0, 2.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("symbert.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with terminal() as written:
         progress = Progress("pretrain", 30, "steps")
         progress.update(1)  # too early to be drawn

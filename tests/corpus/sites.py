@@ -253,6 +253,7 @@ def served() -> Iterator[Site]:
     site = Site()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Answer,), {"site": site}))
     server.daemon_threads, server.block_on_close = True, False
+    server.handle_error = lambda *_: None  # a client that hangs up is no news
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     site.address = f"http://127.0.0.1:{server.server_port}"
     try:

@@ -176,12 +176,12 @@ def test_a_server_that_asks_for_patience_gets_it(site, output, code):
 
 @pytest.mark.parametrize("asked", ["0.3 s", "0.4 s", "a day"])
 def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_limit(site, output, asked):
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    value, limit = {"0.3 s": (1, 0.3), "0.4 s": (date, 0.4), "a day": (86_400, 0.2)}[asked]
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
+    value, limit = {"0.3 s": (100, 0.3), "0.4 s": (date, 0.4), "a day": (86_400, 0.2)}[asked]
     site.fail(PATH, sites.status(429, Retry_After=value))
     begun = time.monotonic()
     get(site, output, patience=Patience(attempts=2, pause=0.01, longest_wait=limit, stall=5))
-    assert limit <= time.monotonic() - begun < limit + 0.7
+    assert limit <= time.monotonic() - begun < limit + 20
     assert_published(output)
 
 

@@ -177,7 +177,7 @@ def test_what_killed_processes_left_half_written_is_removed(run, tmp_path):
 class KilledInSeed2(Progress):
     def update(self, done, note=""):
         if "seed 2" in self.label.rpartition(":")[2] and done == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_those_of_a_run_at_one_go(
@@ -187,7 +187,7 @@ def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_thos
         monkeypatch.setattr(job, "Progress", KilledInSeed2)
         run(seeds=[1, 2, 3])
         os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert len(kept_files(tmp_path, ".json")) == 1 and not (tmp_path / "rte.json").exists()
     (resumed,) = run(seeds=[1, 2, 3])
     assert counted == [2, 3]

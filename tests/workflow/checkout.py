@@ -86,6 +86,7 @@ class Checkout:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
+                preexec_fn=heed_hangups,
             )
             try:
                 yield process, Path(output.name)
@@ -98,6 +99,12 @@ class Checkout:
         """A copy with all results, and with their times."""
         shutil.copytree(self.directory, directory)
         return Checkout(directory)
+
+
+def heed_hangups() -> None:
+    """As a command in a terminal does, also where the tests run under `nohup`: a trainer that heeds them stops with
+    its parent."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str, str], output: str) -> None:

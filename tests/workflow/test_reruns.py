@@ -392,6 +392,7 @@ def unlock(checkout: Checkout) -> None:
 
 def test_an_interrupted_corpus_goes_on_to_the_same_bytes(copy, finished):
     corpus = copy.directory / RESULTS / "corpus"
+    slow_down(copy, "corpus/shards.py", "pack_shards", 5)
     for folder in ("filtered", "tokens", "shards"):
         shutil.rmtree(corpus / folder)
     interrupt(copy, "corpus", "corpus/filtered/*.parquet", signal.SIGINT)
@@ -403,24 +404,38 @@ def test_an_interrupted_corpus_goes_on_to_the_same_bytes(copy, finished):
     assert difference(copy, finished, RESULTS / "corpus") == set()
 
 
-SLOW = """
+LATE = """
+import functools
 import time
 
-_save = Loop._save
-Loop._save = lambda self: (time.sleep(0.3), _save(self))[1]
+_in_time = {name}
+
+
+@functools.wraps(_in_time)
+def _late(*values, **named):
+    time.sleep({seconds})
+    return _in_time(*values, **named)
+
+
+{name} = _late
 """
 
 
-def forget(checkout: Checkout) -> None:
-    """Leave nothing of the first operator's training but its extracted checkpoints; the next one takes its time.
+def slow_down(checkout: Checkout, module: str, name: str, seconds: float) -> None:
+    """Have a function take its time, so that a signal meets it wherever it is meant to, however busy the machine is.
 
-    So that a signal meets it wherever it is meant to, however busy the machine is. Edited code runs nothing again.
+    Edited code runs nothing again.
     """
+    with open(checkout.directory / "src/symbert" / module, "a") as code:
+        code.write(LATE.format(name=name, seconds=seconds))
+
+
+def forget(checkout: Checkout) -> None:
+    """Leave nothing of the first operator's training but its extracted checkpoints; the next one takes its time."""
     shutil.rmtree(checkout.directory / RUN / "state")
     for name in ("done.json", "metrics.jsonl", "timing.json"):
         (checkout.directory / RUN / name).unlink()
-    with open(checkout.directory / "src/symbert/pretrain/loop.py", "a") as loop:
-        loop.write(SLOW)
+    slow_down(checkout, "pretrain/loop.py", "Loop._save", 0.3)
 
 
 def test_an_interrupted_training_goes_on_to_the_same_bytes(copy, finished):
@@ -470,6 +485,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
 
 def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished):
     shutil.rmtree(copy.directory / SCORES)
+    slow_down(copy, "glue/job.py", "Finetuning._run", 0.5)
     interrupt(copy, "glue", "glue/tiny-original/*/step-20/state/mnli/seed-1-*.json", signal.SIGINT)
     before = contents(copy.directory / SCORES / "state/mrpc", copy.directory / SCORES / "state/cola")
     assert len(before) == 2 * 2 * 3, "two tasks with two seeds each: record, weights and their checksum"
