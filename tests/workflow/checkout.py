@@ -86,7 +86,7 @@ class Checkout:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
-                preexec_fn=heed_hangups,
+                preexec_fn=heed_signals,
             )
             try:
                 yield process, Path(output.name)
@@ -101,10 +101,11 @@ class Checkout:
         return Checkout(directory)
 
 
-def heed_hangups() -> None:
-    """As a command in a terminal does, also where the tests run under `nohup`: a trainer that heeds them stops with
-    its parent."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def heed_signals() -> None:
+    """As a command in a terminal does, also where the tests run under `nohup` or in the background of a shell, which
+    have their commands ignore hangups and Ctrl-C."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str, str], output: str) -> None:
