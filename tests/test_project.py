@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbert.errors import DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.project import read_chosen, read_config
 
 
@@ -36,3 +36,17 @@ def test_an_option_without_a_value_a_file_without_settings_and_another_folder_ar
         read_chosen(root, None, [tmp_path / "own.yaml"], None)
     with pytest.raises(MissingInputError, match="run this in the project's folder"):
         read_config(tmp_path)
+
+
+def test_what_is_not_yaml_is_named_and_no_bug(root, tmp_path):
+    with pytest.raises(UsageError, match=r"--config sweep=\{: the value is not YAML .*; correct it"):
+        read_chosen(root, None, None, ["sweep={"])
+    (tmp_path / "own.yaml").write_text("a: [1\n")
+    with pytest.raises(DataError, match=r"own\.yaml: not YAML .*; correct it"):
+        read_chosen(root, None, [tmp_path / "own.yaml"], None)
+
+
+def test_a_value_on_the_command_line_makes_no_object(root):
+    """A tag of Python stays a text that the schema refuses; it calls nothing."""
+    with pytest.raises(ConfigError, match="scale"):
+        read_chosen(root, None, None, ["scale=!!python/object/apply:os.getcwd []"])

@@ -32,7 +32,10 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
 
 def read_yaml(path: Path) -> Config:
     """A file of settings; DataError when it is none."""
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML ({_first_line(error)}); correct it") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: holds no settings; write `key: value` lines")
     return values
@@ -43,7 +46,14 @@ def _assignment(text: str) -> tuple[str, Any]:
     key, sign, value = text.partition("=")
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
-    return key, yaml.load(value, Loader=yaml.BaseLoader)
+    try:
+        return key, yaml.load(value, Loader=yaml.BaseLoader)  # the safest one: mappings, lists and texts alone
+    except yaml.YAMLError as error:
+        raise UsageError(f"--config {text}: the value is not YAML ({_first_line(error)}); correct it") from None
+
+
+def _first_line(error: yaml.YAMLError) -> str:
+    return " ".join(str(error).split("\n")[:2])
 
 
 def _merged(*configs: Config) -> Config:
