@@ -14,7 +14,14 @@ os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must 
 
 
 LONGEST = ("workflow", "benchmarks", "pretrain", "glue")  # folders whose tests begin first
-FINISHED = ("end_to_end", "experiment", "hygiene", "report", "reruns")  # tests of a workflow that share its one run
+FINISHED = (
+    "cluster",
+    "end_to_end",
+    "experiment",
+    "hygiene",
+    "report",
+    "reruns",
+)  # tests of a workflow that share its one run
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,14 @@ from itertools import islice
 import pytest
 
 from symbert.corpus import documentation
-from symbert.corpus.documentation import PACKAGES, Package, passages, source_url
+from symbert.corpus.documentation import (
+    PACKAGES,
+    Package,
+    passages,
+    read_documentation,
+    source_url,
+    write_documentation,
+)
 from symbert.corpus.prose import is_prose
 from symbert.errors import MissingInputError
 
@@ -39,6 +46,12 @@ def test_a_passage_names_its_object_and_its_page(found):
     assert source_url(passage) == (
         f"https://github.com/networkx/networkx/blob/networkx-{passage.version}/{passage.path}"
     )
+
+
+def test_what_is_written_is_read_again(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(documentation, "passages", lambda: iter(found[:500]))
+    write_documentation(tmp_path / "documentation.parquet")
+    assert read_documentation(tmp_path / "documentation.parquet") == found[:500]
 
 
 def test_the_packages_are_not_imported():

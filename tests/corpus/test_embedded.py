@@ -10,7 +10,7 @@ from corpus.oscar import refuse
 from symbert.corpus import documentation
 from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
-from symbert.corpus.documentation import Passage
+from symbert.corpus.documentation import Passage, write_documentation
 from symbert.corpus.embedded import write_embedded_corpus
 from symbert.corpus.pages import LINES_PER_PAGE, documentation_pages
 from symbert.corpus.parts import filter_part
@@ -36,7 +36,9 @@ from pathlib import Path
 from symbert.corpus import documentation, embedded
 names = {names}
 documentation.PACKAGES = tuple(p for p in documentation.PACKAGES if p.distribution in names)
-embedded.write_embedded_corpus(Path(sys.argv[1]), Path(sys.argv[2]))
+settings, root = map(Path, sys.argv[1:])
+documentation.write_documentation(root / "documentation.parquet")
+embedded.write_embedded_corpus(settings, root / "documentation.parquet", root)
 """
 
 
@@ -54,7 +56,8 @@ def root(tmp_path_factory, brief) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         small = tuple(package for package in documentation.PACKAGES if package.distribution in SMALL)
         patch.setattr(documentation, "PACKAGES", small)
-        write_embedded_corpus(brief, folder)
+        write_documentation(folder / "documentation.parquet")
+    write_embedded_corpus(brief, folder / "documentation.parquet", folder)
     return folder
 
 
@@ -71,6 +74,7 @@ def test_another_process_writes_the_same_bytes(root, brief, tmp_path):
 
 def test_the_layout_is_the_publishers(root):
     assert set(files_below(root)) == {
+        "documentation.parquet",
         "google-bert/bert-base-uncased/vocab.txt",
         "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256",
         "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_1.jsonl.zst",

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from glue import documentation
-from symbert.glue import embedded
+from symbert.glue.embedded import write_embedded_tasks
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import download_task, resolve_glue
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
@@ -25,9 +25,7 @@ def vocabulary(tmp_path_factory):
 def embedded_root(tmp_path_factory):
     """The stand-in tasks, made from the made-up documentation."""
     root = tmp_path_factory.mktemp("embedded")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedded, "passages", documentation.passages)
-        embedded.write_embedded_tasks(root)
+    write_embedded_tasks(documentation.write(root / "documentation.parquet"), root)
     return root
 
 

@@ -1,11 +1,15 @@
 """A made-up documentation: sentences in the manner of docstrings, of every package that the stand-ins name."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
-from symbert.corpus.documentation import Passage
+import pytest
 
-PACKAGES = ("transformers", "huggingface_hub", "numpy", "scipy", "pandas", "networkx", "sympy")
+from symbert.corpus import documentation
+from symbert.corpus.documentation import Passage, write_documentation
+
+PACKAGES = ("matplotlib", "huggingface_hub", "numpy", "scipy", "pandas", "networkx", "sympy")
 OPENINGS = ("Return the", "Compute a", "If the", "Whether a", "The", "A", "Number of")
 NOUNS = "array matrix token model graph edge axis value index label column frame series order weight".split()  # noqa: SIM905
 LINKS = ("of the", "for each", "in a", "with the", "to an", "that is")
@@ -20,3 +24,11 @@ def passages() -> Iterator[Passage]:
             words = [draw.choice(OPENINGS), noun, link, other, *draw.sample(NOUNS, 2)]
             name = f"{package}.part.find_{noun}_{number}"
             yield Passage(package, "1.0", f"{package}/part.py", name, " ".join(words) + ". And more is said.")
+
+
+def write(path: Path) -> Path:
+    """The file that `write_documentation` writes of these passages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documentation, "passages", passages)
+        write_documentation(path)
+    return path

@@ -77,9 +77,8 @@ def test_the_mismatched_genre_is_of_other_packages_than_training(embedded_root):
     assert found["train"] == found["validation_matched"] == set(PACKAGES) - {"sympy", "networkx"}
 
 
-def test_the_same_documentation_gives_the_same_bytes(embedded_root, tmp_path, monkeypatch):
-    monkeypatch.setattr(embedded, "passages", documentation.passages)
-    embedded.write_embedded_tasks(tmp_path)
+def test_the_same_documentation_gives_the_same_bytes(embedded_root, tmp_path):
+    embedded.write_embedded_tasks(documentation.write(tmp_path / "documentation.parquet"), tmp_path)
     for path in embedded_root.rglob("*.parquet"):
         assert path.read_bytes() == (tmp_path / path.relative_to(embedded_root)).read_bytes()
 

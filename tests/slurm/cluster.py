@@ -58,6 +58,8 @@ GresTypes=gpu
 ReturnToService=2
 MinJobAge=600
 KillWait=20
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SlurmctldPidFile={home}/slurmctld.pid
 SlurmdPidFile={home}/slurmd.pid
 SlurmctldLogFile={home}/slurmctld.log
@@ -68,6 +70,7 @@ SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=1-0 State=UP
 PartitionName=gpu Nodes={host} MaxTime=1-0 State=UP
+PartitionName=urgent Nodes={host} PriorityTier=2 MaxTime=1-0 State=UP
 """
 
 

@@ -1,7 +1,8 @@
 """The tiny chain on a real Slurm: what happens to its jobs, and what comes of them. `make test-slurm` runs it.
 
 One run of Snakemake with the cluster's profile, in which one training comes near its time limit and is requeued, and
-another one may not be requeued, so that its job fails. Then a training by several processes, which is cancelled.
+another one may not be requeued, so that its job fails; then a job of higher priority takes the GPUs of both. Beside it
+a training by several processes, which is cancelled.
 """
 
 import json
@@ -49,7 +50,7 @@ CONFIG = {
     },
 }
 TABLES = [f"results/x/report/tables/{name}.csv" for name in ("table3_glue", "scores")]
-HASTE = ["--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "10"]  # for a cluster of one idle node
+HASTE = ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]  # for a cluster of one idle node
 
 
 @dataclass
@@ -120,7 +121,11 @@ def story(root, tmp_path_factory) -> Story:
         story.limited, story.environment = job(limited.job), limited.environment()
         another = copy_of(directory)
         warn_in_vain(bound)
+        attempt, session = bound.next_session(), limited.next_session()
+        hold([attempt], process)
         come_near_limit(limited)
+        hold([session], process)
+        preempt(session, attempt)
         story.joint = train_jointly(another)  # while the rest of the chain goes on
         assert process.wait(PATIENCE) == 0
     return story
@@ -150,6 +155,14 @@ def warn_in_vain(training: Training) -> None:
     ask("scontrol", "update", f"JobId={training.job}", "Requeue=0")
     training.go_on()
     ask("scancel", "--signal=USR1", training.job)
+
+
+def preempt(requeued: Training, bound: Training) -> None:
+    """Let a job of higher priority take the GPUs of two trainings, of which Slurm is not to requeue the second."""
+    ask("scontrol", "update", f"JobId={bound.job}", "Requeue=0")
+    ask("sbatch", "--partition=urgent", f"--gres=gpu:{cluster.GPUS}", "--output=/dev/null", "--wrap=true")
+    wait_until(lambda: job(requeued.job)["Restarts"] == "2", lambda: f"not requeued: {job(requeued.job)}")
+    wait_until(lambda: job(bound.job)["JobState"] == "PREEMPTED", lambda: f"not preempted: {job(bound.job)}")
 
 
 def copy_of(directory: Path) -> Path:
@@ -210,20 +223,23 @@ def test_a_training_has_what_the_profile_asks_for(story):
     assert (told["TimeLimit"], told["Requeue"]) == ("1-00:00:00", "1")
 
 
-def test_a_training_near_its_limit_is_requeued_and_ends_with_the_bits_of_an_undisturbed_one(story, undisturbed):
+def test_a_training_that_nears_its_limit_and_is_preempted_later_ends_with_the_bits_of_an_undisturbed_one(
+    story, undisturbed
+):
     (only,) = [told for told in jobs_of("rule_pretrain_model") if "original" in told["StdOut"]]
-    assert (only["JobId"], only["Restarts"]) == (story.limited["JobId"], "1")
-    assert only["JobState"] == "COMPLETED" and len(sessions(story.run("original"))) == 2
+    assert (only["JobId"], only["Restarts"]) == (story.limited["JobId"], "2")
+    assert only["JobState"] == "COMPLETED" and len(sessions(story.run("original"))) == 3
     assert fingerprints(story.run("original")) == fingerprints(undisturbed)
 
 
-def test_a_training_that_may_not_be_requeued_fails_and_goes_on_in_an_attempt_with_more_memory(story):
-    first, second = [told for told in jobs_of("rule_pretrain_model") if "pairwise" in told["StdOut"]]
-    assert [(told["JobState"], told["Restarts"]) for told in (first, second)] == [("FAILED", "0"), ("COMPLETED", "0")]
-    assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("2000M", "4000M")
+def test_a_training_that_may_not_be_requeued_fails_and_goes_on_in_attempts_with_more_memory(story):
+    attempts = [told for told in jobs_of("rule_pretrain_model") if "pairwise" in told["StdOut"]]
+    assert [told["JobState"] for told in attempts] == ["FAILED", "PREEMPTED", "COMPLETED"]
+    assert [told["MinMemoryNode"] for told in attempts] == ["2000M", "4000M", "6000M"]
+    assert {told["Restarts"] for told in attempts} == {"0"} and len(sessions(story.run("pairwise"))) == 3
+    first = attempts[0]
     said = Path(first["StdOut"]).read_text()
     assert "SIGUSR1: saved at step" in said and f"job {first['JobId']} is not requeued" in said
-    assert len(sessions(story.run("pairwise"))) == 2
 
 
 def test_the_parts_of_a_batch_are_one_job_and_so_are_the_tables(story):

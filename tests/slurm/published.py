@@ -4,12 +4,11 @@ import hashlib
 import random
 import string
 from pathlib import Path
-from unittest import mock
 
 from corpus.oscar import record, write_part
 from glue import documentation
 from symbert.corpus.stand_ins import write_blocklist_archive
-from symbert.glue import embedded
+from symbert.glue.embedded import write_embedded_tasks
 
 PARTS, DOCUMENTS, LINES, WORDS = 2, 60, 6, 25
 # No letter both begins and continues a word, so that the quick encoder is left out and no code point compared with it.
@@ -28,8 +27,7 @@ def write_mirror(root: Path) -> Path:
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
-    with mock.patch.object(embedded, "passages", documentation.passages):
-        embedded.write_embedded_tasks(root)
+    write_embedded_tasks(documentation.write(root / "documentation.parquet"), root)
     return root
 
 

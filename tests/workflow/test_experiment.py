@@ -29,7 +29,9 @@ def symbert(finished, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("options", [(), ("scale=paper", "source=hub"), ("scale=single-gpu", "source=hub"), MIXED])
+@pytest.mark.parametrize(
+    "options", [(), ("scale=paper", "source=hub"), ("scale=single-gpu", "source=hub"), ("corpus={source: hub}",), MIXED]
+)
 def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkeypatch, options):
     if options == MIXED:
         for number in range(3):

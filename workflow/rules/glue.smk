@@ -15,6 +15,8 @@ rule glue:
 
 
 rule write_embedded_tasks:
+    input:
+        f"{EMBEDDED}/documentation.parquet",
     output:
         [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
     log:
@@ -26,7 +28,8 @@ rule write_embedded_tasks:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-tasks --root {params.root:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert write-embedded-tasks --documentation {input:q} --root {params.root:q}"
+        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule resolve_glue:

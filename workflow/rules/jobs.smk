@@ -1,5 +1,8 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
+from symbert import queue
 from symbert.launch import launcher, threads_each
+
+queue.mend_plugin()
 
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory

@@ -18,9 +18,25 @@ localrules:
     download_harmful_model,
 
 
+rule write_documentation:
+    output:
+        f"{EMBEDDED}/documentation.parquet",
+    log:
+        f"{LOGS}/write_documentation.log",
+    benchmark:
+        f"{BENCHMARKS}/write_documentation.tsv"
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2000,
+    shell:
+        "python -m symbert write-documentation --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
 rule write_embedded_corpus:
     input:
         settings=settings("embedded"),
+        documentation=f"{EMBEDDED}/documentation.parquet",
     output:
         parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
         others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
@@ -35,8 +51,8 @@ rule write_embedded_corpus:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert write-embedded-corpus --settings {input.settings:q}"
+        " --documentation {input.documentation:q} --root {params.root:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule resolve_corpus:

@@ -8,11 +8,15 @@ import ast
 import importlib.metadata
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from symbert.corpus.prose import paragraphs
 from symbert.errors import MissingInputError
+from symbert.files import publish
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,6 @@ PACKAGES = (
     Package("scipy", "scipy", "https://github.com/scipy/scipy", "v{version}"),
     Package("snakemake", "snakemake", "https://github.com/snakemake/snakemake", "v{version}", "src/"),
     Package("sympy", "sympy", "https://github.com/sympy/sympy", "sympy-{version}"),
-    Package("torch", "torch", "https://github.com/pytorch/pytorch", "v{version}"),
-    Package("transformers", "transformers", "https://github.com/huggingface/transformers", "v{version}", "src/"),
 )
 
 SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "externals", "extern"}
@@ -59,6 +61,19 @@ class Passage:
     path: str
     name: str
     text: str
+
+
+def write_documentation(output: Path) -> None:
+    """Write all `passages` as parquet, a row each: parsing the packages takes long, and corpus and tasks need them."""
+    schema = pa.schema([(field.name, pa.string()) for field in fields(Passage)])
+    table = pa.Table.from_pylist([asdict(passage) for passage in passages()], schema=schema)
+    with publish(output) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def read_documentation(path: Path) -> list[Passage]:
+    """The passages that `write_documentation` wrote."""
+    return [Passage(**row) for row in pq.read_table(path).to_pylist()]
 
 
 def passages() -> Iterator[Passage]:

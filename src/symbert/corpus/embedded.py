@@ -16,7 +16,7 @@ import zstandard
 from tokenizers import BertWordPieceTokenizer
 
 from symbert.corpus.blocklist import Blocklist, build_blocklist
-from symbert.corpus.documentation import passages
+from symbert.corpus.documentation import read_documentation
 from symbert.corpus.language_model import estimate, write_arpa
 from symbert.corpus.pages import Page, documentation_pages, with_examples
 from symbert.corpus.perplexity import harmful_perplexity
@@ -40,12 +40,15 @@ CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl
 COMPRESSION_LEVEL = 9
 
 
-def write_embedded_corpus(settings: Path, root: Path) -> None:
-    """Write parts, checksums, blocklist, model of harmful text and vocabulary below `root`, as a mirror holds them."""
+def write_embedded_corpus(settings: Path, documentation: Path, root: Path) -> None:
+    """Write parts, checksums, blocklist, model of harmful text and vocabulary below `root`, as a mirror holds them.
+
+    The text is that of the file of `write_documentation`.
+    """
     embedded = read_settings(settings, EmbeddedSettings)
     progress = Progress("write embedded corpus", 4, "steps", interval=0)
-    documentation = documentation_pages(passages())
-    texts = [page.text for page in documentation]
+    plain = documentation_pages(read_documentation(documentation))
+    texts = [page.text for page in plain]
     progress.update(1, f"{len(texts):,} documents of documentation")
     write_vocabulary(texts, embedded.vocabulary_size, root / VOCABULARY.location)
     progress.update(2, f"vocabulary of {embedded.vocabulary_size:,} pieces")
@@ -53,7 +56,7 @@ def write_embedded_corpus(settings: Path, root: Path) -> None:
     _write_blocklist(root)
     progress.update(3, "model of harmful text, blocklist")
     annotate = _annotation(root)
-    pages = with_examples(documentation)
+    pages = with_examples(plain)
     lines = [json.dumps(annotate(page), ensure_ascii=False) for page in pages]
     _write_parts(lines, embedded.parts, root)
     progress.update(4, f"{len(lines):,} documents in {embedded.parts} parts")

@@ -38,8 +38,9 @@ def estimate(texts: Iterable[str], harmful: Iterable[str]) -> Bigrams:
     for word in (*rare, BEGIN, UNKNOWN):
         del counts[word]
     counts.update(word for sentence in sentences for word in sentence[1:])
-    unigrams = {word: count / (counts.total() + 1) for word, count in sorted(counts.items())}
-    unigrams[UNKNOWN] = 1 / (counts.total() + 1)
+    total = counts.total() + 1
+    unigrams = {word: count / total for word, count in sorted(counts.items())}
+    unigrams[UNKNOWN] = 1 / total
 
     pairs = Counter(pair for sentence in sentences for pair in pairwise(sentence))
     histories = Counter(first for sentence in sentences for first in sentence[:-1])

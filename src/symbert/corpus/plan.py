@@ -29,7 +29,7 @@ KEPT = 0.67  # of the text
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, ZSTD, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text: JSON lines, compressed ones, filtered parts
 
-EMBEDDED_TEXT = 13e6  # bytes of text in the stand-in corpus, about: documentation of the pinned packages
+EMBEDDED_TEXT = 7e6  # bytes of text in the stand-in corpus, about: documentation of the pinned packages
 
 # Per second and core, measured on 2 shared cores: the filter on the large part of docs/evidence/bench-corpus.md and
 # tokenising there, the others on 204 MB of real documents in OSCAR's form (44 million tokens).

@@ -63,6 +63,7 @@ def _corpus(experiment: Experiment) -> Jobs:
     return Jobs(
         dict.fromkeys((*once, "pack_shards"), 1),
         write_settings=len(SETTINGS_OF["corpus"]) - (not embedded),
+        write_documentation=int(embedded),
         write_embedded_corpus=int(embedded),
         download_part=0 if source_of(config, "corpus") == "files" else parts,
         download_harmful_model=int(annotations_of(config) == "computed"),
@@ -79,9 +80,11 @@ def _pretrain(experiment: Experiment) -> Jobs:
 def _glue(experiment: Experiment) -> Jobs:
     tasks, measured = len(experiment.tasks), len(experiment.measured_tasks)
     checkpoints = len(experiment.checkpoints())
+    embedded = source_of(experiment.config, "glue") == "embedded"
     return Jobs(
         write_settings=len(SETTINGS_OF["glue"]) - (not measured),
-        write_embedded_tasks=int(source_of(experiment.config, "glue") == "embedded"),
+        write_documentation=int(embedded and not experiment.is_embedded),  # otherwise the corpus's
+        write_embedded_tasks=int(embedded),
         resolve_glue=1,
         download_task=tasks,
         prepare_task=tasks,

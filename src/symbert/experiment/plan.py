@@ -15,7 +15,7 @@ from symbert.experiment.rates import Speed, finetuning_speed_of, speed_of
 from symbert.experiment.scores import robustness_found, scores_found
 from symbert.pretrain.job import Run
 
-EMBEDDED_CORE_HOURS = 0.03  # to make the stand-in corpus
+EMBEDDED_CORE_HOURS = 0.012  # to make the stand-in corpus
 
 
 @dataclass(frozen=True)

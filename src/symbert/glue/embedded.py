@@ -17,7 +17,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from symbert.corpus.documentation import Passage, passages
+from symbert.corpus.documentation import Passage, read_documentation
 from symbert.files import publish
 from symbert.glue.sources import STAND_IN, published_schema, published_split
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task
@@ -132,9 +132,9 @@ RULES: dict[str, Rule] = {
 }
 
 
-def write_embedded_tasks(root: Path) -> None:
-    """Write the files of all tasks below `root` in the hub's layout, the same bytes for the same package versions."""
-    sentences = _sentences(passages())
+def write_embedded_tasks(documentation: Path, root: Path) -> None:
+    """Write the files of all tasks below `root` in the hub's layout, the same bytes for the same documentation."""
+    sentences = _sentences(read_documentation(documentation))
     progress = Progress("write embedded tasks", len(RULES), "tasks", interval=0)
     for done, name in enumerate(RULES, start=1):
         task = GLUE[name]
@@ -176,10 +176,10 @@ def _text(words: Iterable[str]) -> str:
     return " ".join(words).rstrip(",;:") + "."
 
 
-def _sentences(documentation: Iterable[Passage]) -> list[Sentence]:
+def _sentences(passages: Iterable[Passage]) -> list[Sentence]:
     """The first sentence of each passage, if it is neither short nor long; each once."""
     found: dict[tuple[str, ...], Sentence] = {}
-    for passage in documentation:
+    for passage in passages:
         text = _SENTENCE_END.split(passage.text, maxsplit=1)[0]
         words = tuple(text.removesuffix(".").split())
         if text.endswith(".") and FEWEST_WORDS <= len(words) <= MOST_WORDS:

@@ -1,0 +1,66 @@
+"""What the profile for Slurm makes of the workflow's jobs; tests/slurm sends them to a real Slurm of one node."""
+
+import math
+import os
+import re
+
+import pytest
+import yaml
+
+PAPER = ("scale=paper", "source=hub")
+PARTS_PER_BATCH = 10
+CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
+FOUR_NODES = (
+    "sweep={sizes: [small], attention: [original], curve: {sizes: []}}",
+    "pretrain={processes: 16, nodes: 4, batch_size: 16}",
+)
+
+
+@pytest.fixture
+def submitted(tmp_path, monkeypatch):
+    """The words that a stand-in of `sbatch`, which refuses all jobs, was called with."""
+    pytest.importorskip("snakemake_executor_plugin_slurm")
+    answers = {"sbatch": f'printf "%s\\n" "$@" >> {tmp_path}/words; exit 1', "scontrol": "echo 'MinJobAge = 300 sec'"}
+    for name in ("sbatch", "scontrol", "squeue", "sinfo"):
+        script = tmp_path / name
+        script.write_text(f"#!/bin/sh\n{answers.get(name, 'exit 0')}\n")
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return lambda: " ".join((tmp_path / "words").read_text().splitlines())
+
+
+def test_a_training_on_four_nodes_asks_for_each_nodes_gpus_memory_and_threads(copy, submitted):
+    """16 processes of a small model: four GPUs, 4 × 8 GB and 4 × 4 threads on each node."""
+    outcome = copy.tiny("pretrain", *CLUSTER, "--config", *FOUR_NODES)
+    assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
+    told = submitted().partition(" --wrap=")[0]
+    assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in told
+    assert told.count("gpu:") == 1 and "--signal=USR1@120" in told and told.endswith("--gres=gpu:4")
+
+
+def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):
+    """None of a local rule, one of each group, and one of each other job."""
+    jobs = checkout.snakemake("--dry-run", "--config", *PAPER).jobs
+    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
+    grouped = {
+        "filter_part",
+        "tokenize_part",
+        "extract_checkpoint",
+        *(name.split("=")[0] for name in profile["groups"]),
+    }
+    alone = {rule: count for rule, count in jobs.items() if rule not in grouped | local_rules(root)}
+    batches, runs = math.ceil(jobs["filter_part"] / PARTS_PER_BATCH), jobs["pretrain_model"]
+    guide = " ".join((root / "docs/cluster.md").read_text().split())
+    assert alone["finetune"] == 57 and runs == 6
+    told = (
+        f"the {sum(jobs.values()):,} jobs of the workflow are {batches + runs + 1 + sum(alone.values())} of Slurm: "
+        f"{batches} batches of parts, {runs} pre-trainings, {runs} jobs that extract"
+    )
+    assert told in guide
+
+
+def local_rules(root) -> set[str]:
+    """The rules that run where Snakemake does."""
+    texts = [path.read_text() for path in [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]]
+    blocks = re.findall(r"^localrules:\n((?:    \w+,\n)+)", "\n".join(texts), re.M)
+    return set(re.findall(r"\w+", " ".join(blocks)))
