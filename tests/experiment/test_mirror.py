@@ -205,6 +205,17 @@ def test_a_mirror_of_one_revision_does_not_become_that_of_another(command, direc
     assert main(command(f"corpus={{revision: {COMMIT}}}")) == 0, "the same by its name"
 
 
+@pytest.mark.parametrize("damaged", ["[]", '{"files": {}}', '{"files": {}, "mine": 1, "a": 2, "b": 3, "c": 4}'])
+def test_a_record_that_is_none_is_named_with_the_remedy(command, directory, capfd, damaged):
+    """It was a bug of the program, to the one who read its message."""
+    assert main(command()) == 0
+    (directory / "fetched.json").write_text(damaged)
+    assert main(command()) == 65
+    assert "fetched.json: no record of what was fetched; remove it and give" in capfd.readouterr().err
+    (directory / "fetched.json").unlink()
+    assert main(command()) == 0
+
+
 @pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)])
 def test_an_interrupted_download_goes_on_where_it_stopped(command, directory, hub, root, by, code):
     first, second = PARTS

@@ -16,7 +16,7 @@ rule glue:
 
 rule write_embedded_tasks:
     input:
-        f"{EMBEDDED}/documentation.parquet",
+        ancient(f"{EMBEDDED}/documentation.parquet"),
     output:
         [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
     log:

@@ -24,7 +24,7 @@ from symbert.corpus.sources import (
     listed_digest,
     part_file,
 )
-from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
+from symbert.errors import ConfigError, DataError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.sources import REPOSITORY, published_split
 from symbert.glue.tasks import GLUE
@@ -93,10 +93,13 @@ class Mirror:
 
     @classmethod
     def open(cls, root: Path) -> "Mirror":
-        """The mirror in a directory, which may be empty."""
+        """The mirror in a directory, which may be empty; DataError when its record is no such record."""
         path = root / RECORD
         empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
-        return cls(root, read_json(path) if path.is_file() else empty)
+        record = read_json(path) if path.is_file() else empty
+        if not isinstance(record, dict) or not empty.keys() <= record.keys():
+            raise DataError(f"{path}: no record of what was fetched; remove it and give the same command again")
+        return cls(root, record)
 
     def complete(self, config: Config) -> None:
         """Fetch what the experiment reads and what is not there, after saying how much that is.
