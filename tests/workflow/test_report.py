@@ -162,7 +162,7 @@ def test_the_report_says_what_made_it(seen):
 
 
 def test_hours_are_those_of_the_benchmarks_that_are_there(finished, seen):
-    """Of the corpus 13: documentation, texts, blocklist, characters, shards, and two for each of 4 parts; each is counted once."""
+    """Of the corpus 13: documentation, texts, blocklist, characters, shards, two of each of 4 parts; all count once."""
     results = finished.directory / "results/demo-embedded"
     with open(results / "report/tables/hours.csv", newline="") as file:
         rows = {(row["stage"], row["rule"]): row for row in csv.DictReader(file)}
