@@ -74,7 +74,7 @@ def test_the_record_says_what_the_files_hold(tmp_path, vocabulary, characters):
     assert record["encoder"]["name"].startswith("tokie ")
     sampled = {*range(16), *np.flatnonzero(offsets["id_hash"] % 200 == 0)}
     assert record["encoder"]["checked"] == len(sampled) > 16
-    assert record["encoder"]["reference"] == 15, "three texts, five times each"
+    assert record["encoder"]["reference"] == 20, "four texts, five times each"
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 300, 1 << 30])

@@ -1,6 +1,7 @@
 """Where tokie and tokenizers differ: around which code points, and whether on words of the vocabulary or odd texts."""
 
 import string
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,17 @@ CONTEXTS = (
 TEXTS_AT_ONCE = 1024
 WORDS_AT_ONCE = 128
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
+NOT_USED = ("Cn", "Cs")  # categories: not assigned, surrogates
+PRIVATE_PLANES = 0xF0000
 SEPARATOR = SPECIAL_TOKENS["pad"]
 
 
 def scan_characters(vocabulary: Path, output: Path) -> None:
     """Write as JSON the ranges of code points around which tokie gives other ids than tokenizers.
 
-    `versions` says what was compared; `problem` is null, or says why tokie cannot be used with it at all.
+    Among them, without comparison, are those that no text should have, six in seven: those of the private planes, and
+    those that Unicode, as Python knows it, does not assign. `versions` says what was compared; `problem` is null, or
+    says why tokie cannot be used with it at all.
     """
     reference = Reference(encoder(vocabulary))
     tokie = load_tokie(reference.tokenizer)
@@ -84,21 +89,27 @@ class _Comparison:
 
 
 def _differing_points(comparison: _Comparison, letter: str) -> np.ndarray:
-    """For each code point, whether the ids differ in some context: alone where all is ASCII, which has a path of
-    its own, and among others."""
+    """For each code point, whether it is not used, or the ids differ in some context: alone where all is ASCII, which
+    has a path of its own, and among others."""
     contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
-    differing = np.zeros(CODE_POINTS, bool)
+    used = np.array([point for point in range(CODE_POINTS) if _is_used(point)])
+    differing = np.ones(CODE_POINTS, bool)
+    differing[used] = False
     for point in range(128):
         differing[point] = any(comparison.differ([context.replace("?", chr(point))])[0] for context in contexts)
-    progress = Progress("scan characters", CODE_POINTS, "code points")
-    for first in range(0, CODE_POINTS, TEXTS_AT_ONCE):
+    progress = Progress("scan characters", len(used), "code points")
+    for first in range(0, len(used), TEXTS_AT_ONCE):
+        some = used[first : first + TEXTS_AT_ONCE]
         for context in contexts:
-            points = first + np.flatnonzero(~differing[first : first + TEXTS_AT_ONCE])
-            points = points[(points < 0xD800) | (points > 0xDFFF)]  # surrogates are no text
+            points = some[~differing[some]]
             if len(points):
                 differing[points] = comparison.differ([context.replace("?", chr(point)) for point in points])
-        progress.update(min(first + TEXTS_AT_ONCE, CODE_POINTS), f"{np.count_nonzero(differing):,} differ")
+        progress.update(first + len(some), f"{np.count_nonzero(differing[used]):,} differ")
     return differing
+
+
+def _is_used(point: int) -> bool:
+    return point < PRIVATE_PLANES and unicodedata.category(chr(point)) not in NOT_USED
 
 
 def _problem(comparison: _Comparison, odd_texts: list[str], words: list[str], differing: np.ndarray) -> str | None:
