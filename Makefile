@@ -4,8 +4,9 @@ PYTHON ?= python3
 CORES ?= all
 TORCH_INDEX ?=
 BIN := .venv/bin
+PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-slurm check bench-corpus bench-pretrain bench-glue bench-graph clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph clean-env
 
 env: .venv/complete
 
@@ -19,7 +20,11 @@ reproduce: env
 	$(BIN)/snakemake --cores $(CORES)
 
 test: check .venv/bench-pretrain/complete
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest $(PROCESSES)
+
+# The long ones: what is interrupted at any point goes on to the same bytes.
+test-campaigns: env
+	$(BIN)/python -m pytest $(PROCESSES) -m campaign
 
 # The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian. Its packages stay.
 test-slurm: env

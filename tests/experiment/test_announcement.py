@@ -39,7 +39,7 @@ def test_stages_that_have_jobs_are_planned_in_a_line_each(experiment, demo):
     lines = list(announce(experiment, demo, JOBS))
     stages = {line.split()[0]: line for line in lines if " job" in line}
     assert list(stages) == ["corpus", "glue", "report"]
-    assert stages["corpus"].startswith("  corpus         3 jobs, 0.051 core-hours, 16 MB to write")
+    assert stages["corpus"].startswith("  corpus         3 jobs, 0.034 core-hours, 8.62 MB to write")
     assert stages["glue"].startswith("  glue           1 job, ") and "10 MB to write" in stages["glue"]
 
 
@@ -52,7 +52,7 @@ def test_a_stage_without_jobs_needs_no_room(experiment, demo, monkeypatch):
 def test_storage_that_is_too_small_is_refused_after_the_plan_was_said(experiment, demo, monkeypatch):
     monkeypatch.setattr(disk, "free_space", lambda path: (10**6, Path("/small")))
     said = []
-    with pytest.raises(InputOutputError, match=r"24\.8 MB are still to be written on /small, where 1 MB are free"):
+    with pytest.raises(InputOutputError, match=r"19\.2 MB are still to be written on /small, where 1 MB are free"):
         for line in announce(experiment, demo, [TRAINING, *CORPUS]):
             said.append(line)
     assert "to come on /small, 1 MB free (storage.checkpoints" in said[-1]

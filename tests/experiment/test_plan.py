@@ -67,7 +67,7 @@ def test_scores_that_are_there_are_not_to_come(experiment, traces):
 
 def test_a_corpus_is_to_come_by_its_parts(experiment, traces):
     whole, before = spent(experiment)["corpus"]
-    starting = 25 * experiment.config["rates"]["job_seconds"] / 3600
+    starting = 26 * experiment.config["rates"]["job_seconds"] / 3600
     assert whole == before
     write(Path(experiment.results) / "corpus/tokens/en_meta_part_2.json", {})
     assert spent(experiment)["corpus"][1].core - starting == pytest.approx((whole.core - starting) * 3 / 4)

@@ -102,6 +102,7 @@ def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, br
         assert sha256_of(run / name) == sha256_of(by_two / name), name
 
 
+@pytest.mark.campaign
 def test_three_processes_go_on_to_the_same_bits_after_they_lost_their_launcher(tmp_path, manifest, brief):
     """Three, because gradients of two add up to the same bits in any order. A killed torchrun leaves them alone."""
     runs = {name: options(manifest, brief(dropout=0.0, steps=200, save_every=10), tmp_path / name) for name in "ab"}

@@ -17,13 +17,14 @@ from symbert.corpus.stand_ins import write_blocklist_archive
 from workflow.checkout import Checkout, check_out
 
 PARTS, DOCUMENTS = 5, 40
-LETTERS = [*string.ascii_lowercase, *string.digits, "."]
+# No letter both begins and continues a word, so that no code point is compared and tokenizers gives all ids.
+FIRST, NEXT = string.ascii_lowercase[:13] + string.digits + ".", string.ascii_lowercase[13:]
 PACK = {"sequence_length": 32, "validation_sequences": 8, "max_documents": 10_000, "sequences_per_shard": 64}
 
 
 def text(draw: random.Random) -> str:
     """Lines long enough to deserve no quality warning."""
-    words = ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) for _ in range(150)]
+    words = [draw.choice(FIRST[:13]) + "".join(draw.choices(NEXT, k=draw.randint(1, 8))) for _ in range(150)]
     return "\n".join(" ".join(words[first : first + 25]) for first in range(0, 150, 25))
 
 
@@ -47,7 +48,7 @@ def published(tmp_path_factory) -> Path:
     (root / "ut1/MD5SUM.LST").write_text(f"{digest}  blacklists.tar.gz\n")
     vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
     vocabulary.parent.mkdir(parents=True)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + letter for letter in LETTERS)]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(piece + "\n" for piece in pieces))
     (root / "oscar-corpus/harmful-kenlms").mkdir()
     write_arpa(estimate(["the file"] * 3, ["click here"]), root / "oscar-corpus/harmful-kenlms/en.arpa")

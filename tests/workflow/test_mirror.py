@@ -12,10 +12,11 @@ BERT_BASE_UNCASED = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 
 @pytest.fixture(scope="module")
 def finished(root, mirror, tmp_path_factory) -> Checkout:
-    """A checkout in which the tiny chain ran on the mirror."""
+    """A checkout in which the tiny chain ran on the mirror, with one model."""
     copy = check_out(root, tmp_path_factory.mktemp("mirror") / "run")
     challenges = "glue={robustness: {noise: [], sets: [ax, advglue]}}"
-    outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}", challenges)
+    one = "sweep={attention: [original], curve: {sizes: []}}"
+    outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}", challenges, one)
     assert outcome.code == 0, outcome.output[-5000:]
     return copy
 

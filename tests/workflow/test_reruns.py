@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from workflow.checkout import HANG, Checkout, wait_for
 
 RESULTS = Path("results/demo-embedded")
@@ -164,6 +166,7 @@ def test_a_fresh_clone_over_kept_results_runs_nothing_once_touched(copy):
     assert learned(copy) == before
 
 
+@pytest.mark.campaign
 def test_what_is_lost_or_has_new_times_is_published_again_from_its_state(copy, finished):
     """Without `.snakemake` and with times in the worst order, too; no step is trained, no seed fine-tuned."""
     shutil.rmtree(copy.directory / ".snakemake")
@@ -390,6 +393,7 @@ def unlock(checkout: Checkout) -> None:
     assert made(checkout, "--unlock") == {}
 
 
+@pytest.mark.campaign
 def test_an_interrupted_corpus_goes_on_to_the_same_bytes(copy, finished):
     corpus = copy.directory / RESULTS / "corpus"
     slow_down(copy, "corpus/shards.py", "pack_shards", 5)
@@ -438,6 +442,7 @@ def forget(checkout: Checkout) -> None:
     slow_down(checkout, "pretrain/loop.py", "Loop._save", 0.3)
 
 
+@pytest.mark.campaign
 def test_an_interrupted_training_goes_on_to_the_same_bytes(copy, finished):
     """The trainer killed, then all interrupted, then all killed; each time after another checkpoint."""
     forget(copy)
@@ -468,6 +473,7 @@ def held_up(checkout: Checkout, process: subprocess.Popen) -> Iterator[int]:
         os.kill(trainer, signal.SIGCONT)
 
 
+@pytest.mark.campaign
 def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(copy, finished):
     forget(copy)
     with copy.running("pretrain", *copy.tiny_settings()) as (process, _), held_up(copy, process) as trainer:
@@ -483,6 +489,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
     assert difference(copy, finished, RUN) == {str(RUN / "timing.json")}
 
 
+@pytest.mark.campaign
 def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished):
     shutil.rmtree(copy.directory / SCORES)
     slow_down(copy, "glue/job.py", "Finetuning._run", 0.5)
@@ -496,6 +503,7 @@ def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished)
     assert difference(copy, finished, SCORES) == set()
 
 
+@pytest.mark.campaign
 def test_an_interrupted_report_goes_on_to_the_same_bytes(copy, finished):
     for path in (copy.directory / RESULTS / "report/tables").glob("table[12]_*"):
         path.unlink()
@@ -505,6 +513,7 @@ def test_an_interrupted_report_goes_on_to_the_same_bytes(copy, finished):
     assert difference(copy, finished, RESULTS / "report") == set()
 
 
+@pytest.mark.campaign
 def test_a_second_snakemake_is_told_of_the_first_and_damages_nothing(copy, finished):
     forget(copy)
     with copy.running("pretrain", *copy.tiny_settings()) as (process, _):
