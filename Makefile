@@ -22,7 +22,7 @@ reproduce: env
 test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest $(PROCESSES)
 
-# The long ones: what is interrupted at any point goes on to the same bytes.
+# The long ones: chains on real rows and in any batches; what is interrupted at any point goes on to the same bytes.
 test-campaigns: env
 	$(BIN)/python -m pytest $(PROCESSES) -m campaign
 

@@ -152,6 +152,7 @@ def test_a_machine_that_shows_several_gpus_is_refused_because_the_trainer_takes_
         refuse_several_devices(2)
 
 
+@pytest.mark.campaign
 def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path, monkeypatch):
     states, forget = [], resuming.forget_newest
 

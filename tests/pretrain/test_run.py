@@ -100,6 +100,7 @@ def test_a_killed_run_continues_to_the_same_bits(tmp_path, manifest, brief, unin
     assert outcome(tmp_path / "killed") == uninterrupted
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_preempted_run_saves_exits_with_75_and_continues_to_the_same_bits(
     tmp_path, manifest, brief, uninterrupted, number
@@ -116,6 +117,7 @@ def test_a_preempted_run_saves_exits_with_75_and_continues_to_the_same_bits(
     assert outcome(tmp_path / "preempted") == uninterrupted
 
 
+@pytest.mark.campaign
 def test_a_damaged_newest_checkpoint_falls_back_to_the_same_bits(tmp_path, manifest, brief, uninterrupted):
     run = tmp_path / "damaged"
     process = start(command(manifest, brief(), run))

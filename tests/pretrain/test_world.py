@@ -86,6 +86,7 @@ def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
     assert read_json(by_two / "timing.json")["processes"] == 2
 
 
+@pytest.mark.campaign
 def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, brief, by_two):
     run = tmp_path / "stopped"
     arguments = options(manifest, brief(dropout=0.0), run)

@@ -76,6 +76,7 @@ def shards(results: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((results / "shards").iterdir())}
 
 
+@pytest.mark.campaign
 def test_shards_have_the_same_bytes_for_any_number_of_workers_and_any_batches(run, published):
     mirror = {"source": "mirror", "mirror": str(published)}
     one, _ = run("one", {"parts_per_batch": 10}, "--cores", "1", **mirror)
@@ -87,6 +88,7 @@ def test_shards_have_the_same_bytes_for_any_number_of_workers_and_any_batches(ru
     assert not list((two / "raw").glob("*.zst")), "raw parts are temporary"
 
 
+@pytest.mark.campaign
 def test_only_what_training_reads_is_packed_the_same_whatever_was_read_before(run, published):
     """300 rows of 32 tokens are in the first of five parts, and one more is read before that is known."""
     training = {"steps": 300, "batch_size": 1, "warmup_steps": 5, "save_every": 100}
@@ -108,6 +110,7 @@ def test_only_what_training_reads_is_packed_the_same_whatever_was_read_before(ru
     assert taken == [True, True, False, False, False]
 
 
+@pytest.mark.campaign
 def test_a_full_corpus_reads_no_further_part_and_a_larger_one_says_what_to_make_again(run, published):
     """24 documents of each part are kept; two parts fill 40, which is known when the fourth part is due."""
     mirror = {"source": "mirror", "mirror": str(published)}

@@ -26,6 +26,7 @@ def results(finished):
     return finished.directory / "results" / "demo-mirror"
 
 
+@pytest.mark.campaign
 def test_the_real_part_is_read_whole_and_every_document_accounted_for(results):
     counts = json.loads((results / "corpus/filtered/en_meta_part_1.counts.json").read_text())
     assert counts["read"] == DOCUMENTS_OF_PART_1
@@ -33,12 +34,14 @@ def test_the_real_part_is_read_whole_and_every_document_accounted_for(results):
     assert all(counts["dropped"][reason] for reason in ("blocked_category", "no_perplexity", "quality_warning"))
 
 
+@pytest.mark.campaign
 def test_the_rows_are_of_the_real_vocabulary(results):
     manifest = json.loads((results / "corpus/shards/manifest.json").read_text())
     assert (manifest["vocabulary_size"], manifest["vocabulary_sha256"]) == (30522, BERT_BASE_UNCASED)
     assert manifest["special_tokens"] == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
 
 
+@pytest.mark.campaign
 def test_partial_tasks_are_named_and_none_is_called_a_stand_in(results):
     table = (results / "report/tables/table3_glue.md").read_text()
     assert "Partial tasks" in table and "local mirror" in table and "stand-in" not in table
@@ -46,6 +49,7 @@ def test_partial_tasks_are_named_and_none_is_called_a_stand_in(results):
     assert record["official_rows"] == {"train": 363_846, "validation": 40_430} and record["partial"]
 
 
+@pytest.mark.campaign
 def test_the_real_out_of_domain_sets_are_scored_by_the_classifier_of_their_task(results):
     """32 rows of each set, because the tiny chain evaluates on as many; the files' own rows stand beside."""
     sets = json.loads((results / "glue/tiny-original/seed-1/step-20/robustness/mnli.json").read_text())[0]["sets"]
