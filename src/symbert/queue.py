@@ -5,11 +5,10 @@ preempted or lost its node without being requeued, and for one that the queue no
 """
 
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-PLUGIN = "snakemake_executor_plugin_slurm"  # its function of that name is what asks the queue
+PLUGIN = "snakemake_executor_plugin_slurm"
 ENDED = {"PREEMPTED", "NODE_FAIL"}  # a job that is requeued is PENDING at once
 ABSENCES = 3  # answers in a row without a job that was there: it is gone
 
@@ -21,14 +20,14 @@ class Queue:
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self.absences: Counter[str] = Counter()
+        self.absences: dict[str, int] = {}  # answers in a row without a job, of each that was ever there
 
     async def __call__(self, command: str, logger: object) -> tuple[dict[str, str], float]:
         """State by job, and the seconds that the answer took; no states when there is no answer."""
         states, seconds = await self.query(command, logger)
         if states is None or seconds is None:
             return {}, 0.0
-        self.absences = Counter({job: self.absences[job] + 1 for job in self.absences} | dict.fromkeys(states, 0))
+        self.absences = {job: count + 1 for job, count in self.absences.items()} | dict.fromkeys(states, 0)
         gone = {job: "FAILED" for job, count in self.absences.items() if count >= ABSENCES}
         return gone | {job: "FAILED" if state in ENDED else state for job, state in states.items()}, seconds
 

@@ -1,6 +1,8 @@
 import sys
 from itertools import islice
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from symbert.corpus import documentation
@@ -13,7 +15,7 @@ from symbert.corpus.documentation import (
     write_documentation,
 )
 from symbert.corpus.prose import is_prose
-from symbert.errors import MissingInputError
+from symbert.errors import DataError, MissingInputError
 
 SMALL = tuple(package for package in PACKAGES if package.distribution in ("networkx", "snakemake"))
 
@@ -48,10 +50,21 @@ def test_a_passage_names_its_object_and_its_page(found):
     )
 
 
+def write_another_table(path):
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["A line."]}), path)
+
+
 def test_what_is_written_is_read_again(found, tmp_path, monkeypatch):
     monkeypatch.setattr(documentation, "passages", lambda: iter(found[:500]))
     write_documentation(tmp_path / "documentation.parquet")
     assert read_documentation(tmp_path / "documentation.parquet") == found[:500]
+
+
+@pytest.mark.parametrize("damaged", [lambda path: path.write_bytes(b"PAR1"), write_another_table])
+def test_a_file_that_holds_no_documentation_is_named_with_the_remedy(tmp_path, damaged):
+    damaged(tmp_path / "documentation.parquet")
+    with pytest.raises(DataError, match=r"documentation\.parquet: no documentation .*; delete it and run"):
+        read_documentation(tmp_path / "documentation.parquet")
 
 
 def test_the_packages_are_not_imported():

@@ -1,14 +1,15 @@
 """What the profile for Slurm makes of the workflow's jobs; tests/slurm sends them to a real Slurm of one node."""
 
-import math
 import os
 import re
 
 import pytest
 import yaml
 
+from symbert.config import batches_of
+from symbert.project import read_chosen
+
 PAPER = ("scale=paper", "source=hub")
-PARTS_PER_BATCH = 10
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
     "sweep={sizes: [small], attention: [original], curve: {sizes: []}}",
@@ -21,7 +22,7 @@ def submitted(tmp_path, monkeypatch):
     """The words that a stand-in of `sbatch`, which refuses all jobs, was called with."""
     pytest.importorskip("snakemake_executor_plugin_slurm")
     answers = {"sbatch": f'printf "%s\\n" "$@" >> {tmp_path}/words; exit 1', "scontrol": "echo 'MinJobAge = 300 sec'"}
-    for name in ("sbatch", "scontrol", "squeue", "sinfo"):
+    for name in ("sbatch", "scontrol", "squeue", "sinfo", "sacct", "sacctmgr"):
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\n{answers.get(name, 'exit 0')}\n")
         script.chmod(0o755)
@@ -49,7 +50,7 @@ def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):
         *(name.split("=")[0] for name in profile["groups"]),
     }
     alone = {rule: count for rule, count in jobs.items() if rule not in grouped | local_rules(root)}
-    batches, runs = math.ceil(jobs["filter_part"] / PARTS_PER_BATCH), jobs["pretrain_model"]
+    batches, runs = len(batches_of(read_chosen(root, None, None, list(PAPER)))), jobs["pretrain_model"]
     guide = " ".join((root / "docs/cluster.md").read_text().split())
     assert alone["finetune"] == 57 and runs == 6
     told = (

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from symbert.corpus.prose import paragraphs
-from symbert.errors import MissingInputError
+from symbert.errors import DataError, MissingInputError
 from symbert.files import publish
 
 
@@ -72,8 +72,11 @@ def write_documentation(output: Path) -> None:
 
 
 def read_documentation(path: Path) -> list[Passage]:
-    """The passages that `write_documentation` wrote."""
-    return [Passage(**row) for row in pq.read_table(path).to_pylist()]
+    """The passages that `write_documentation` wrote; DataError when the file is none of its."""
+    try:
+        return [Passage(**row) for row in pq.read_table(path).to_pylist()]
+    except (pa.ArrowInvalid, TypeError) as error:
+        raise DataError(f"{path}: no documentation ({error}); delete it and run write-documentation") from None
 
 
 def passages() -> Iterator[Passage]:
@@ -104,14 +107,13 @@ def _passages_of(package: Package) -> Iterator[Passage]:
             f"package {package.distribution}: not installed, and the embedded corpus is made of its documentation; "
             "create the environment again"
         ) from None
-    version = distribution.version.partition("+")[0]  # builds for CPU and CUDA have the same text
     root = Path(str(distribution.locate_file("")))
     for path in sorted(file.relative_to(root).as_posix() for file in (root / package.folder).rglob("*.py")):
         if SKIPPED_FOLDERS.isdisjoint(path.split("/")):
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             for name, docstring in _docstrings(_parse(root / path), module):
                 for text in paragraphs(docstring):
-                    yield Passage(package.distribution, version, path, name, text)
+                    yield Passage(package.distribution, distribution.version, path, name, text)
 
 
 def _parse(file: Path) -> ast.Module:
