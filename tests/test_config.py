@@ -46,10 +46,13 @@ def test_each_stage_may_have_a_source_of_its_own(config):
     assert values["glue_source"]["source"] == "embedded" and values["glue_source"]["root"] == "here"
 
 
-def test_sweep_axes_are_in_no_settings_so_that_adding_one_reruns_nothing_else(config):
+def test_sweep_axes_are_in_the_reports_settings_alone_so_that_adding_one_reruns_nothing_else(config):
     before = configuration.sections(config, "here")
     more = merge(config, {"sweep": {"attention": ["original"], "finetune_seeds": [1, 2, 3], "sizes": ["tiny"]}})
-    assert configuration.sections(more, "here") == before
+    after = configuration.sections(more, "here")
+    assert {name for name in before if before[name] != after[name]} == {"report"}
+    assert before["report"]["runs"] == [["tiny", name, 1] for name in config["sweep"]["attention"]]
+    assert after["report"]["runs"] == after["report"]["curve_runs"] == [["tiny", "original", 1]]
 
 
 @pytest.mark.parametrize("changes", [{"harmful_model": "en.binary"}, {"blocklist_url": "https://mirror.example/ut1"}])

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,8 @@ def _report(config: Config) -> Config:
         **told,
         "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared and pretrain[key] is not None},
         "glue": {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *ADDED, "allow_partial")},
+        "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
+        "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
         "settings_hash": hash_of(settings_from(_finetuning(config), GlueSettings, "config section glue")),
         **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
     }
@@ -168,6 +171,11 @@ def _report(config: Config) -> Config:
 def _tokens_with_margin(rows: int, pack: Config) -> int:
     """Tokens of rows and one in a hundred more, because held-out documents are whole and exceed their rows."""
     return rows * pack["sequence_length"] * 101 // 100
+
+
+def _runs(sweep: Config, sizes: list[str]) -> list[list[str | int]]:
+    """The pre-trainings of these sizes: size, attention, pretrain_seed."""
+    return [list(axes) for axes in product(sizes, sweep["attention"], sweep["pretrain_seeds"])]
 
 
 def _source(config: Config, stage: str, embedded_root: str) -> Config:

@@ -151,6 +151,8 @@ class ReportSettings:
     batch_size: int | None
     pretrain: dict[str, float]  # the other settings of pre-training that change its losses, but for the recipe
     glue: dict[str, float | None]  # those of tasks and fine-tuning that change scores
+    runs: list[list[str | int]]  # that were asked for: size, attention, pretrain_seed; of imported scores none
+    curve_runs: list[list[str | int]]  # those of them that Figure 3 has
     settings_hash: str | None  # of fine-tuning: a score of another is stale
     match: str | None  # of the corpus's filter, as are the next two
     min_harmful_perplexity: float | None

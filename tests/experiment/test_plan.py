@@ -38,13 +38,13 @@ def test_a_stage_takes_its_work_and_the_start_of_its_jobs(experiment):
 
 def test_the_size_tiny_takes_no_gpu_and_beside_a_gpu_one_core_is_busy(experiment, paper):
     assert all(whole.gpu == 0 for whole, _ in spent(experiment).values())
-    starting = 7 * paper.config["rates"]["job_seconds"] / 3600
+    starting = 13 * paper.config["rates"]["job_seconds"] / 3600
     assert spent(paper)["pretrain"][0].core == pytest.approx(spent(paper)["pretrain"][0].gpu + starting)
 
 
 def test_what_is_done_is_not_to_come(experiment, traces):
     whole, to_come = spent(experiment)["pretrain"]
-    starting = 5 * experiment.config["rates"]["job_seconds"] / 3600
+    starting = 9 * experiment.config["rates"]["job_seconds"] / 3600
     assert whole == to_come
     traces.run(ORIGINAL)
     traces.run(Run("tiny", "shared", 1), "preempted", 1200)

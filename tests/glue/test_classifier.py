@@ -1,9 +1,13 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import read_json, write_json
 from symbert.glue.classifier import load_classifier, reset_head
+from symbert.syntax import operator_code
 
 
 @pytest.mark.parametrize("attention", ["original", "symmetric", "pairwise"])
@@ -38,6 +42,17 @@ def test_a_weight_of_another_shape_is_refused(checkpoint):
     save_file(tensors, file, metadata={"format": "pt"})
     with pytest.raises(IntegrityError, match="LayerNorm"):
         load_classifier(file.parent, 2, dropout=0.1)
+
+
+def test_a_checkpoint_of_an_operator_that_was_edited_since_is_refused(checkpoint):
+    file = checkpoint() / "config.json"
+    config = read_json(file)
+    for code, refused in ((operator_code("pairwise"), False), ("0" * 16, True)):
+        write_json(file, {**config, "pretraining": {"settings": {"operator_code": code}}})
+        with (
+            pytest.raises(ConfigError, match=r"config.json: .*operator_code: 0+ →.*train") if refused else nullcontext()
+        ):
+            load_classifier(file.parent, 2, dropout=0.1)
 
 
 def test_an_absent_checkpoint_is_named(tmp_path):

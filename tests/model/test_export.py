@@ -213,3 +213,13 @@ def test_weights_of_another_shape_are_refused_instead_of_drawn_at_random(checkpo
     said = refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
     assert "6 weights are missing, unknown or of another shape" in said and "intermediate.dense" in said
     assert not (tmp_path / "bert").exists()
+
+
+def test_weights_of_an_operator_that_was_edited_since_are_not_exported(checkpoint, tmp_path):
+    """They would be folded by another formula than the one that they learned."""
+    config = read_json(checkpoint / "config.json")
+    config["pretraining"] |= {"settings": {"operator_code": "0123456789abcdef"}}
+    (checkpoint / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=r"config.json: trained by other code of 'pairwise'"):
+        export(checkpoint, "bert", tmp_path / "bert")
+    assert not (tmp_path / "bert").exists()

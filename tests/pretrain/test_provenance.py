@@ -15,6 +15,7 @@ from symbert.settings import PretrainSettings
 
 FACTS = {
     "host": "node1",
+    "commit": "0123abcd",
     "device": "cpu",
     "processor": "x, AVX2",
     "threads": 2,

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from safetensors import safe_open
 
 from pretrain.corpora import command, options, start, wait_for
 from symbert.cli import main
+from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.trainer import Trainer
+from symbert.sizes import SIZES
+from symbert.syntax import operator_code
 
 
 def finish(arguments: list[str]) -> tuple[int, str]:
@@ -139,6 +143,29 @@ def test_other_settings_are_refused_with_78_or_supersede(tmp_path, whole, manife
     assert here(options(manifest, brief(learning_rate=0.01), run, on_settings_change="supersede"))[0] == 0
     assert outcome(run)["metrics.jsonl"] != uninterrupted["metrics.jsonl"]
     assert len(list(run.glob("state.superseded-*"))) == 1
+
+
+def test_an_edited_operator_or_size_is_another_run(tmp_path, whole, manifest, brief, uninterrupted, here, monkeypatch):
+    """Its weights were taken for those of today's code: finished at once, with the same bits."""
+    run = shutil.copytree(whole, tmp_path / "run")
+    trained = read_json(run / "done.json")["settings"]
+    assert trained["operator_code"] == operator_code("pairwise") and trained["num_hidden_layers"] == 2
+    monkeypatch.setattr("symbert.pretrain.job.operator_code", lambda attention: "0123456789abcdef")
+    code, error = here(options(manifest, brief(), run))
+    assert code == 78 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
+    assert outcome(run) == uninterrupted
+    monkeypatch.undo()
+    monkeypatch.setitem(SIZES, "tiny", replace(SIZES["tiny"], intermediate_size=128))
+    assert here(options(manifest, brief(), run))[0] == 78
+    assert here(options(manifest, brief(), run, on_settings_change="supersede"))[0] == 0
+    assert read_json(run / "done.json")["settings"]["intermediate_size"] == 128
+    (aside,) = run.glob("state.superseded-*")
+    assert read_json(aside / "identity.json")["intermediate_size"] == 256
+
+
+def test_each_session_notes_the_commit_that_trains(whole, uninterrupted):
+    (session,) = read_json(whole / "state/provenance.json")["sessions"]
+    assert session["commit"] == read_json(whole / "timing.json")["commit"] == commit_of(PROJECT)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -47,6 +47,8 @@ def settings_file(tmp_path):
             "batch_size": 32,
             "pretrain": PRETRAIN | (pretrain or {}),
             "glue": GLUE | (glue or {}),
+            "runs": [],
+            "curve_runs": [],
             "settings_hash": "aaaa",
             "match": "exact",
             "min_harmful_perplexity": 5.0,
@@ -250,7 +252,13 @@ def write_timing():
 
     def make(done: Path, step_seconds=0.02, **changes) -> Path:
         run = {key: json.loads(done.read_text())[key] for key in ("size", "attention", "pretrain_seed")}
-        machine = {"host": "here", "device": "cpu", "processor": "A chip, AVX2", "versions": {"torch": "2.13.0"}}
+        machine = {
+            "host": "here",
+            "commit": "0123abcd",
+            "device": "cpu",
+            "processor": "A chip, AVX2",
+            "versions": {"torch": "2.13.0"},
+        }
         chosen = {"threads": 1, "processes": 1, "micro_batch_size": 32, "precision": "fp32", "recipe": "faithful"}
         speed = {"step_seconds": step_seconds, "tokens_per_second": 100_000.0, "mfu": 0.25, "peak_flops": 60e9}
         rest = {"memory_mb": 310.4, "steps_timed": 1700, "step": 1800, "sessions": 1}

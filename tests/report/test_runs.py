@@ -112,3 +112,10 @@ def test_a_broken_line_is_named(write_run):
     done, metrics = write_run("tiny", "original", POINTS)
     metrics.write_text(metrics.read_text() + '{"split": "valid')
     assert refused([done], [metrics]).startswith(f"{metrics}:5: not JSON")
+
+
+def test_a_wanted_run_that_is_not_there_is_named(write_run):
+    done, metrics = write_run("tiny", "original", [(50, 5.0)])
+    assert len(read_runs([done], [metrics], 1800, [("tiny", "original", 1)])) == 1
+    with pytest.raises(DataError, match="tiny-low_rank8 seed 1 is missing; run pretrain"):
+        read_runs([done], [metrics], 1800, [("tiny", "original", 1), ("tiny", "low_rank8", 1)])

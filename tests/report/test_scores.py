@@ -52,6 +52,14 @@ def test_a_model_that_lacks_a_checkpoint_is_named(records, write_scores):
     assert message.count("missing: tiny-original/seed-1/step-300/") == 4
 
 
+def test_a_table_that_lacks_a_wanted_run_is_refused(records, write_scores):
+    """What was asked for was told by the files alone."""
+    wanted = [("tiny", "original", 1), ("tiny", "pairwise", 1)]
+    assert len(read_scores(write_scores(records), TASKS, SEEDS, runs=wanted)) == 2 * 2 * 2 * 3
+    with pytest.raises(DataError, match="missing: tiny-low_rank8/seed-1, every score; run the finetune rule"):
+        read_scores(write_scores(records), TASKS, SEEDS, runs=[*wanted, ("tiny", "low_rank8", 1)])
+
+
 def test_only_the_wanted_seeds_count_and_each_of_them_is_needed(records, write_scores):
     files = write_scores([entry for entry in records if entry["step"] == 1800 or entry["finetune_seed"] == 1])
     assert set(read_scores(files, TASKS, [1])["finetune_seed"]) == {1}

@@ -102,7 +102,7 @@ def test_each_stage_alone_makes_its_own_and_then_has_nothing_to_do(chain):
     jobs = {stage: outcome.jobs for stage, outcome in chain.outcomes.items()}
     assert computed(jobs["paper_tables"]) == {"count_parameters": 1, "paper_tables": 1}
     assert jobs["corpus"]["filter_part"] == 4 and not TRAINED.keys() & jobs["corpus"].keys()
-    assert jobs["pretrain"] == {"write_settings": 1, "pretrain_model": 2, "pretrain": 1}
+    assert jobs["pretrain"] == {"write_settings": 3, "pretrain_model": 2, "pretrain": 1}
     assert jobs["glue"]["finetune"] == 4 and not {"pretrain_model", "filter_part"} & jobs["glue"].keys()
     assert computed(jobs["tables"]) == {"tables": 1} and computed(jobs["figures"]) == {"figures": 1}
     assert jobs["all"] == {"write_page": 1, "all": 1}
@@ -241,6 +241,38 @@ def test_one_more_operator_is_one_pretraining_and_its_finetunings(finished):
         "finetune": 2,
         "measure_robustness": 1,
     }
+
+
+def test_an_edited_operator_does_not_keep_its_old_results(copy, finished):
+    """It was "Nothing to be done", and with `-R` done with the same weights. Its run alone is another one now."""
+    done, code = str(RUN / "done.json"), copy.directory / "src/symbert/model/attention.py"
+    edit(code, "self.split_heads(project(hidden)) for", "self.split_heads(2 * project(hidden)) for")
+    assert computed(planned(copy)) == {rule: count // 2 for rule, count in TRAINED.items()}
+    refused = copy.tiny("-R", "pretrain_model", "--until", "pretrain_model", "--config", "on_settings_change=refuse")
+    assert refused.code == 78 and f"{RUN}/state: " in refused.output and "operator_code: " in refused.output
+    assert made(copy, done)["pretrain_model"] == 1
+    one, other = (json.loads((root.directory / done).read_text()) for root in (copy, finished))
+    assert one["settings"]["operator_code"] != other["settings"]["operator_code"]
+    assert one["validation_loss"] != other["validation_loss"]
+    (aside,) = (copy.directory / RUN).glob("state.superseded-*")
+    assert (aside / "published/step-20/model.safetensors").is_file()
+
+
+def test_an_operator_with_digits_in_its_name_is_trained_or_an_error_and_never_left_out(copy):
+    """`low_rank8` was in Table 2 and missing from Table 3, exit code 0, where the tables of before lay."""
+    edit(
+        copy.directory / "src/symbert/model/attention.py",
+        '    "original": Orig',
+        '    "low_rank8": SymmetricAttention,\n    "original": Orig',
+    )
+    edit(copy.directory / "workflow/schemas/config.schema.yaml", "enum: [original, ", "enum: [low_rank8, original, ")
+    change = "sweep={attention: [original, low_rank8]}"
+    assert computed(planned(copy, change))["pretrain_model"] == 1
+    rules = copy.directory / "workflow/rules/experiment.smk"
+    edit(rules, 'attention=one_of(SWEEP["attention"])', 'attention="[a-z-]+"')
+    for target in ("all", "tables", "figures"):
+        outcome = copy.tiny(target, "--dry-run", "--config", change)
+        assert outcome.code == 1 and "tiny-low_rank8/seed-1" in outcome.output, outcome.output[-3000:]
 
 
 def test_a_model_that_is_not_pretrained_is_extracted_and_finetuned(finished):

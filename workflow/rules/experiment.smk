@@ -1,11 +1,11 @@
 # The experiment that the merged configuration describes: checked, named, announced.
 import json
+import re
 import shlex
 
 from symbert.experiment.announcement import announce
 from symbert.experiment.layout import Experiment
 from symbert.glue.tasks import GLUE
-from symbert.sizes import SIZES
 
 SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
 EXPERIMENT = Experiment(config)
@@ -25,18 +25,23 @@ SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
 FINAL = EXPERIMENT.final
 COMPARED = EXPERIMENT.compared
-SECTIONS = configuration.sections(config, EMBEDDED)
+SECTIONS = EXPERIMENT.settings | EXPERIMENT.models
+
+
+def one_of(names):
+    """What a wildcard may be: names of the configuration, whatever letters they have."""
+    return "|".join(map(re.escape, names))
 
 
 wildcard_constraints:
-    part=r"[\w-]+",
+    part=one_of(PARTS),
     batch=r"\d+",
-    section="|".join(SECTIONS),
-    size="|".join(SIZES),
-    attention="[a-z-]+",
+    section=one_of(SECTIONS),
+    size=one_of(SWEEP["sizes"]),
+    attention=one_of(SWEEP["attention"]),
     seed=r"\d+",
     step=r"\d+",
-    task="[a-z0-9]+",
+    task=one_of(SWEEP["tasks"]),
 
 
 def settings(section):

@@ -60,6 +60,12 @@ def page(kind, suffix, names):
     return [f"{RESULTS}/report/{kind}/{name}.{suffix}" for name in names]
 
 
+def wanted():
+    """The runs and scores that were asked for: inputs of the report's targets themselves. A table that lacks an input
+    which no rule makes counts as finished where an old one lies there; a target, which has no file, is an error."""
+    return [*final_scores(), *curve_scores(), *robustness(), *provenance()]
+
+
 # What the report says of an experiment's making; of imported scores it knows neither runs nor settings of stages.
 if config["imported"]:
     DESCRIBED_RUNS, SESSIONS = [], []

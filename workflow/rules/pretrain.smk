@@ -14,6 +14,7 @@ rule pretrain_model:
     input:
         manifest=f"{SHARDS}/manifest.json",
         settings=settings("pretrain"),
+        model=settings("model-{size}-{attention}"),  # of which the command finds out by itself
     output:
         done=f"{RUN}/done.json",
         metrics=f"{RUN}/metrics.jsonl",

@@ -10,11 +10,13 @@ localrules:
 rule tables:
     input:
         page("tables", "csv", REPORTED_TABLES),
+        wanted(),
 
 
 rule figures:
     input:
         page("figures", "png", REPORTED_FIGURES),
+        wanted(),
 
 
 rule paper_tables:

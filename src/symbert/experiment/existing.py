@@ -88,7 +88,7 @@ def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
 
 def identity_of(experiment: Experiment, run: Run) -> Values:
     """All that determines a run's result, as far as it is known before the run."""
-    wanted = {**vars(run), **settings_told(experiment.pretraining)}
+    wanted = {**vars(run), **run.model, **settings_told(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
     manifest = facts(manifest_of(experiment))

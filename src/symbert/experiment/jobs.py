@@ -50,6 +50,7 @@ def count_by_stage(experiment: Experiment, jobs: Iterable[Job]) -> Jobs:
     """How many of these jobs each stage has; what is of no other stage is of the report."""
     stages = {rule: stage for stage, counts in jobs_of(experiment).items() for rule in counts}
     sections = {section: stage for stage, read in SETTINGS_OF.items() for section in read}
+    sections |= dict.fromkeys(experiment.models, "pretrain")
     return Jobs(
         sections[wildcards["section"]] if rule == "write_settings" else stages.get(rule, "report")
         for rule, wildcards in jobs
@@ -74,7 +75,7 @@ def _corpus(experiment: Experiment) -> Jobs:
 
 
 def _pretrain(experiment: Experiment) -> Jobs:
-    return Jobs(write_settings=1, pretrain_model=len(experiment.runs()))
+    return Jobs(write_settings=1 + len(experiment.models), pretrain_model=len(experiment.runs()))
 
 
 def _glue(experiment: Experiment) -> Jobs:

@@ -129,6 +129,12 @@ class Experiment:
         """What each group of rules reads, by section."""
         return sections(self.config, f"{self.results}/embedded")
 
+    @cached_property
+    def models(self) -> dict[str, Config]:
+        """What the runs of each size and operator stand for: sections of their own, so that an edited operator trains
+        its own runs alone."""
+        return {f"model-{run.size}-{run.attention}": run.model for run in self.runs()}
+
     def place(self, pattern: str, run: Run, **others: str | int) -> Path:
         """One of the patterns above, of a run; `others` are its step and task."""
         return Path(pattern.format(size=run.size, attention=run.attention, seed=run.pretrain_seed, **others))

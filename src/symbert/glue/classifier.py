@@ -6,7 +6,7 @@ import torch
 from transformers.utils import logging
 
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.model.bert import SymBertForSequenceClassification
+from symbert.model.bert import SymBertForSequenceClassification, refuse_other_code
 
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
@@ -14,8 +14,8 @@ NEW_LAYERS = ("bert.pooler.", "classifier.")
 def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> SymBertForSequenceClassification:
     """The encoder of a Hugging Face directory under a pooler and classifier that `reset_head` fills.
 
-    `dropout` holds everywhere. Raises MissingInputError without a checkpoint and IntegrityError when it lacks a
-    weight of the encoder: Hugging Face would draw it at random and go on.
+    `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
+    since, and IntegrityError when it lacks a weight of the encoder: Hugging Face would draw it at random and go on.
     """
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
@@ -32,6 +32,7 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> SymBer
         ignore_mismatched_sizes=True,  # so that they are reported, and refused below
         local_files_only=True,
     )
+    refuse_other_code(model.config, checkpoint)
     lacking = sorted(name for name in report["missing_keys"] if not name.startswith(NEW_LAYERS))
     if lacking or report["mismatched_keys"]:
         wrong = lacking or sorted(str(key) for key in report["mismatched_keys"])

@@ -5,6 +5,7 @@ load our checkpoints. No `auto_map` is written: it would ask users to trust remo
 """
 
 import zlib
+from pathlib import Path
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -23,8 +24,10 @@ from transformers import (
 from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.draws import mix
+from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention, WideLinear, attention_class
 from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.syntax import operator_code
 
 
 @strict
@@ -104,6 +107,17 @@ def build_config(
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
+
+
+def refuse_other_code(config: SymBertConfig, checkpoint: Path) -> None:
+    """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
+    else. A checkpoint that does not say by which code it was trained is taken as it is."""
+    trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
+    if trained is not None and trained != (today := operator_code(config.attention)):
+        raise ConfigError(
+            f"{checkpoint / 'config.json'}: trained by other code of '{config.attention}' (operator_code: {trained} → "
+            f"{today}); put that code back, or train the operator anew"
+        )
 
 
 @torch.no_grad()

@@ -17,6 +17,7 @@ from symbert.model.bert import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
+    refuse_other_code,
 )
 from symbert.model.card import model_card
 from symbert.model.fold import fold, refuse_non_finite
@@ -61,7 +62,9 @@ def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    model = _load(checkpoint, *_read_configuration(checkpoint / "config.json"))
+    config, kind = _read_configuration(checkpoint / "config.json")
+    refuse_other_code(config, checkpoint)
+    model = _load(checkpoint, config, kind)
     refuse_non_finite(model, str(checkpoint / "model.safetensors"))
     return model
 

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from symbert.sizes import SIZES
+from symbert.syntax import operator_code
 
 
 @dataclass(frozen=True)
@@ -11,6 +15,11 @@ class Run:
     size: str
     attention: str
     pretrain_seed: int
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """What the names of its operator and size stand for: the operator's code, and the shape."""
+        return {"operator_code": operator_code(self.attention), **vars(SIZES[self.size])}
 
     def __str__(self) -> str:
         return f"{self.size}-{self.attention} seed {self.pretrain_seed}"

@@ -16,7 +16,7 @@ from symbert.files import read_json, write_json
 # Every fact is on exactly one of these lists.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "versions")  # may change the last bits
 SCIENTIFIC = ("precision", "recipe")  # part of the run's identity: another one is another run
-INCIDENTAL = ("host",)
+INCIDENTAL = ("host", "commit")  # of the code, the operator's is part of the run's identity
 
 
 def facts_of_machine(device: torch.device) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError
 from symbert.files import copy_file, read_json, single_writer, write_json
 from symbert.model.device import resolve_precision
@@ -57,7 +58,7 @@ def _writing(world: World, places: Places) -> AbstractContextManager:
 def identity_of(run: Run, settings: PretrainSettings, precision: str, places: Places) -> dict[str, Any]:
     """All that determines a run's result, `auto` resolved: another identity is another run."""
     corpus_hash = read_json(places.manifest)["hash"]
-    return {**vars(run), **settings_told(settings), "precision": precision, "corpus_hash": corpus_hash}
+    return {**vars(run), **run.model, **settings_told(settings), "precision": precision, "corpus_hash": corpus_hash}
 
 
 def _open(trainer: Trainer, execution: Execution, state: Path) -> Journal:
@@ -74,6 +75,7 @@ def facts_of(trainer: Trainer, execution: Execution) -> dict[str, Any]:
     """What a session runs on; a run whose facts change goes on, but not with the same bits."""
     return {
         **facts_of_machine(trainer.device),
+        "commit": commit_of(PROJECT),
         "threads": execution.threads,
         "processes": trainer.world.size,
         "micro_batch_size": trainer.micro_batch_size,
@@ -102,7 +104,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in settings_told(settings)},
+        "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
     }
     copy_file(places.state / "metrics.jsonl", places.metrics)
     write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})

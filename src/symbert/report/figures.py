@@ -12,7 +12,7 @@ from symbert.report.loss_figure import loss_figure
 from symbert.report.operators_figure import operators_figure
 from symbert.report.robustness import read_comparison
 from symbert.report.robustness_figure import robustness_figure
-from symbert.report.runs import read_runs
+from symbert.report.runs import read_runs, refuse_absent, size_of
 from symbert.report.scores import read_scores
 from symbert.report.style import house_style, save_figure
 from symbert.settings import ReportSettings, read_settings
@@ -36,6 +36,7 @@ def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: lis
     """Draw Figure 2 for one size: validation loss of each operator, and where it leaves the initial plateau."""
     report = read_settings(settings, ReportSettings)
     runs = read_runs(done, metrics, report.steps)
+    refuse_absent(runs, [run for run in report.runs if run[0] == size_of(runs)])
     with house_style():
         save_figure(loss_figure(runs, report), output)
 
@@ -43,7 +44,7 @@ def draw_loss(done: list[Path], metrics: list[Path], settings: Path, output: lis
 def draw_checkpoints(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
     """Draw Figure 3: GLUE score over checkpoints, the 95 % line, and where each model first reaches it."""
     report = read_settings(settings, ReportSettings)
-    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash)
+    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash, runs=report.curve_runs)
     with house_style():
         save_figure(checkpoints_figure(table, report), output)
 

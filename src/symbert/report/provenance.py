@@ -4,18 +4,17 @@ The commit is noted when the table is written. It is no input of any rule, so th
 """
 
 import platform
-import subprocess
 import time
 from importlib import metadata
 from pathlib import Path
 
 import symbert
+from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json
 from symbert.report.formats import Table, table_of, write_table
 from symbert.report.sessions import PretrainedRun, read_pretrained
 from symbert.settings import hash_of
 
-PROJECT = Path(symbert.__file__).parents[2]
 PACKAGES = (
     *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "scikit-learn", "pandas"),
     *("pyarrow", "matplotlib"),
@@ -47,22 +46,11 @@ def provenance_table(settings: list[Path], runs: list[PretrainedRun]) -> Table:
         **{f"settings of {file.stem}": f"hash {hash_of(read_json(file))}" for file in settings},
     }
     caption = (
-        "What made the tables and figures: versions are those of the machine that wrote this table. The hashes are of "
-        "the settings that the stages read; the same hash means the same settings."
+        "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
+        "what trained the models stands under pre-training. The hashes are of the settings that the stages read; the "
+        "same hash means the same settings."
     )
     return table_of([{"what": what, "value": value} for what, value in facts.items()], caption, "tab:provenance")
-
-
-def commit_of(folder: Path) -> str:
-    """The Git commit that is checked out in `folder`, and whether files differ from it; or why there is none."""
-    try:
-        top, commit = _git(folder, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.CalledProcessError):
-        return "not known: no Git repository, or no git"
-    if Path(top) != folder.resolve():
-        return "not known: the project is a copy without its Git repository"
-    return f"{commit}, modified" if changed else commit
 
 
 def version_of(package: str) -> str:
@@ -75,7 +63,7 @@ def version_of(package: str) -> str:
 
 def _machines(runs: list[PretrainedRun]) -> dict[str, str]:
     sessions = sum(run.facts.get("sessions", 0) for run in runs)
-    told = {key: ", ".join(_each(runs, key)) for key in ("host", "device", "versions")}
+    told = {key: ", ".join(_each(runs, key)) for key in ("commit", "host", "device", "versions")}
     known = {f"pre-training: {key}": value for key, value in told.items() if value}
     return {"pre-training: runs": f"{len(runs)}, in {sessions} sessions", **known} if known else {}
 
@@ -83,8 +71,3 @@ def _machines(runs: list[PretrainedRun]) -> dict[str, str]:
 def _each(runs: list[PretrainedRun], key: str) -> list[str]:
     """What any run says of `key`, once."""
     return list(dict.fromkeys(told for run in runs if (told := run.told(key))))
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

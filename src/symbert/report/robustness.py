@@ -59,7 +59,7 @@ def read_comparison(
     scores: list[Path], robustness: list[Path], settings: ReportSettings, finetune_seeds: list[int]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores at the final step, as `symbert.report.scores` gives them, and the robustness of the models of each."""
-    table = read_scores(scores, settings.tasks, finetune_seeds, settings.settings_hash)
+    table = read_scores(scores, settings.tasks, finetune_seeds, settings.settings_hash, runs=settings.runs)
     clean = final_scores(table, settings.steps).query("step > 0")
     majority_of(clean)
     return clean, read_robustness(robustness, clean, settings.settings_hash)

@@ -3,7 +3,7 @@
 import json
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -65,10 +65,13 @@ class Model:
         return [plateau_exit(run.steps, run.losses) for run in self.runs]
 
 
-def read_runs(done: list[Path], metrics: list[Path], steps: int) -> list[Run]:
+def read_runs(
+    done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
+) -> list[Run]:
     """Runs sorted by size, operator and seed; a run's two files lie in one directory.
 
-    DataError names the file of a run that is unpaired, there twice, or of another length.
+    DataError names the file of a run that is unpaired, there twice, or of another length, and the first of the `wanted`
+    (size, attention, pretrain_seed) that is not there.
     """
     if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
         raise DataError("runs: done and metrics are not of the same runs; give both files of each run")
@@ -78,7 +81,16 @@ def read_runs(done: list[Path], metrics: list[Path], steps: int) -> list[Run]:
     for run, following in pairwise(runs):
         if _name(run) == _name(following):
             raise DataError(f"runs: {_name(run)} is there twice; give it once")
+    refuse_absent(runs, wanted)
     return runs
+
+
+def refuse_absent(runs: list[Run], wanted: Iterable[Sequence[str | int]]) -> None:
+    """DataError for the first of the wanted runs (size, attention, pretrain_seed) that is not there."""
+    present = {(run.size, run.attention, run.pretrain_seed) for run in runs}
+    for size, attention, pretrain_seed in wanted:
+        if (size, attention, pretrain_seed) not in present:
+            raise DataError(f"runs: {size}-{attention} seed {pretrain_seed} is missing; run pretrain for it")
 
 
 def models_of(runs: list[Run]) -> list[Model]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -39,12 +39,14 @@ def read_scores(
     finetune_seeds: list[int],
     settings_hash: str | None = None,
     allow_missing: bool = False,
+    runs: Iterable[Sequence[str | int]] = (),
 ) -> pd.DataFrame:
     """One row per score column of every record: the cell's key, flags, what made it, `column`, `score` and `majority`.
 
     Scores are 0 to 1. Rows are sorted by model, step, task and seed, whatever the order of the files; other
     fine-tuning seeds are left out. DataError lists missing, duplicate, stale and impossible cells. Every model of a
-    size needs every task and seed at every step of that size, unless cells may be missing; a cell is stale when its
+    size needs every task and seed at every step of that size, and there are all of `runs` (size, attention,
+    pretrain_seed), unless cells may be missing; a cell is stale when its
     settings are not those of `settings_hash` (None, for imported scores: any), its seeds have different ones, or most
     cells have another precision, or most of its task other rows. The majority is NaN where a record has none.
     MissingInputError when no record is of these seeds.
@@ -53,7 +55,7 @@ def read_scores(
     records = _of_seeds(records, finetune_seeds)
     problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
     problems += [*unlike_the_rest(records, "data_sha256", ("task",)), *unlike_the_rest(records, "precision", ())]
-    problems += [] if allow_missing else _missing(records, tasks, finetune_seeds)
+    problems += [] if allow_missing else [*_absent(records, runs), *_missing(records, tasks, finetune_seeds)]
     refuse("scores", problems, _remedy(records))
     records.sort(key=lambda record: rank_of(record, tasks))
     return pd.DataFrame([row for record in records for row in _rows(record)], columns=COLUMNS)
@@ -97,6 +99,13 @@ def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
         for column, score in (*metrics.items(), *majority.items()):
             if not is_score(score):
                 yield f"not a score: {name} {column} is {score}"
+
+
+def _absent(records: list[Record], runs: Iterable[Sequence[str | int]]) -> Iterator[str]:
+    present = {cell_of(record)[:3] for record in records}
+    for size, attention, pretrain_seed in runs:
+        if (size, attention, pretrain_seed) not in present:
+            yield f"missing: {size}-{attention}/seed-{pretrain_seed}, every score"
 
 
 def _missing(records: list[Record], tasks: list[str], finetune_seeds: list[int]) -> Iterator[str]:

@@ -68,21 +68,21 @@ def tabulate_glue(
     A missing score is refused, or a dash that the caption names where scores may be missing.
     """
     report = read_settings(settings, ReportSettings)
-    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash, allow_missing)
+    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash, allow_missing, report.runs)
     write_table(glue_table(table, report), output)
 
 
 def tabulate_scores(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
     """Write the scores behind Table 3: of every seed at the final step, with mean and standard deviation."""
     report = read_settings(settings, ReportSettings)
-    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash)
+    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash, runs=report.runs)
     write_table(scores_table(table, report), output)
 
 
 def tabulate_statistics(scores: list[Path], settings: Path, finetune_seeds: list[int], output: list[Path]) -> None:
     """Write differences between models at the final step: intervals, permutation tests, and what they support."""
     report = read_settings(settings, ReportSettings)
-    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash)
+    table = read_scores(scores, report.tasks, finetune_seeds, report.settings_hash, runs=report.runs)
     write_table(statistics_table(table, report), output)
 
 
@@ -96,8 +96,12 @@ def tabulate_milestones(
 ) -> None:
     """Write where losses leave the plateau, and where scores over checkpoints first reach 95 % of the best."""
     report = read_settings(settings, ReportSettings)
-    runs = read_runs(done or [], metrics or [], report.steps)
-    table = read_scores(scores, report.tasks, finetune_seeds or [], report.settings_hash) if scores else None
+    runs = read_runs(done, metrics or [], report.steps, report.runs) if done else []
+    table = (
+        read_scores(scores, report.tasks, finetune_seeds or [], report.settings_hash, runs=report.curve_runs)
+        if scores
+        else None
+    )
     write_table(milestones_table(runs, table, report), output)
 
 
@@ -126,11 +130,11 @@ def tabulate_claims(
     """Write what became of the papers' claims; those about what is not given are not tested."""
     report = read_settings(settings, ReportSettings)
     final, checkpoints = (
-        read_scores(files, report.tasks, seeds or [], report.settings_hash) if files else None
-        for files, seeds in ((scores, finetune_seeds), (curve, curve_seeds))
+        read_scores(files, report.tasks, seeds or [], report.settings_hash, runs=wanted) if files else None
+        for files, seeds, wanted in ((scores, finetune_seeds, report.runs), (curve, curve_seeds, report.curve_runs))
     )
     final = None if final is None else final_scores(final, report.steps).query("step > 0")
-    runs = read_runs(done or [], metrics or [], report.steps)
+    runs = read_runs(done, metrics or [], report.steps, report.runs) if done else []
     evidence = Evidence(
         report,
         read_json(parameters),

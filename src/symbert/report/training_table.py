@@ -19,7 +19,7 @@ Timings = dict[tuple[str, str], list[Timing]]  # by size and operator, one per p
 
 def training_table(done: list[Path], metrics: list[Path], timing: list[Path], settings: ReportSettings) -> Table:
     """Loss, plateau, start and speed of each model: means over its pre-training seeds."""
-    runs = read_runs(done, metrics, settings.steps)
+    runs = read_runs(done, metrics, settings.steps, settings.runs)
     found = read_timings(timing, runs, settings.batch_size)
     timings = {model: list(group) for model, group in groupby(found, key=lambda run: (run.size, run.attention))}
     models = models_of(runs)

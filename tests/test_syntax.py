@@ -1,0 +1,99 @@
+"""An operator's code is known by its syntax: its own, and that of all that it is made of in this project."""
+
+import ast
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from symbert import syntax
+from symbert.errors import ConfigError
+from symbert.model.attention import ATTENTION, SelfAttention
+from symbert.syntax import operator_code
+
+IMPORT = "from symbert.errors import ConfigError"
+
+
+@pytest.fixture
+def changed(root, tmp_path):
+    """The operators whose code is another one after edits of the module of operators, beside which a module
+    `doubling` may lie; told in a copy of the package by a process that never imports torch."""
+    words = (
+        "import sys; from symbert.syntax import operator_code; "
+        f"print({{name: operator_code(name) for name in {list(ATTENTION)}}}); assert 'torch' not in sys.modules"
+    )
+
+    def codes(*edits: tuple[str, str], doubling: str = "") -> dict[str, str]:
+        shutil.rmtree(tmp_path / "symbert", ignore_errors=True)
+        shutil.copytree(root / "src/symbert", tmp_path / "symbert")
+        (tmp_path / "symbert/doubling.py").write_text(doubling)
+        file = tmp_path / "symbert/model/attention.py"
+        text = file.read_text(encoding="utf-8")
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
+        file.write_text(text, encoding="utf-8")
+        run = [sys.executable, "-c", words]
+        return ast.literal_eval(subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+
+    def difference(*edits: tuple[str, str], before: tuple = (), doubling: tuple[str, str] = ("", "")) -> set[str]:
+        first = codes(*before, doubling=doubling[0])
+        second = codes(*before, *edits, doubling=doubling[1])
+        return {name for name in ATTENTION if first[name] != second[name]}
+
+    return difference
+
+
+def test_no_two_operators_have_the_same_code():
+    assert len({operator_code(name) for name in ATTENTION}) == len(ATTENTION)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "operators"),
+    [
+        (
+            "return query, query, self",
+            "return query, 2 * query, self",
+            {"symmetric", "pairwise", "pairwise-identity", "pairwise-scaled"},
+        ),
+        ("init.ones_(scale)", "init.zeros_(scale)", {"shared"}),
+        ("init.normal_(self.weight, 0.0, self.deviation)", "init.ones_(self.weight)", {"original-gain"}),
+        ("0.0, self.attention_head_size**-0.5)", "0.0, self.attention_head_size**-1)", {"pairwise-scaled"}),
+        ("scaling=self.scaling", "scaling=1.0", set(ATTENTION)),
+        ('"shared": SharedAttention', '"shared": OriginalAttention', {"shared"}),
+    ],
+    ids=["its heirs", "itself", "a layer it has", "a start alone", "the base of all", "another class"],
+)
+def test_an_edit_changes_the_operators_that_it_reaches_and_no_others(changed, old, new, operators):
+    assert changed((old, new)) == operators
+
+
+def test_comments_docstrings_and_blanks_are_no_code(changed):
+    line = "        query = self.split_heads(self.query(hidden))\n"
+    parts = "\n        # the same\n        query = (\n            self.split_heads(self.query(hidden))\n        )\n"
+    assert not changed(("The paper's equation 3.", "The paper's third equation."), (line, parts))
+
+
+def test_what_an_operator_imports_from_this_project_is_its_code(changed):
+    """A function of another module, under another name, and what that function calls in turn; not its neighbours."""
+    before = (
+        (IMPORT, f"from symbert.doubling import doubled as twice\n{IMPORT}"),
+        ("projection(hidden)", "projection(twice(hidden))"),
+    )
+    module = "def doubled(x):\n    return times(x, 2)\n\n\ndef times(x, factor):\n    return x * factor\n"
+    assert changed(before=before, doubling=(module, module.replace("x * factor", "x + factor"))) == {"shared"}
+    assert not changed(before=before, doubling=(module, module + "\n\ndef neighbour():\n    pass\n"))
+
+
+def test_an_unknown_operator_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match="attention 'vanilla' is unknown; choose from original, symmetric"):
+        operator_code("vanilla")
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_the_code_covers_every_class_that_python_would_run(name):
+    covered: dict = {}
+    syntax._cover((syntax.OPERATORS, ATTENTION[name].__name__), covered)
+    inherited = {base for base in ATTENTION[name].__mro__ if issubclass(base, SelfAttention)}
+    assert {(base.__module__, base.__name__) for base in inherited} <= covered.keys()
