@@ -361,7 +361,7 @@ AUTHORS_METRIC = {
 def authors_record(folder: Path):
     """A score record from a directory that Hugging Face's Trainer wrote for the authors; None for wnli."""
     words = folder.name.split("_")
-    attention, (*_, tag), task = words[2], words[3].split("-"), words[4]
+    size, attention, (*_, tag), task = words[1], words[2], words[3].split("-"), words[4]
     if task == "wnli":
         return None
     results = json.loads((folder / "eval_results.json").read_text())
@@ -371,13 +371,19 @@ def authors_record(folder: Path):
     step = int(tag.removeprefix("ckpt")) if tag.startswith("ckpt") else 200_000
     seed = int(tag.removeprefix("seed")) if tag.startswith("seed") else 1
     metrics = dict(zip(COLUMNS[task], scores, strict=True))
-    return record("base", AUTHORS_ATTENTION[attention], step, task, seed, metrics=metrics)
+    return record(size, AUTHORS_ATTENTION[attention], step, task, seed, metrics=metrics)
 
 
 @pytest.fixture
-def authors_final(authors_data):
-    """Records of the authors' base models at the final step, five seeds each."""
+def authors_models(authors_data):
+    """Records of the authors' models, base and small, at the final step, five seeds each."""
     return [entry for entry in map(authors_record, sorted((authors_data / "Exp2_results").iterdir())) if entry]
+
+
+@pytest.fixture
+def authors_final(authors_models):
+    """Those of base."""
+    return [entry for entry in authors_models if entry["size"] == "base"]
 
 
 @pytest.fixture
