@@ -82,8 +82,9 @@ def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_
     assert not found.on_gpu and found.hours(amount) == pytest.approx(4)
 
 
-def test_a_timing_that_lacks_a_key_is_left_out(experiment):
-    for number, odd in enumerate(([], {}, {**TIMING, "mfu": 0.5}, {**TIMING, "mfu": 0.5, "peak_flops": None})):
+def test_a_timing_that_lacks_a_number_is_left_out(experiment):
+    true = {**TIMING, "mfu": True, "peak_flops": 1e12}
+    for number, odd in enumerate(([], {}, {**TIMING, "mfu": 0.5}, {**TIMING, "mfu": 0.5, "peak_flops": None}, true)):
         write(Path(f"results/odd{number}/pretrain/tiny-original/seed-1/timing.json"), odd)
     assert speed_of(experiment, ORIGINAL).measured is None
 

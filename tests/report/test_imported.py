@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import re
 
 import pytest
@@ -23,7 +24,10 @@ from symbert.report.tables import tabulate_glue
 from symbert.report.trainer_results import read_losses, read_results, run_named
 from symbert.settings import ReportSettings, read_settings
 
-MEANS_OF_TASKS = {"original": "78.35", "symmetric": "74.31", "pairwise": "79.06"}  # of the authors, MNLI as one
+MEANS_OF_TASKS = {  # of the authors, MNLI as one
+    **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},
+    **{"small-original": "72.12", "small-symmetric": "68.87", "small-pairwise": "72.97"},
+}
 PAIRWISE = "bert_base_pairwise_20240204-093411"
 SCORES = {"eval_accuracy": 0.75, "eval_f1": 0.85, "eval_matthews_correlation": 0.25, "eval_pearson": 0.5}
 SCORES |= {"eval_spearmanr": 0.7, "eval_accuracy_mm": 0.8}
@@ -128,6 +132,8 @@ def test_a_directory_with_another_name_is_named(write_result, directory, name, p
         ("cola", {"eval_matthews_correlation": "0.4"}, "'eval_matthews_correlation' is 0.4, expected a number"),
         ("rte", {"eval_samples": 0}, "'eval_samples' is 0, expected a number of rows"),
         ("rte", {"eval_samples": None}, "no 'eval_samples'"),
+        ("rte", {"eval_accuracy": True}, "'eval_accuracy' is True, expected a number from -1 to 1"),
+        ("rte", {"eval_samples": True}, "'eval_samples' is True, expected a number of rows"),
     ],
 )
 def test_a_result_that_is_missing_or_no_score_is_named(write_result, directory, task, changes, problem):
@@ -150,6 +156,73 @@ def test_two_directories_of_one_cell_are_named(write_result, directory):
 
 def test_a_directory_without_results_is_refused(directory):
     with pytest.raises(MissingInputError, match=r"theirs: no eval_results\.json below it"):
+        read_results(directory)
+
+
+@pytest.fixture
+def elsewhere(write_result, directory, tmp_path):
+    """Two runs of RTE outside the directory of results, which has one of its own."""
+    write_result(f"{PAIRWISE}-seed1_rte")
+    folders = [write_result(f"{PAIRWISE}-seed{seed}_rte", "../elsewhere") for seed in (2, 3)]
+    return folders[0].parent
+
+
+def seeds_of(directory):
+    return sorted(record["finetune_seed"] for record in read_results(directory))
+
+
+def test_linked_results_are_not_skipped_without_a_word(elsewhere, directory, write_losses, tmp_path):
+    """A folder of runs, a run, and a file; all of them are of the import, and of its hash."""
+    (directory / "runs").symlink_to(elsewhere)
+    assert seeds_of(directory) == [1, 2, 3]
+    (directory / "runs").unlink()
+    (directory / f"{PAIRWISE}-seed2_rte").symlink_to(elsewhere / f"{PAIRWISE}-seed2_rte")
+    (directory / f"{PAIRWISE}-seed4_rte").mkdir()
+    result = elsewhere / f"{PAIRWISE}-seed3_rte/eval_results.json"
+    (directory / f"{PAIRWISE}-seed4_rte/eval_results.json").symlink_to(result)
+    assert seeds_of(directory) == [1, 2, 4]
+    losses = write_losses(evaluations=800, file="../elsewhere/loss.csv")
+    (directory / "losses").symlink_to(losses.parent)
+    import_scores(directory, "theirs", tmp_path / "out")
+    told = read(tmp_path / "out/import.json")
+    assert (told["files"], told["loss_files"]) == (5, ["losses/loss.csv"])
+    assert told["directories"] == {"base-pairwise": {"final": 4}}, "of the linked folder of losses, too"
+
+
+def test_a_link_to_what_is_read_already_counts_once_and_a_loop_ends(elsewhere, directory):
+    (directory / "latest").symlink_to(directory / f"results/{PAIRWISE}-seed1_rte")
+    (directory / "results/all").symlink_to(directory)
+    (elsewhere / "back").symlink_to(directory)
+    (directory / "runs").symlink_to(elsewhere)
+    (directory / "again").symlink_to(elsewhere)
+    records = read_results(directory)
+    assert [record["finetune_seed"] for record in records] == [2, 3, 1]
+    assert [record["origin"]["directory"] for record in records][2] == f"results/{PAIRWISE}-seed1_rte"
+
+
+def test_a_broken_link_among_results_is_named(elsewhere, directory):
+    for name, goal in (("runs", "gone/away"), ("loop", "loop")):
+        link = directory / name
+        link.symlink_to(goal)
+        with pytest.raises(MissingInputError) as caught:
+            read_results(directory)
+        assert str(caught.value) == f"{link}: a link to {goal}, which is not there; mend the link or remove it"
+        link.unlink()
+
+
+def test_a_folder_of_results_that_may_not_be_read_is_not_skipped(elsewhere, directory, monkeypatch):
+    """Pathlib's patterns leave it out."""
+    locked = directory / "results"
+
+    def scandir(path="."):
+        if str(path) == str(locked):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "listdir", lambda path: [entry.name for entry in os.scandir(path)])
+    with pytest.raises(PermissionError, match="results"):
         read_results(directory)
 
 
@@ -397,9 +470,9 @@ def published_import(authors_data, tmp_path_factory):
     return output, read_settings(output / "settings/report.json", ReportSettings)
 
 
-def test_the_authors_files_are_read_as_the_tests_read_them(published_import, authors_final, authors_curve):
+def test_the_authors_files_are_read_as_the_tests_read_them(published_import, authors_models, authors_curve):
     folder, settings = published_import
-    for name, expected in (("final", authors_final), ("curve", authors_curve)):
+    for name, expected in (("final", authors_models), ("curve", authors_curve)):
         records = [record for record in read(folder / f"glue/{name}.json") if record["task"] != "wnli"]
         keys = ("size", "attention", "step", "task", "finetune_seed")
         assert {tuple(record[key] for key in keys): record["metrics"] for record in records} == {
@@ -415,12 +488,13 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp
     tabulate_glue([folder / "glue/final.json"], folder / "settings/report.json", [1, 2, 3, 4, 5], outputs)
     with open(outputs[0], encoding="utf-8", newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
-    for attention in ("original", "symmetric", "pairwise"):
-        ours, printed = rows.pop(f"base-{attention}"), rows.pop(f"base-{attention}, the paper")
+    for (size, attention), values in published.SCORES.items():
+        model = f"{size}-{attention}"
+        ours, printed = rows.pop(model), rows.pop(f"{model}, the paper")
         columns = ("glue_score", "std", *published.COLUMNS)
-        expected = [f"{value:.2f}" for value in published.SCORES["base", attention]]
+        expected = [f"{value:.2f}" for value in values]
         assert [ours[column] for column in columns] == [printed[column] for column in columns] == expected
-        assert ours["mean_of_tasks"] == MEANS_OF_TASKS[attention]
+        assert ours["mean_of_tasks"] == MEANS_OF_TASKS[model]
         assert ours["wnli"] and not printed["wnli"]
     assert not rows, "others' scores have no majority baseline"
     text = outputs[1].read_text()
@@ -443,7 +517,7 @@ def test_the_authors_files_draw_figure_3(published_import):
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
     folder, settings = published_import
-    files = sorted((folder / "pretrain").rglob("done.json"))
+    files = sorted((folder / "pretrain").glob("base-*/*/done.json"))
     runs = read_runs(files, [file.with_name("metrics.jsonl") for file in files], settings.steps)
     assert {run.attention: run.losses for run in runs} == authors_losses, "800 evaluations, not the 801st"
     for run in runs:

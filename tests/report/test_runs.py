@@ -8,6 +8,7 @@ from symbert.errors import DataError
 from symbert.report.runs import Run, models_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
+TRUE_STD = {"logit_std": [0.3, True], "attention_entropy": [4.0, 4.1]}
 
 
 def test_runs_are_sorted_and_paired_by_directory(write_run):
@@ -43,7 +44,7 @@ def test_a_run_without_an_initial_line_has_no_start(write_run):
     assert (run.logit_std, run.attention_entropy, run.steps) == (None, None, [50, 100])
 
 
-@pytest.mark.parametrize("initial", [{}, {"logit_std": [], "attention_entropy": []}, {"logit_std": 0.3}])
+@pytest.mark.parametrize("initial", [{}, {"logit_std": [], "attention_entropy": []}, {"logit_std": 0.3}, TRUE_STD])
 def test_an_initial_line_without_layers_is_refused(write_run, initial):
     done, metrics = write_run("tiny", "original", POINTS)
     lines = metrics.read_text().splitlines(keepends=True)
@@ -103,9 +104,17 @@ def test_losses_that_are_missing_or_out_of_order_are_refused(write_run, points):
     assert refused([done], [metrics]).startswith(f"{metrics}: expected validation losses at increasing steps")
 
 
-def test_a_loss_that_is_not_finite_is_refused(write_run):
-    done, metrics = write_run("tiny", "original", [(50, float("nan"))])
-    assert "not a finite number" in refused([done], [metrics])
+@pytest.mark.parametrize("loss", [float("nan"), True, "5.5"])
+def test_a_loss_that_is_no_finite_number_is_refused_and_jsons_true_is_none(write_run, loss):
+    """True counted as 1.0."""
+    done, metrics = write_run("tiny", "original", [(50, 6.0), (100, loss)])
+    expected = f"{metrics}: the validation 'loss' at step 100 is {loss!r}, expected a finite number; run pretrain again"
+    assert refused([done], [metrics]) == expected
+
+
+def test_a_step_that_is_jsons_true_is_refused(write_run):
+    done, metrics = write_run("tiny", "original", [(True, 6.0)])
+    assert refused([done], [metrics]).startswith(f"{metrics}: expected validation losses at increasing steps")
 
 
 def test_a_broken_line_is_named(write_run):

@@ -46,6 +46,16 @@ def test_a_missing_key_is_named(timed):
         read_timings(files, runs, 32)
 
 
+@pytest.mark.parametrize("key", ["step_seconds", "processes", "mfu"])
+def test_jsons_true_is_no_number_of_a_timing(timed, key):
+    """It counted as 1: a step of a second, one process."""
+    runs, files = timed
+    files[0].write_text(json.dumps(json.loads(files[0].read_text()) | {key: True}))
+    with pytest.raises(DataError) as caught:
+        read_timings(files, runs, 32)
+    assert str(caught.value) == f"{files[0]}: timing has the {key} True; run pretrain again"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -9,6 +9,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.operations import Work, finetuning, total
 from symbert.experiment.reading import Values, facts
 from symbert.pretrain.job import Run
+from symbert.report.records import is_number
 
 ON_CPU = ("tiny",)  # sizes that ask for no GPU
 
@@ -102,4 +103,5 @@ def _is_like(timing: Values, experiment: Experiment, run: Run) -> bool:
     """Whether a timing is whole, and of such a run."""
     wanted = {"size": run.size, "attention": run.attention, "recipe": experiment.config["recipe"]}
     said = all(timing.get(key) == value for key, value in wanted.items())
-    return said and all(timing.get(key) for key in ("mfu", "peak_flops", "processes", "device"))
+    numbers = [timing.get(key) for key in ("mfu", "peak_flops", "processes")]
+    return said and bool(timing.get("device")) and all(is_number(number) and number > 0 for number in numbers)

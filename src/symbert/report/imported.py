@@ -14,7 +14,7 @@ from symbert.files import read_json, sha256_of, write_json, write_text
 from symbert.glue.tasks import GLUE
 from symbert.report import order, published
 from symbert.report.runs import Run
-from symbert.report.trainer_results import RESULTS, Record, read_losses, read_results
+from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
 from symbert.settings import ReportSettings
 
 IMPORTED = "imported"  # what settings say where only those who measured know
@@ -35,7 +35,7 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
         raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
     records = read_results(directory)
     length, source = _steps(records, steps)
-    losses = {file: read_losses(file, length) for file in sorted(directory.rglob("*.csv"))}
+    losses = {file: read_losses(file, length) for file in files_below(directory) if file.suffix == ".csv"}
     runs, tables = _once(losses.values()), [file for file, found in losses.items() if found]
     if steps is None:
         _check_rhythm(losses, length, source)

@@ -99,9 +99,14 @@ def unlike_the_rest(records: list[Record], key: str, alike: tuple[str, ...]) -> 
             yield from (f"stale: {name_of(cell)} has {key} {found:.8}, most have {usual:.8}" for cell in cells)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a finite number; Python would count with true as 1."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
 def is_score(value: Any) -> bool:
     """Whether a value is a number from -1 to 1."""
-    return type(value) in (int, float) and math.isfinite(value) and -1 <= value <= 1
+    return is_number(value) and -1 <= value <= 1
 
 
 def refuse(what: str, problems: list[str], remedy: str) -> None:

@@ -1,7 +1,6 @@
 """Pre-training runs as curves of validation loss, from their done.json and metrics.jsonl."""
 
 import json
-import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report.order import model_rank
+from symbert.report.records import is_number
 from symbert.report.statistics import plateau_exit
 
 
@@ -126,10 +126,14 @@ def _run(done: Path, log: Path, steps: int) -> Run:
 
 def _losses(log: Path, records: list[dict]) -> tuple[list[int], list[float]]:
     points = [(record["step"], record["loss"]) for record in records if record.get("split") == "validation"]
-    if not points or any(step >= following for (step, _), (following, _) in pairwise(points)):
+    counted = all(type(step) is int for step, _ in points)
+    if not points or not counted or any(step >= following for (step, _), (following, _) in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; run pretrain again")
-    if not all(isinstance(loss, int | float) and math.isfinite(loss) for _, loss in points):
-        raise DataError(f"{log}: a validation loss is not a finite number; run pretrain again")
+    for step, loss in points:
+        if not is_number(loss):
+            raise DataError(
+                f"{log}: the validation 'loss' at step {step} is {loss!r}, expected a finite number; run pretrain again"
+            )
     return [step for step, _ in points], [loss for _, loss in points]
 
 
@@ -138,12 +142,13 @@ def _initial(log: Path, records: list[dict]) -> tuple[float | None, float | None
     initial = next((record for record in records if record.get("split") == "initial"), None)
     if initial is None:
         return None, None
-    try:
-        return statistics.fmean(initial["logit_std"]), statistics.fmean(initial["attention_entropy"])
-    except (KeyError, TypeError, statistics.StatisticsError):
+    layers = [initial.get(key) for key in ("logit_std", "attention_entropy")]
+    if not all(isinstance(values, list) and values and all(map(is_number, values)) for values in layers):
         raise DataError(
             f"{log}: the initial line has no 'logit_std' and 'attention_entropy' per layer; run pretrain again"
-        ) from None
+        )
+    deviations, entropies = layers
+    return statistics.fmean(deviations), statistics.fmean(entropies)
 
 
 def _records(log: Path) -> Iterator[dict]:

@@ -5,8 +5,14 @@ from pathlib import Path
 
 from symbert.errors import DataError
 from symbert.files import read_json
+from symbert.report.records import NULL, Types, flaws
 from symbert.report.runs import Run
 from symbert.report.statistics import spread
+
+NUMBERS: Types = {
+    **dict.fromkeys(("threads", "processes", "micro_batch_size"), (int,)),
+    **dict.fromkeys(("step_seconds", "tokens_per_second", "mfu", "peak_flops"), (int, float, NULL)),
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ def _timing(file: Path, batch_size: int) -> Timing:
     for field in fields(Timing):
         if field.name not in record:
             raise DataError(f"{file}: no '{field.name}' in it; run pretrain again")
+    for flaw in flaws(record, NUMBERS):
+        raise DataError(f"{file}: timing {flaw}; run pretrain again")
     share = batch_size // record["processes"]  # of the first process, which writes the file
     in_parts = record["micro_batch_size"] if record["micro_batch_size"] < share else None
     return Timing(**{field.name: record[field.name] for field in fields(Timing)} | {"micro_batch_size": in_parts})

@@ -19,6 +19,7 @@ from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.glue.tasks import GLUE, Task
 from symbert.report import order
+from symbert.report.records import Record, is_score
 from symbert.report.runs import Run
 
 RESULTS = "eval_results.json"
@@ -36,16 +37,14 @@ KEYS = {
 }
 ENDINGS = {"validation_mismatched": "_mm"}  # of the keys of a split; none for the others
 
-Record = dict[str, Any]
-
 
 def read_results(directory: Path) -> list[Record]:
     """A score record of every fine-tuning run below the directory; the step of a final one is None.
 
     DataError names the directory whose name or content is not a score's, or that is of a cell that another has too;
-    MissingInputError says that there is none.
+    MissingInputError says that there is none, or names a broken link.
     """
-    folders = sorted(file.parent for file in directory.rglob(RESULTS))
+    folders = [file.parent for file in files_below(directory) if file.name == RESULTS]
     if not folders:
         raise MissingInputError(f"{directory}: no {RESULTS} below it; give a directory of Hugging Face's Trainer")
     cells: dict[tuple, Path] = {}
@@ -58,6 +57,28 @@ def read_results(directory: Path) -> list[Record]:
         cells[cell] = folder
         records.append(record)
     return records
+
+
+def files_below(directory: Path) -> list[Path]:
+    """All files below a directory, sorted, those behind links too; a folder with several ways to it is read once.
+
+    A way without links comes before one with them. MissingInputError names a link that leads nowhere.
+    """
+    folders, links, files, seen = [directory], [], [], set()
+    while folders or links:
+        folder = folders.pop() if folders else links.pop(0)
+        place = folder.resolve()
+        if place in seen or not place.is_dir():
+            continue
+        seen.add(place)
+        for entry in sorted(folder.iterdir()):
+            if not entry.exists():
+                raise MissingInputError(
+                    f"{entry}: a link to {entry.readlink()}, which is not there; mend the link or remove it"
+                )
+            kind = files if not entry.is_dir() else links if entry.is_symlink() else folders
+            kind.append(entry)
+    return sorted(files)
 
 
 def _record(folder: Path, directory: Path) -> Record:
@@ -117,14 +138,14 @@ def _known(word: str, kind: str, known: Iterable[str], origin: Path) -> str:
 
 def _score(folder: Path, results: Any, key: str) -> float:
     value = _value(folder, results, key)
-    if not (isinstance(value, int | float) and -1 <= value <= 1):  # NaN is not either
+    if not is_score(value):
         raise DataError(f"{folder}: '{key}' is {value}, expected a number from -1 to 1")
     return value
 
 
 def _count(folder: Path, results: Any, key: str) -> int:
     value = _value(folder, results, key)
-    if not (isinstance(value, int) and value > 0):
+    if not (type(value) is int and value > 0):
         raise DataError(f"{folder}: '{key}' is {value}, expected a number of rows")
     return value
 
