@@ -6,6 +6,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
+from symbert.errors import ConfigError
 from symbert.model.attention import ATTENTION
 from symbert.model.bert import (
     SymBertForMaskedLM,
@@ -143,3 +144,20 @@ def test_initial_parameters_have_berts_distribution():
 def test_the_decoder_is_tied_to_the_embeddings():
     built = model()
     assert built.cls.predictions.decoder.weight is built.bert.embeddings.word_embeddings.weight
+
+
+@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
+@pytest.mark.parametrize("kind", [AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification])
+def test_a_decoder_is_refused_and_not_silently_bidirectional(tmp_path, kind, key):
+    """Later tokens changed the logits of earlier ones."""
+    config = build_config("tiny", "symmetric", 300)
+    setattr(config, key, True)
+    expected = f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
+    with pytest.raises(ConfigError) as refused:
+        kind.from_config(config)
+    assert str(refused.value) == expected
+    kind.from_config(build_config("tiny", "symmetric", 300)).save_pretrained(tmp_path)
+    config.save_pretrained(tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        kind.from_pretrained(tmp_path)
+    assert str(refused.value) == expected

@@ -40,10 +40,21 @@ class SymBertConfig(BertConfig):
 
 
 class SymBertPreTrainedModel(BertPreTrainedModel):
-    """What our models share: the configuration class and how operators are initialised and recorded."""
+    """What our models share: the configuration class and how operators are initialised and recorded.
+
+    ConfigError for a decoder, whose tokens would not see later ones: no operator has a causal mask.
+    """
 
     config_class = SymBertConfig
     _can_record_outputs = {"hidden_states": BertLayer, "attentions": SelfAttention}  # noqa: RUF012 (Hugging Face's)
+
+    def __init__(self, config: SymBertConfig, **options: bool) -> None:
+        for key in ("is_decoder", "add_cross_attention"):
+            if getattr(config, key):
+                raise ConfigError(
+                    f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
+                )
+        super().__init__(config, **options)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -57,7 +68,7 @@ class SymBertModel(SymBertPreTrainedModel, BertModel):
     """The encoder; each layer attends with the configured operator."""
 
     def __init__(self, config: SymBertConfig, add_pooling_layer: bool = True) -> None:
-        BertModel.__init__(self, config, add_pooling_layer=add_pooling_layer)
+        super().__init__(config, add_pooling_layer=add_pooling_layer)
         for layer in self.encoder.layer:
             layer.attention.self = attention_class(config.attention)(config)
         self.post_init()
@@ -67,7 +78,7 @@ class SymBertForMaskedLM(SymBertPreTrainedModel, BertForMaskedLM):
     """The encoder with BERT's masked-token head, its decoder tied to the embeddings."""
 
     def __init__(self, config: SymBertConfig) -> None:
-        BertForMaskedLM.__init__(self, config)
+        super().__init__(config)
         self.bert = SymBertModel(config, add_pooling_layer=False)
         self.post_init()
 
@@ -84,7 +95,7 @@ class SymBertForSequenceClassification(SymBertPreTrainedModel, BertForSequenceCl
     """The encoder with pooler and classifier, for GLUE."""
 
     def __init__(self, config: SymBertConfig) -> None:
-        BertForSequenceClassification.__init__(self, config)
+        super().__init__(config)
         self.bert = SymBertModel(config)
         self.post_init()
 
