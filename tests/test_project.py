@@ -3,7 +3,7 @@
 import pytest
 
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.project import read_chosen, read_config
+from symbert.project import read_chosen, read_config, refuse_repeated_keys
 
 
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
@@ -50,3 +50,40 @@ def test_a_value_on_the_command_line_makes_no_object(root):
     """A tag of Python stays a text that the schema refuses; it calls nothing."""
     with pytest.raises(ConfigError, match="scale"):
         read_chosen(root, None, None, ["scale=!!python/object/apply:os.getcwd []"])
+
+
+TWICE = "pretrain:\n  steps: 1200\n  batch_size: 7\n  steps: 2400\n"
+
+
+def test_a_key_that_is_there_twice_does_not_lose_its_first_value_without_a_word(root, tmp_path):
+    """YAML keeps the last one: 1,200 steps were asked for, 2,400 trained."""
+    own = tmp_path / "own.yaml"
+    own.write_text(TWICE)
+    expected = f"{own}: 'steps' is there twice, in lines 2 and 4; keep one of them"
+    for read in (lambda: read_chosen(root, None, [own], None), lambda: refuse_repeated_keys([own])):
+        with pytest.raises(ConfigError) as refused:
+            read()
+        assert str(refused.value) == expected
+    word = "glue={epochs: 1, epochs: 2}"
+    for read in (lambda: read_chosen(root, None, None, [word]), lambda: refuse_repeated_keys([], [word])):
+        with pytest.raises(ConfigError) as refused:
+            read()
+        assert str(refused.value) == "--config glue: 'epochs' is there twice, in line 1; keep one of them"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &few {steps: 1}\nb: {<<: *few, steps: 2}\nc: {steps: 3}\n",  # a merged key may be given another value
+        "a: &itself [*itself]\n",
+        '{\n\t"a": 1\n}\n',  # JSON, which Snakemake reads too
+        "",
+    ],
+)
+def test_keys_that_are_there_once_in_each_mapping_are_no_repetition(tmp_path, text):
+    (tmp_path / "own.yaml").write_text(text)
+    refuse_repeated_keys([tmp_path / "own.yaml"], ["--cores", "2", "mirror=a: b: c", "all"])
+
+
+def test_the_files_of_the_project_have_no_key_twice(root):
+    refuse_repeated_keys([root / "config.yaml", *(root / "workflow").rglob("*.yaml")])

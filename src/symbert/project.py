@@ -1,5 +1,7 @@
 """The project's folder, as commands outside Snakemake read it."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import yaml
 
 from symbert.checks import check, scale_of
 from symbert.config import Config, merge
-from symbert.errors import DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
@@ -31,14 +33,48 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
 
 
 def read_yaml(path: Path) -> Config:
-    """A file of settings; DataError when it is none."""
+    """A file of settings; DataError when it is none, ConfigError when a key is there twice."""
+    text = path.read_text(encoding="utf-8")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        _refuse_repeated(text, str(path))
+        values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML ({_first_line(error)}); correct it") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: holds no settings; write `key: value` lines")
     return values
+
+
+def refuse_repeated_keys(files: Iterable[Path], words: Iterable[str] = ()) -> None:
+    """ConfigError for a key that stands twice in a mapping, of which Snakemake would take the last alone.
+
+    It names file and line, or the `key=value` of the command line; what is no YAML is left to Snakemake.
+    """
+    texts = [(str(file), Path(file).read_text(encoding="utf-8")) for file in files]
+    for key, _, value in (word.partition("=") for word in words):
+        texts.append((f"--config {key}", value))
+    for origin, text in texts:
+        with suppress(yaml.YAMLError):
+            _refuse_repeated(text, origin)
+
+
+def _refuse_repeated(text: str, origin: str) -> None:
+    nodes, seen = [yaml.compose(text, Loader=yaml.SafeLoader)], set()
+    for node in nodes:  # which grows by what lies in it
+        if id(node) in seen:  # by its anchor
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[tuple[str, str], int] = {}
+            for key, value in node.value:
+                nodes.append(value)
+                line, name = key.start_mark.line + 1, (key.tag, str(key.value))
+                if name in lines:
+                    where = f"line {line}" if lines[name] == line else f"lines {lines[name]} and {line}"
+                    raise ConfigError(f"{origin}: '{key.value}' is there twice, in {where}; keep one of them")
+                lines[name] = line
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -47,6 +83,7 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
     try:
+        _refuse_repeated(value, f"--config {key}")
         return key, yaml.load(value, Loader=yaml.BaseLoader)  # Snakemake's: texts, lists, mappings alone
     except yaml.YAMLError as error:
         raise UsageError(f"--config {text}: the value is not YAML ({_first_line(error)}); correct it") from None

@@ -120,7 +120,8 @@ def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str
         sys.stderr = sys.stdout
         for stream in (1, 2):  # those of the jobs
             os.dup2(sys.stdout.fileno(), stream)
-        main(["--cores", "2", *arguments])
+        sys.argv[1:] = ["--cores", "2", *arguments]
+        main()
 
 
 def check_out(origin: Path, directory: Path) -> Checkout:

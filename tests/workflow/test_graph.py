@@ -125,6 +125,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
         (["sweep={attention: [symetric]}"], 78, ["did you mean 'symmetric'"]),
         (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
         (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
+        (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' is there twice, in line 1; keep one"]),
     ],
 )
 def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, words):
@@ -134,3 +135,12 @@ def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, 
     assert all(word in lines[0] for word in words), lines
     assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
     assert not (checkout.directory / "results").exists()
+
+
+def test_a_key_that_a_file_has_twice_stops_before_any_job_with_its_line(checkout, tmp_path):
+    """Of these steps the last ones would have been trained."""
+    own = tmp_path / "own.yaml"
+    own.write_text("pretrain:\n  steps: 1200\n  steps: 2400\n")
+    outcome = checkout.snakemake("--dry-run", "--configfile", str(own))
+    told = f"symbert: {own}: 'steps' is there twice, in lines 2 and 3; keep one of them"
+    assert outcome.code == 78 and told in outcome.output.splitlines() and "Job stats" not in outcome.output

@@ -20,6 +20,7 @@ from symbert import checks
 from symbert import config as configuration
 from symbert.errors import SymbertError
 from symbert.gpus import count_gpus
+from symbert.project import refuse_repeated_keys
 
 
 def stop(message, exit_code):
@@ -55,8 +56,9 @@ def scale_of(config):
 
 
 def check(config):
-    """Stop at the first key that the schema, or what lies on this disk, does not allow."""
+    """Stop at the first key that is there twice, or that the schema, or what lies on this disk, does not allow."""
     with one_line_errors():
+        refuse_repeated_keys(workflow.configfiles, sys.argv[1:])
         checks.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
 
 
