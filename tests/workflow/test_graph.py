@@ -144,3 +144,22 @@ def test_a_key_that_a_file_has_twice_stops_before_any_job_with_its_line(checkout
     outcome = checkout.snakemake("--dry-run", "--configfile", str(own))
     told = f"symbert: {own}: 'steps' is there twice, in lines 2 and 3; keep one of them"
     assert outcome.code == 78 and told in outcome.output.splitlines() and "Job stats" not in outcome.output
+
+
+@pytest.mark.parametrize("target", ["corpus", "tables", "figures", "paper_tables", "all"])
+def test_a_target_asks_for_every_file_of_its_tables_and_figures(checkout, target):
+    """What a dry run would make anew, by table and figure: all of its formats are wanted by the target itself."""
+    said = checkout.snakemake(target, "--dry-run").output
+    block = re.search(rf"^(?:localrule|rule) {target}:\n    input: (.*)$", said, re.M)[1].split(", ")
+    wanted = {file for file in block if "/report/" in file and not file.endswith("report.html")}
+    outputs = re.findall(r"^    output: (.*)$", said, re.M)
+    made = {file for files in outputs for file in files.split(", ") if re.search(r"/report/(tables|figures)/", file)}
+    assert wanted and wanted == {file for file in made if stem(file) in set(map(stem, wanted))}
+    assert all(len([file for file in wanted if stem(file) == name]) > 1 for name in map(stem, wanted))
+
+
+def stem(file: str) -> str:
+    """A table or figure, whatever the format of its file."""
+    return file.rpartition(".")[0]
+
+

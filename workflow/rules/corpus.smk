@@ -11,8 +11,8 @@ localrules:
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        expand(f"{RESULTS}/report/tables/{{table}}.csv", table=["corpus", "corpus_categories"]),
-        f"{RESULTS}/report/figures/corpus.png",
+        page("tables", TABLE_FORMATS, ["corpus", "corpus_categories"]),
+        page("figures", FIGURE_FORMATS, ["corpus"]),
 
 
 rule build_blocklist:

@@ -5,8 +5,8 @@ from symbert.report.contents import place_of
 from symbert.settings import hash_of
 from symbert.sizes import SIZES
 
-TABLES = f"{RESULTS}/report/tables"
-FIGURES = f"{RESULTS}/report/figures"
+TABLE_FORMATS = ["html", "csv", "md", "tex"]  # the first is in the Snakemake report and on the page
+FIGURE_FORMATS = ["png", "pdf"]
 PARAMETERS = f"{RESULTS}/report/parameters.json"
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
@@ -16,14 +16,15 @@ CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("rep
 
 
 def table(name):
-    """A table's files: html in the Snakemake report and on the page, csv, markdown and LaTeX beside it."""
-    html = exhibit(f"{TABLES}/{name}.html", "table", name)
-    return [html, *(f"{TABLES}/{name}.{suffix}" for suffix in ("csv", "md", "tex"))]
+    """A table's files."""
+    shown, *others = page("tables", TABLE_FORMATS, [name])
+    return [exhibit(shown, "table", name), *others]
 
 
 def figure(name):
-    """A figure's files: png in the Snakemake report and on the page, pdf beside it."""
-    return [exhibit(f"{FIGURES}/{name}.png", "figure", name), f"{FIGURES}/{name}.pdf"]
+    """A figure's files."""
+    shown, *others = page("figures", FIGURE_FORMATS, [name])
+    return [exhibit(shown, "figure", name), *others]
 
 
 def exhibit(file, kind, name):
@@ -55,9 +56,10 @@ REPORTED_FIGURES = [
 ]
 
 
-def page(kind, suffix, names):
-    """The files of tables or figures in one format."""
-    return [f"{RESULTS}/report/{kind}/{name}.{suffix}" for name in names]
+def page(kind, formats, names):
+    """The files of tables or figures in some formats. A target asks for all of them: Snakemake makes no lost file that
+    nobody asks for, though its rule has made it before."""
+    return [f"{RESULTS}/report/{kind}/{name}.{suffix}" for name in names for suffix in formats]
 
 
 def wanted():

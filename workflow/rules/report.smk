@@ -9,19 +9,19 @@ localrules:
 
 rule tables:
     input:
-        page("tables", "csv", REPORTED_TABLES),
+        page("tables", TABLE_FORMATS, REPORTED_TABLES),
         wanted(),
 
 
 rule figures:
     input:
-        page("figures", "png", REPORTED_FIGURES),
+        page("figures", FIGURE_FORMATS, REPORTED_FIGURES),
         wanted(),
 
 
 rule paper_tables:
     input:
-        page("tables", "csv", PAPER_TABLES),
+        page("tables", TABLE_FORMATS, PAPER_TABLES),
 
 
 rule count_parameters:
@@ -252,8 +252,8 @@ rule draw_operators:
 
 rule write_page:
     input:
-        tables=page("tables", "html", REPORTED_TABLES),
-        figures=page("figures", "png", REPORTED_FIGURES),
+        tables=page("tables", TABLE_FORMATS[:1], REPORTED_TABLES),
+        figures=page("figures", FIGURE_FORMATS[:1], REPORTED_FIGURES),
         settings=settings("report"),
     output:
         report(
