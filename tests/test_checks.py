@@ -3,7 +3,7 @@ import copy
 import pytest
 import yaml
 
-from symbert.checks import check, scale_of
+from symbert.checks import check, refuse_stand_ins, scale_of
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.model.attention import ATTENTION
@@ -127,3 +127,22 @@ def test_imported_scores_are_no_experiment_of_another_name(config, schema):
 def test_the_schema_allows_just_the_scales_that_have_a_file(schema, root):
     named = yaml.safe_load(schema.read_text())["properties"]["scale"]["enum"]
     assert sorted(named) == sorted(path.stem for path in (root / "workflow/scales").glob("*.yaml"))
+
+
+HUB = "add source=hub (or source=mirror mirror=DIR)"
+
+
+@pytest.mark.parametrize("scale", ["laptop", "single-gpu", "paper"])
+def test_a_scale_for_real_text_is_not_planned_on_stand_ins_without_a_word(config, scale):
+    """65 GPU-hours on text made from documentation, where source=hub was forgotten."""
+    chosen = merge(config, {"scale": scale})
+    with pytest.raises(ConfigError) as refused:
+        refuse_stand_ins(chosen, "corpus")
+    told = f"config: 'scale' is {scale}, but 'source' is embedded, which makes stand-ins from documentation; {HUB}"
+    assert str(refused.value) == told
+    with pytest.raises(ConfigError, match="'glue.source' is embedded, .*; set it to hub or mirror$"):
+        refuse_stand_ins(merge(chosen, {"source": "hub", "glue": {"source": "embedded"}}), "glue")
+    for stage in ("corpus", "glue"):
+        refuse_stand_ins(merge(chosen, {"source": "hub"}), stage)
+        refuse_stand_ins(merge(chosen, {stage: {"source": "files"}}), stage)
+        refuse_stand_ins(config, stage)

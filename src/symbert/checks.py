@@ -11,6 +11,8 @@ from jsonschema.exceptions import ValidationError
 from symbert.config import Config, files_of, robustness_of, source_of
 from symbert.errors import ConfigError, MissingInputError
 
+STAND_INS = ("demo",)  # scales that stand-ins are made for; the hours of the others are for real text and tasks
+
 
 def check(config: Config, schema_file: Path) -> None:
     """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
@@ -97,6 +99,19 @@ def _check_source(config: Config, stage: str) -> None:
         raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
     if not Path(mirror).is_dir():
         raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
+
+
+def refuse_stand_ins(config: Config, stage: str) -> None:
+    """ConfigError where a stage would make stand-ins of documentation at a scale that is for real text and tasks."""
+    if config["scale"] in STAND_INS or source_of(config, stage) != "embedded":
+        return
+    key, remedy = "source", "add source=hub (or source=mirror mirror=DIR)"
+    if config[stage]["source"]:
+        key, remedy = f"{stage}.source", "set it to hub or mirror"
+    raise ConfigError(
+        f"config: 'scale' is {config['scale']}, but '{key}' is embedded, which makes stand-ins from documentation; "
+        f"{remedy}"
+    )
 
 
 def _check_robustness(config: Config) -> None:

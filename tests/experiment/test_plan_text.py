@@ -87,9 +87,17 @@ def test_hours_have_the_digits_of_an_estimate(hours, words):
 
 
 def test_the_command_prints_the_plan_of_the_chosen_experiment(project, capsys):
-    assert cli.main(["plan", "--scale", "laptop", "--config", "experiment=mine", "sweep={attention: [shared]}"]) == 0
+    options = ["--config", "source=hub", "experiment=mine", "sweep={attention: [shared]}"]
+    assert cli.main(["plan", "--scale", "laptop", *options]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Experiment mine: scale laptop") and "1 pre-trainings, none of them begun" in said
+
+
+@pytest.mark.parametrize("options", [[], ["corpus={source: hub}"], ["glue={source: hub}"]])
+def test_the_papers_scale_is_not_planned_on_stand_ins(project, capsys, options):
+    assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 78
+    said = capsys.readouterr()
+    assert "add source=hub" in said.err and said.err.count("\n") == 1 and not said.out
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "prune"])

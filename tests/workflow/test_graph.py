@@ -163,3 +163,15 @@ def stem(file: str) -> str:
     return file.rpartition(".")[0]
 
 
+@pytest.mark.parametrize("settings", [[], ["corpus={source: hub}"], ["glue={source: hub}"]])
+def test_the_papers_scale_without_a_source_stops_before_any_job_with_the_word_to_add(checkout, settings):
+    outcome = checkout.snakemake("--dry-run", "--config", "scale=paper", *settings)
+    (line,) = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
+    assert outcome.code == 78 and "'source' is embedded" in line and "add source=hub" in line, outcome.output
+    assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
+
+
+@pytest.mark.parametrize("scale", ["laptop", "single-gpu", "paper"])
+def test_the_papers_tables_need_no_text_at_any_scale(checkout, scale):
+    outcome = checkout.snakemake("--dry-run", "paper_tables", "--config", f"scale={scale}")
+    assert outcome.code == 0 and outcome.jobs["paper_tables"] == 1, outcome.output

@@ -70,6 +70,18 @@ def made_again(path, is_outdated):
     return []
 
 
+def stand_ins(stage):
+    """No input, but a stop before any job where a stage's stand-ins are made at a scale for real text. It is asked when
+    a target needs them, so that the paper's tables, which need no text, are made at any scale."""
+
+    def none(wildcards):
+        with one_line_errors():
+            checks.refuse_stand_ins(config, stage)
+        return []
+
+    return none
+
+
 def option(name):
     """A command's option for an input that may be absent: a file, or a list of them."""
 

@@ -16,7 +16,8 @@ rule glue:
 
 rule write_embedded_tasks:
     input:
-        ancient(f"{EMBEDDED}/documentation.parquet"),
+        stand_ins("glue"),
+        documentation=ancient(f"{EMBEDDED}/documentation.parquet"),
     output:
         [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
     log:
@@ -28,7 +29,7 @@ rule write_embedded_tasks:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-tasks --documentation {input:q} --root {params.root:q}"
+        "python -m symbert write-embedded-tasks --documentation {input.documentation:q} --root {params.root:q}"
         " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -37,6 +37,7 @@ rule write_documentation:
 # would compare its bytes.
 rule write_embedded_corpus:
     input:
+        stand_ins("corpus"),
         settings=settings("embedded"),
         documentation=ancient(f"{EMBEDDED}/documentation.parquet"),
     output:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from symbert.checks import refuse_stand_ins
 from symbert.config import source_of
 from symbert.experiment import operations
 from symbert.experiment.disk import Files, by_mount, refuse_small
@@ -20,9 +21,11 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
     """Print what the chosen experiment costs by stage, what of it is there, and what the numbers rest on.
 
     The options are those of Snakemake, and --scale. Run it in the project's folder. InputOutputError when what is
-    still to be written does not fit the configured storage.
+    still to be written does not fit the configured storage; ConfigError for stand-ins at a scale for real text.
     """
     experiment = read_experiment(scale, configfile, config)
+    for stage in ("corpus", "glue"):
+        refuse_stand_ins(experiment.config, stage)
     found = plan_experiment(experiment)
     print("\n".join(lines_of(experiment, found)), flush=True)
     refuse_small(found.files)
