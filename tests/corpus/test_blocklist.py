@@ -92,6 +92,10 @@ def test_an_address_is_matched_for_https_only_and_without_query(blocklist):
         "https://MÜNCHEN.example/",
         "https://xn--mnchen-3ya.example/",
         "https://10.0.0.1/x",
+        "https://0xA.0.1/x",
+        "bad.example/x",
+        "//bad.example:8443",
+        "shared.example/a?q=1",
     ],
 )
 def test_spellings_of_a_listed_host_are_recognised(blocklist, url):

@@ -75,6 +75,17 @@ def test_counts_are_exact_and_overlaps_ignore_the_order(run):
     assert counts["without_url"] == sum("warc_headers" not in line for line, _ in CASES) == 2
 
 
+def test_a_url_that_is_no_web_address_counts_as_none(run):
+    urls = ["https://good.example/", "good.example", "unknown", "https://a.example:port/", "ftp://a.example/", "", None]
+    _, counts = run([record(url=url) for url in urls])
+    assert counts["without_url"] == 5
+
+
+def test_a_listed_url_without_a_scheme_is_not_kept(run):
+    kept, counts = run([record(url=BAD_URL.removeprefix("https://")), record()])
+    assert (len(kept), counts["dropped"]["blocked_url"], counts["without_url"]) == (1, 1, 0)
+
+
 def test_kept_documents_keep_order_line_id_url_and_text(run):
     texts = ["first\u2028line", "second\r\nline", "é" * 1000]
     lines = [record(text, number=number) for number, text in enumerate(texts)]

@@ -76,13 +76,13 @@ class Blocklist:
         self.names = frozenset(name for group in self._names for name in group)
 
     def look_up(self, url: str | None) -> "Found":
-        """The categories of a URL by either rule; none when it is missing or malformed."""
+        """The categories of a URL by either rule; NO_ADDRESS when it is missing or no web address."""
         address = address_of(url) if url else None
         if address is None:
-            return NOTHING
+            return NO_ADDRESS
         get = self._trie.get
         listed = get(address.host) or []
-        if address.secure and address.location:
+        if address.secure:
             listed = listed + (get(address.location) or [])
         by_parent = [value for parent in parents_of(address.host) for value in get(parent) or ()]
         if not listed and not by_parent:
@@ -106,6 +106,8 @@ class Found(NamedTuple):
 
 
 NOTHING = Found(frozenset(), frozenset())
+NO_ADDRESS = Found(frozenset(), frozenset())
+"""For what no category can be found, because it has no URL or one that is no web address."""
 
 
 def parents_of(host: str) -> list[str]:

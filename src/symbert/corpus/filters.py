@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from symbert.corpus.blocklist import NOTHING, Blocklist, Found
+from symbert.corpus.blocklist import Blocklist, Found
 from symbert.corpus.document import Document
 from symbert.errors import ConfigError
 from symbert.settings import FilterSettings
@@ -25,7 +25,7 @@ def make_rules(settings: FilterSettings) -> Rules:
         against = []
         if by_metadata and metadata.categories and not blocked.isdisjoint(metadata.categories):
             against.append("blocked_category")
-        if by_url and found is not NOTHING and not blocked.isdisjoint(getattr(found, match)):
+        if by_url and found.suffix and not blocked.isdisjoint(getattr(found, match)):
             against.append("blocked_url")
         if metadata.harmful_pp is None:
             against.append("no_perplexity")

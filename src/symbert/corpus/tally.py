@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symbert.corpus.blocklist import NOTHING, Found
+from symbert.corpus.blocklist import NO_ADDRESS, Found
 from symbert.corpus.document import Document
 from symbert.corpus.histograms import histogram
 from symbert.corpus.reasons import REASONS
@@ -55,7 +55,7 @@ class Tally:
         """Count a document with all reasons against it, in order; none: it is kept."""
         metadata = document.metadata
         self.read += 1
-        self._without_url += document.url is None
+        self._without_url += found is NO_ADDRESS
         outcome = 0
         if reasons:
             outcome = _NUMBERS[reasons[0]]
@@ -63,7 +63,7 @@ class Tally:
         self._pending.append((outcome, len(document.content), metadata.harmful_pp))
         if len(self._pending) == FOLDED_AT_ONCE:
             self._fold()
-        if found is not NOTHING or metadata.categories:
+        if found.suffix or metadata.categories:
             self._compare(metadata.categories or (), found)
 
     def _compare(self, categories: Iterable[str], found: Found) -> None:

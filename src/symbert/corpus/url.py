@@ -1,91 +1,49 @@
-"""The parts of a web address that blocklists speak of, in one canonical form; None for what is no web address."""
+"""The parts of a web address that blocklists speak of, in one canonical form; None for what is no web address.
+
+The form is that of the URL Standard (url.spec.whatwg.org), which `can_ada` computes as browsers do.
+"""
 
 import re
 from typing import NamedTuple
-from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
-_HOST = re.compile(r"[^\s/\\?#@:<>^|%\x00-\x20\x7f]+")
-_PATH_CHARACTERS = "/%:@!$&'()*+,;=~|[]^\\"  # what browsers leave as it is in a path
-# Addresses that are in canonical form but for the case of the host: nearly all of them.
-_PLAIN = re.compile(
-    r"http(s?)://([\w-]+(?:\.[\w-]+)*)((?:/(?!\.|%2[eE])[\w.~%:@!$&'()*+,;=|\[\]^-]*)*)(?:[?#]|\Z)", re.ASCII
-)
-_DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+import can_ada
+
+# What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
+_WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 
 
 class Address(NamedTuple):
     """What a web address is matched by."""
 
     host: str  # lower case, international names in their ASCII form, without port, user and final dot
-    location: str | None  # host and path, a port only if it is not https's own; None when the port is none
+    location: str  # host and path, a port only if it is not the scheme's own
     secure: bool  # https
 
 
 def address_of(url: str) -> Address | None:
-    """The address in a URL, without user, query and fragment."""
-    if plain := _PLAIN.match(url):
-        secure, host, path = plain.groups()
-        host = host.lower()
-        return Address(host, host + (path or "/"), bool(secure))
-    parts = _split(url)
-    host = _host(parts) if parts else None
-    return Address(host, _location(host, parts), parts.scheme == "https") if host else None
+    """The address in a URL, without user, query and fragment; `bad.example/x`, without a scheme, is read as https."""
+    parsed = _parsed(url)
+    if parsed is None or parsed.protocol not in ("https:", "http:"):
+        parsed = _parsed_as_https(url.strip())
+        if parsed is None:
+            return None
+    written = host = parsed.hostname
+    if host.endswith("."):
+        bare = _parsed("https://" + host.rstrip("."))  # of which the rest may be a number, hence another address
+        if bare is None:
+            return None
+        host = bare.hostname
+    return Address(host, host + parsed.host[len(written) :] + parsed.pathname, parsed.protocol == "https:")
 
 
-def _split(url: str) -> SplitResult | None:
-    if not _SCHEME.match(url):
-        return None
+def _parsed_as_https(url: str) -> can_ada.URL | None:
+    """A URL that lacks its scheme; a word without a dot is none."""
+    parsed = _parsed("https://" + url) if _WITHOUT_SCHEME.match(url) else None
+    return parsed if parsed and re.search(r"[.:]", parsed.hostname) else None
+
+
+def _parsed(url: str) -> can_ada.URL | None:
     try:
-        return urlsplit(url)
-    except ValueError:  # unbalanced brackets and the like
+        return can_ada.parse(url)
+    except (ValueError, TypeError):  # TypeError: half of a surrogate pair
         return None
-
-
-def _host(parts: SplitResult) -> str | None:
-    if parts.netloc.rpartition("@")[2].startswith("["):
-        return f"[{parts.hostname}]" if parts.hostname else None
-    host = unquote(parts.hostname or "").rstrip(".")
-    if not host.isascii():
-        host = _ascii(host)
-    return host.lower() if _HOST.fullmatch(host) else None
-
-
-def _ascii(host: str) -> str:
-    """IDNA 2008 with browsers' mapping of case and width; empty when a label cannot be written so."""
-    import idna
-
-    try:
-        labels = idna.uts46_remap(host, std3_rules=False).split(".")
-        return ".".join(label if label.isascii() else idna.alabel(label).decode() for label in labels)
-    except UnicodeError:
-        return ""
-
-
-def _location(host: str, parts: SplitResult) -> str | None:
-    try:
-        port = parts.port
-    except ValueError:
-        return None
-    return host + (f":{port}" if port not in (None, 443) else "") + _path(parts.path)
-
-
-def _path(path: str) -> str:
-    """The path with dot segments resolved as browsers do (url.spec.whatwg.org, "path state"): `%2e` is a dot, an empty
-    segment is one that `..` removes, and a path that ends in dots ends in a slash."""
-    path = quote(path.replace("\\", "/") or "/", safe=_PATH_CHARACTERS, errors="surrogatepass")
-    resolved: list[str] = []
-    for segment in path.split("/")[1:]:
-        dots = _dots(segment)
-        if dots == 0:
-            resolved.append(segment)
-        elif dots == 2 and resolved:
-            resolved.pop()
-    if dots:
-        resolved.append("")
-    return "/" + "/".join(resolved)
-
-
-def _dots(segment: str) -> int:
-    """1 for a segment that stays where it is, 2 for one that goes up, 0 for any other."""
-    return len(segment.lower().replace("%2e", ".")) if _DOTS.fullmatch(segment) else 0
