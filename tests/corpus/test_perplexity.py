@@ -65,6 +65,21 @@ def test_perplexity_is_the_formula_over_words_and_the_end(model):
     assert harmful_perplexity(model)("click the\n file\u00a0zebra") == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("text", "in_words"),
+    [
+        ("click the\0file", "click zebra"),
+        ("click \0 the file", "click zebra the file"),
+        ("click\0 the file\0 is\0\0 read", "zebra the zebra zebra read"),
+        ("\0", "zebra"),
+    ],
+)
+def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word(model, text, in_words):
+    """Upstream gives KenLM each word with its length, so that a word with a NUL is one that it does not know."""
+    perplexity = harmful_perplexity(model)
+    assert perplexity(text) == perplexity(in_words)
+
+
 def test_an_empty_document_has_the_perplexity_of_its_end(model):
     assert harmful_perplexity(model)("") == harmful_perplexity(model)(" \n\u2003") > 1
 

@@ -41,8 +41,10 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
 
     def perplexity(text: str) -> float:
         sentence = words(text)
-        # The binding splits at ASCII white space only, hence the single spaces.
-        log10 = np.float32(language_model.score(" ".join(sentence), bos=True, eos=True))
+        # The binding splits at ASCII white space only, hence the single spaces, and ends at a NUL; upstream a word with
+        # a NUL is an unknown word, as one with a noncharacter is.
+        text = " ".join(sentence).replace("\0", "\uffff")
+        log10 = np.float32(language_model.score(text, bos=True, eos=True))
         value = np.float32(10) ** (-log10 / np.float32(len(sentence) + 1))
         return float(str(value))  # the shortest decimal that is this 32-bit float, as upstream writes it
 
