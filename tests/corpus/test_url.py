@@ -130,8 +130,20 @@ def test_an_address_may_lack_its_scheme(url, location):
 
 @pytest.mark.parametrize(
     "url",
-    ["page", "an unknown place", "/a.example/x", "mailto:a@a.example", "mailto:1@a.example", "ftp://a.example/"]
-    + ["data:text/plain,a.example", "urn:isbn:123", "https://[::1", "https://xn--a.example:8/", "\ud800.example", ""],
+    [
+        "page",
+        "an unknown place",
+        "/a.example/x",
+        "mailto:a@a.example",
+        "mailto:1@a.example",
+        "ftp://a.example/",
+        "data:text/plain,a.example",
+        "urn:isbn:123",
+        "https://[::1",
+        "https://xn--a.example:8/",
+        "\ud800.example",
+        "",
+    ],
 )
 def test_what_is_no_web_address_is_not_made_one_by_a_scheme(url):
     assert address_of(url) is None
