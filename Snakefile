@@ -49,6 +49,7 @@ rule all:
         rules.tables.input,
         rules.figures.input,
         PAGE,
+        FILES_RECORD,
 
 
 onsuccess:

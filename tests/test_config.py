@@ -105,7 +105,7 @@ def own_files(config, pattern, **corpus):
 
 
 def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(config, schema, tmp_path):
-    paths = ["CC-2023/000_1.jsonl.zst", "CC-2024/000_1.parquet", "CC-2024/x.v2.jsonl.gz", "CC-2024/notes.txt"]
+    paths = ["CC-2023/000_1.jsonl.zst", "CC-2024/000_1.parquet", "CC-2024/x.v2.jsonl.gz"]
     for path in paths:
         (tmp_path / "crawl" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "crawl" / path).touch()
@@ -142,6 +142,48 @@ def test_a_part_is_named_by_the_words_of_its_path_in_any_alphabet(config, tmp_pa
     (tmp_path / "(?).jsonl").touch()
     with pytest.raises(ConfigError, match=r"/\(\?\)\.jsonl and .*/\(!\)\.jsonl would both be part part; rename one"):
         configuration.files_of(own_files(config, tmp_path / "**"))
+
+
+def test_json_of_other_names_is_read_as_json_lines_are(config, tmp_path):
+    """C4's own names among them."""
+    names = ["c4-train.00000-of-01024.json.gz", "a.json", "b.ndjson", "c.ndjson.zst", "d.json.zst", "e.ndjson.gz"]
+    for name in names:
+        (tmp_path / name).touch()
+    parts = ["a", "b", "c", "c4-train-00000-of-01024", "d", "e"]
+    assert configuration.files_of(own_files(config, tmp_path / "*")) == {
+        part: str(tmp_path / name) for part, name in zip(parts, sorted(names), strict=True)
+    }
+
+
+def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, schema, tmp_path):
+    for name in ("a.jsonl", "notes.txt", "table.csv", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "e.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ConfigError) as stop:
+        check(own_files(config, tmp_path / "**"), schema)
+    others = ", ".join(str(tmp_path / name) for name in ("b.jsonl.bz2", "c.JSONL", "e.jsonl"))
+    assert f"5 of 7 files that match {tmp_path}/** cannot be read: {others} and 2 more; " in str(stop.value)
+    assert str(stop.value).endswith("narrow the pattern") and "\n" not in str(stop.value)
+    assert list(configuration.files_of(own_files(config, tmp_path / "[ad].*[lt]"))) == ["a", "d"]
+
+
+def test_a_tilde_is_the_home_folder_and_not_a_letter(config, schema, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.jsonl").touch()
+    glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
+    own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
+    own = merge(own, {"storage": {"raw": "~/raw", "shards": "~/shards", "checkpoints": "~/checkpoints"}})
+    check(own, schema)
+    assert configuration.files_of(own) == {"own": f"{tmp_path}/own.jsonl"}
+    assert (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"]) == (
+        str(tmp_path),
+        f"{tmp_path}/",
+        f"{tmp_path}/ut1",
+    )
+    assert own["storage"] == {name: f"{tmp_path}/{name}" for name in ("raw", "shards", "checkpoints")}
+    assert own["glue"]["robustness"]["files"] == f"{tmp_path}/ood"
+    check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}), schema)
+    assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
 
 
 def test_a_folder_that_is_called_like_a_file_is_none(config, tmp_path):

@@ -1,6 +1,7 @@
 """Whether a configuration makes sense, before anything runs: every mistake is one line with its remedy."""
 
 import difflib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def check(config: Config, schema_file: Path) -> None:
 
 def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
     """Replace texts by the values they spell wherever the schema allows no text: Snakemake's `--config` gives
-    nested values as texts."""
+    nested values as texts. In paths, `~` becomes the home folder, which the shell leaves to us after a `=`."""
     schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
     if isinstance(node, dict):
         named, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
@@ -44,6 +45,8 @@ def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
         return None if node == "null" else node
     elif isinstance(node, str) and ("string" not in schema.get("type", "string") or _is_null(node, schema)):
         return yaml.safe_load(node)
+    elif isinstance(node, str) and schema.get("format") == "path":
+        return os.path.expanduser(node)  # noqa: PTH111 (a Path would lose the // of a URL)
     return node
 
 

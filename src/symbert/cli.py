@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "write-documentation": "symbert.corpus.documentation:write_documentation",
     "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
     "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
+    "record-files": "symbert.corpus.sources:record_files",
     "download-part": "symbert.corpus.sources:download_part",
     "download-blocklist": "symbert.corpus.sources:download_blocklist",
     "download-vocabulary": "symbert.corpus.sources:download_vocabulary",

@@ -18,7 +18,7 @@ EXECUTION = ("micro_batch_size", "tensorboard", "processes", "nodes")
 SOURCE_KEYS = ("source", "revision", "files")  # keys of `glue` that say where its rows come from
 TASK_KEYS = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")  # which rows, as token ids
 ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
-_TEXT_FILE = re.compile(r"\.(jsonl(\.gz|\.zst)?|parquet)$")
+_TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|parquet)$")
 
 
 def merge(base: Config, changes: Config) -> Config:
@@ -52,15 +52,22 @@ def parts_of(config: Config) -> list[str]:
 
 
 def files_of(config: Config) -> dict[str, str]:
-    """The user's own files by the name of the part that each is: its path below their common folder."""
+    """The user's own files by the name of the part that each is: its path below their common folder.
+
+    ConfigError names files that the pattern matches and that are of no kind that is read.
+    """
     pattern = config["corpus"]["files"]
     if pattern is None:
         raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    paths = sorted(path for path in map(Path, found) if _TEXT_FILE.search(path.name) and path.is_file())
+    paths = sorted(path for path in map(Path, found) if not path.is_dir())
     if not paths:
-        raise MissingInputError(
-            f"config: 'corpus.files': no .jsonl, .jsonl.gz, .jsonl.zst or .parquet file matches {pattern}; correct it"
+        raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
+    if other := [path for path in paths if not (_TEXT_FILE.search(path.name) and path.is_file())]:
+        names = ", ".join(map(str, other[:3])) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+        raise ConfigError(
+            f"config: 'corpus.files': {len(other)} of {len(paths)} files that match {pattern} cannot be read: {names}; "
+            "what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst) or .parquet: narrow the pattern"
         )
     common = Path(os.path.commonpath([path.parent for path in paths]))
     named: dict[str, str] = {}

@@ -35,6 +35,30 @@ def test_every_truncation_is_an_error_that_names_the_file(tmp_path, name, pack):
             list(read_lines(path))
 
 
+SKIPPED = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"size"  # a frame of no content, as pzstd begins with
+
+
+@pytest.mark.parametrize("name", ["part.jsonl", "part.json.gz", "part.jsonl.zst", "part.txt"])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, zstandard.compress, lambda raw: SKIPPED + zstandard.compress(raw)]
+)
+def test_a_file_is_compressed_by_its_content_and_not_by_its_name(tmp_path, name, pack):
+    raw = b'{"text": "a"}\n{}\n'
+    (tmp_path / name).write_bytes(pack(raw))
+    assert list(read_lines(tmp_path / name)) == raw.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("pack", [zstandard.compress, gzip.compress])
+def test_a_file_whose_first_bytes_are_damaged_is_no_plain_one(tmp_path, pack):
+    whole = pack(b'{"text": "a"}\n' * 9)
+    for name in ("part.jsonl.zst", "part.jsonl.gz"):
+        for bit in range(16):
+            flipped = int.from_bytes(whole, "little") ^ 1 << bit
+            (tmp_path / name).write_bytes(flipped.to_bytes(len(whole), "little"))
+            with pytest.raises(DataError, match=f"{name}: neither gzip nor zstd"):
+                list(read_lines(tmp_path / name))
+
+
 def test_a_flipped_bit_of_a_gzip_file_is_found_or_changes_nothing(tmp_path):
     raw = b"".join(b"%d\n" % (number * 7919 % 1009) for number in range(500))
     whole = bytearray(gzip.compress(raw, mtime=0))

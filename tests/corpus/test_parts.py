@@ -202,7 +202,7 @@ def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
     batch.write_text('{"documents": 2, "tokens": 6}')
     kept, counts = run([record()], options)
     assert (len(kept), counts["taken"]) == (1, True)
-    assert counts["file_sha256"] is None, "its publisher lists none"
+    assert counts["file_sha256"] == sha256_of(tmp_path / "en_meta_part_1.jsonl.zst"), "though its publisher lists none"
 
 
 def test_counts_do_not_depend_on_how_often_they_are_added_up(run, monkeypatch):

@@ -159,7 +159,7 @@ def test_a_part_that_the_mirror_lacks_is_named(project, tmp_path):
 
 
 def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
-    for name, count in (("a.jsonl", 1340), ("b.jsonl.zst", 382), ("c.parquet", 410)):
+    for name, count in (("a.ndjson", 1340), ("b.json.zst", 382), ("c.parquet", 410)):
         (tmp_path / name).write_bytes(b"x" * count)
     config = merge(PAPER, {"corpus": {"source": "files", "files": str(tmp_path / "*.*")}})
     found = plan_of(config)

@@ -14,6 +14,7 @@ from corpus.oscar import record, write_part
 from symbert.config import merge
 from symbert.corpus.language_model import estimate, write_arpa
 from symbert.corpus.stand_ins import write_blocklist_archive
+from symbert.files import sha256_of
 from workflow.checkout import Checkout, check_out
 
 PARTS, DOCUMENTS = 5, 40
@@ -141,7 +142,7 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     rows = [{"text": text(draw), "url": f"https://good.example/{number}"} for number in range(60)]
     rows[0]["url"] = "https://phishing.example/login"
     rows[1]["text"] = "Too short."
-    with gzip.open(tmp_path / "own/2023/c4.jsonl.gz", "wt") as file:
+    with gzip.open(tmp_path / "own/2023/c4.json.gz", "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     fineweb = [
         {"text": text(draw), "id": f"<urn:uuid:{number}>", "url": "https://good.example/"} for number in range(9)
@@ -159,4 +160,6 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     kept = pandas.read_parquet(results / "filtered/fineweb.parquet")
     assert kept["id"].tolist() == [row["id"] for row in fineweb]
     assert kept["text"].tolist() == [row["text"] for row in fineweb]
-    assert (tmp_path / "own/2023/c4.jsonl.gz").exists(), "the user's files are nobody's to remove"
+    digests = {str(path): sha256_of(path) for path in (tmp_path / "own").rglob("*.*")}
+    assert json.loads((results / "sources.json").read_text())["files"] == digests
+    assert len(digests) == 2, "the user's files are nobody's to remove"

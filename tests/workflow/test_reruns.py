@@ -357,15 +357,18 @@ def test_a_changed_or_added_file_of_ones_own_is_filtered_alone(copy, tmp_path):
     mirror = copy.directory / RESULTS / "embedded"
     change = ("experiment=own", f"mirror={mirror}", f"corpus={{source: files, files: '{own}/*'}}")
     counts = [f"results/own/corpus/filtered/{name}.counts.json" for name in ("a", "b")]
+    counts.append("results/own/corpus/sources.json")
     made(copy, *counts, "--config", *change)
     (own / "b.jsonl").touch()
     assert planned(copy, *change, targets=tuple(counts)) == {}, "the same bytes"
     (own / "b.jsonl").write_text(json.dumps({"text": "Another line.", "url": "https://good.example/"}) + "\n")
-    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1}
+    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1, "record_files": 1}
     made(copy, *counts, "--config", *change)
+    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(own.iterdir())}
+    assert json.loads((copy.directory / counts[-1]).read_text())["files"] == digests
     (own / "c.jsonl").write_text(json.dumps({"text": "A new file.", "url": "https://good.example/"}) + "\n")
     counts.append("results/own/corpus/filtered/c.counts.json")
-    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1}
+    assert planned(copy, *change, targets=tuple(counts)) == {"filter_part": 1, "record_files": 1}
 
 
 def test_scores_of_other_settings_are_refused_by_the_tables(copy):

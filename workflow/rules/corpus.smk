@@ -13,6 +13,7 @@ rule corpus:
         f"{SHARDS}/manifest.json",
         page("tables", TABLE_FORMATS, ["corpus", "corpus_categories"]),
         page("figures", FIGURE_FORMATS, ["corpus"]),
+        FILES_RECORD,
 
 
 rule build_blocklist:
@@ -41,7 +42,7 @@ rule filter_part:
         intake=ancient(settings("intake")),
         blocklist=f"{RESULTS}/corpus/blocklist.marisa",
         settings=settings("filter"),
-        sources=f"{RESULTS}/corpus/sources.json",
+        sources=RESOLVED,
         harmful_model=f"{RESULTS}/corpus/{config['corpus']['harmful_model']}" if COMPUTED else [],
     output:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",

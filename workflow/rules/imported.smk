@@ -8,7 +8,7 @@ with one_line_errors():
 
 SWEEP = IMPORTED["sweep"]
 CURVE = SWEEP["curve"]
-OWN_TABLES, OWN_FIGURES = [], []
+OWN_TABLES, OWN_FIGURES, FILES_RECORD = [], [], []
 MEASURED_SIZES = list(dict.fromkeys(size for size, *_ in IMPORTED["losses"]))  # of figure 2
 
 

@@ -12,6 +12,7 @@ if "download" not in workflow.global_resources:  # another number: --resources d
 
 localrules:
     resolve_corpus,
+    record_files,
     download_part,
     download_blocklist,
     download_vocabulary,
@@ -63,7 +64,7 @@ rule resolve_corpus:
         published("corpus", CHECKSUMS),
         settings=settings("corpus_source"),
     output:
-        f"{RESULTS}/corpus/sources.json",
+        RESOLVED,
     log:
         f"{LOGS}/resolve_corpus.log",
     conda:
@@ -75,13 +76,33 @@ rule resolve_corpus:
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
+if FILES:
+
+    rule record_files:
+        input:
+            repositories=RESOLVED,
+            counts=COUNTS,
+        output:
+            FILES_RECORD,
+        log:
+            f"{LOGS}/record_files.log",
+        conda:
+            ENVIRONMENT
+        params:
+            counts=given("counts"),
+            files=lambda wildcards: f"--files {braced(FILES.values())}",
+        shell:
+            "python -m symbert record-files --repositories {input.repositories:q} {params.counts} {params.files}"
+            " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+
+
 rule download_part:
     input:
         published("corpus", PUBLISHED_PART),
         batch=batch_before,
         intake=ancient(settings("intake")),
         settings=settings("corpus_source"),
-        sources=f"{RESULTS}/corpus/sources.json",
+        sources=RESOLVED,
     output:
         f"{RAW}/{{part}}.jsonl.zst" if config["corpus"]["keep_raw"] else temp(f"{RAW}/{{part}}.jsonl.zst"),
     log:
@@ -119,7 +140,7 @@ rule download_vocabulary:
     input:
         published("corpus", VOCABULARY),
         settings=settings("corpus_source"),
-        sources=f"{RESULTS}/corpus/sources.json",
+        sources=RESOLVED,
     output:
         f"{RESULTS}/corpus/vocab.txt",
     log:
@@ -137,7 +158,7 @@ rule download_harmful_model:
     input:
         published("corpus", HARMFUL_MODEL),
         settings=settings("corpus_source"),
-        sources=f"{RESULTS}/corpus/sources.json",
+        sources=RESOLVED,
     output:
         f"{RESULTS}/corpus/{config['corpus']['harmful_model']}",
     log:

@@ -74,7 +74,7 @@ _WEB_TEXT = msgspec.json.Decoder(WebText)
 def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
 
-    Formats: JSON lines (.jsonl, .gz, .zst) and, without annotations, parquet. Each bad line goes to `on_bad` as
+    Formats: JSON lines (plain, gzip, zstd) and, without annotations, parquet. Each bad line goes to `on_bad` as
     DataError that names file and line; a truncated or damaged file raises it.
     """
     if part.suffix == ".parquet":

@@ -2,8 +2,9 @@
 
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -18,10 +19,12 @@ LARGEST_WINDOW = 128 << 20  # bytes of memory that a frame may ask for
 LONGEST_LINE = 64 << 20  # bytes, with its end
 CHUNK = 8 << 10  # compressed bytes at a time; zstd expands at most about 32,000-fold
 BUFFER = 1 << 20  # bytes of lines
+# How compressed files begin (RFC 1952; RFC 8878, 3.1.1 and 3.1.2).
+GZIP, ZSTD, SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
-    """The lines of a .zst, .gz or plain file, each with its \\n, the only end of a line.
+    """The lines of a zstd, gzip or plain file, whatever its name, each with its \\n, the only end of a line.
 
     None stands for a line that is longer than LONGEST_LINE or not UTF-8. Raises DataError naming the file for a
     truncated or damaged stream.
@@ -39,11 +42,9 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator["_Text"]:
-    expand = {".zst": _Frames, ".gz": gzip.GzipFile}.get(path.suffix)
     try:
         with open(path, "rb") as file:
-            if expand and not path.stat().st_size:
-                raise EOFError  # which the gzip module takes for a whole file
+            expand = _expander(path, file.peek(len(ZSTD))[: len(ZSTD)])
             yield _Text(expand(fileobj=file) if expand else file)
     except FileNotFoundError:
         raise MissingInputError(f"{path}: file not found; run download-part, or correct corpus.files") from None
@@ -51,6 +52,22 @@ def _opened(path: Path) -> Iterator["_Text"]:
         raise DataError(f"{path}: ends within a compressed frame; get the file again") from None
     except (zstandard.ZstdError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: damaged stream ({error}); get the file again") from None
+
+
+def _expander(path: Path, begin: bytes) -> Callable[..., BinaryIO | io.RawIOBase] | None:
+    """What expands a file that begins so; None for a plain one. A name alone compresses nothing: programs that fetch
+    files may expand them on the way."""
+    if begin.startswith(GZIP):
+        return gzip.GzipFile
+    if begin == ZSTD or SKIPPABLE.fullmatch(begin):
+        return _Frames
+    text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if path.suffix in (".gz", ".zst") and not text.startswith(b"{"):
+        if len(begin) < len(ZSTD):
+            raise EOFError
+        if text:
+            raise DataError(f"{path}: neither gzip nor zstd nor a line of JSON; get the file again")
+    return None
 
 
 class _Text(io.RawIOBase):

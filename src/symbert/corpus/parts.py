@@ -95,14 +95,15 @@ def id_of(document: Document) -> str:
     return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
 
 
-def _verified(part: Path, sources: Path | None) -> str | None:
-    """The part's SHA-256, where its publisher lists one; IntegrityError when the file's is another."""
+def _verified(part: Path, sources: Path | None) -> str:
+    """The part's SHA-256; IntegrityError when its publisher lists another."""
     if not part.is_file():
         raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
     expected = read_json(sources)["checksums"].get(part.name) if sources else None
-    if expected and (found := sha256_of(part)) != expected:
+    found = sha256_of(part)
+    if expected and found != expected:
         raise IntegrityError(f"{part}: sha256 expected {expected}, found {found}; delete it and run download-part")
-    return expected
+    return found
 
 
 def _row(line: int, document: Document, reasons: list[str]) -> tuple[Any, ...]:

@@ -146,8 +146,8 @@ def text_of_parts(config: Config) -> list[float]:
 def _text_of(path: Path) -> float:
     if not path.is_file():
         raise MissingInputError(f"{path}: file not found; ask for fewer parts with --parts, or complete the mirror")
-    ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET, ".jsonl": JSON}
-    return path.stat().st_size / ratios[path.suffix]
+    ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET}
+    return path.stat().st_size / ratios.get(path.suffix, JSON)
 
 
 def intake(tokens: Sequence[float], per_batch: int, limits: IntakeSettings) -> tuple[int, str]:

@@ -59,6 +59,7 @@ def count_by_stage(experiment: Experiment, jobs: Iterable[Job]) -> Jobs:
 
 def _corpus(experiment: Experiment) -> Jobs:
     config, embedded = experiment.config, experiment.is_embedded
+    own = source_of(config, "corpus") == "files"
     parts, batches = len(parts_of(config)), len(batches_of(config))
     once = ("resolve_corpus", "download_blocklist", "download_vocabulary", "build_blocklist", "scan_characters")
     return Jobs(
@@ -66,7 +67,8 @@ def _corpus(experiment: Experiment) -> Jobs:
         write_settings=len(SETTINGS_OF["corpus"]) - (not embedded),
         write_documentation=int(embedded),
         write_embedded_corpus=int(embedded),
-        download_part=0 if source_of(config, "corpus") == "files" else parts,
+        record_files=int(own),
+        download_part=0 if own else parts,
         download_harmful_model=int(annotations_of(config) == "computed"),
         filter_part=parts,
         tokenize_part=parts,
