@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.model.device import pick_device
-from symbert.pretrain.batches import training_batch
+from symbert.pretrain.batches import training_batch, validation_batches
 from symbert.pretrain.job import Run
 from symbert.pretrain.trainer import Trainer
 from symbert.pretrain.world import World
@@ -230,12 +230,30 @@ def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):
 
 def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     trainer = build(micro_batch_size=3)
-    from symbert.pretrain.batches import validation_batches
-
     (batch,) = validation_batches(trainer.validation, trainer.validation_masker, 100)
     trainer.model.eval()
     expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
     assert trainer.evaluate() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the_batch(build, monkeypatch, size):
+    """8 validation rows in batches of 8: 3 and 5 processes have shares of two lengths."""
+    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    alone = build()
+    (batch,) = validation_batches(alone.validation, alone.validation_masker, 100)
+    expected, computed, told = alone.evaluate(), [], []
+    compute = Trainer._loss_of
+    monkeypatch.setattr(
+        Trainer, "_loss_of", lambda *given: computed.extend(given[1].input_ids.tolist()) or compute(*given)
+    )
+    monkeypatch.setattr(World, "total", lambda world, *values: told.append(values) or [1.0, 1.0])
+    for rank in range(size):
+        build(world=World(rank, size, pick_device())).evaluate()
+    assert sorted(computed) == sorted(batch.input_ids.tolist())
+    loss, count = map(sum, zip(*told, strict=True))
+    assert count == len(batch.targets)
+    assert loss / count == pytest.approx(expected, rel=1e-6)
 
 
 class _Exchanging(torch.nn.Module):

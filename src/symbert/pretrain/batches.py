@@ -78,10 +78,13 @@ def training_batch(rows: Rows, masker: Masker, step: int, batch_size: int) -> Ba
     return _corrupt(rows, masker, *sequences_of(step, batch_size, len(rows), masker.seed))
 
 
-def validation_batches(rows: Rows, masker: Masker, batch_size: int) -> Iterator[Batch]:
-    """All validation rows in order, each with its own fixed mask."""
-    for start in range(0, len(rows), batch_size):
-        sequence = np.arange(start, min(start + batch_size, len(rows)))
+def validation_batches(
+    rows: Rows, masker: Masker, batch_size: int, share: tuple[int, int] | None = None
+) -> Iterator[Batch]:
+    """Validation rows in order, each with its own fixed mask: all, or from the first to before the last of `share`."""
+    first, last = share or (0, len(rows))
+    for start in range(first, last, batch_size):
+        sequence = np.arange(start, min(start + batch_size, last))
         yield _corrupt(rows, masker, np.zeros_like(sequence), sequence)
 
 

@@ -131,11 +131,10 @@ class Trainer:
         """Mean cross-entropy over all masked tokens of the validation rows, in nats."""
         self.model.eval()
         loss = count = 0
-        batches = validation_batches(self.validation, self.validation_masker, self.micro_batch_size)
-        for number, batch in enumerate(batches):
-            if number % self.world.size == self.world.rank:
-                loss += self._loss_of(batch, self.alone).item()
-                count += len(batch.targets)
+        share = self.world.share(len(self.validation))  # of rows: the processes' micro-batches may differ in size
+        for batch in validation_batches(self.validation, self.validation_masker, self.micro_batch_size, share):
+            loss += self._loss_of(batch, self.alone).item()
+            count += len(batch.targets)
         loss, count = self.world.total(loss, count)
         return loss / count
 
