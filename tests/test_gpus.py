@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from symbert.gpus import claim_gpu, count_chosen, count_gpus
+from symbert.gpus import claim_gpu, count_chosen, count_gpus, who_counts_a_gpu
 
 LISTED = "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
 HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.gpus import claim_gpu\n"
@@ -65,6 +65,23 @@ def test_without_an_answer_of_nvidia_smi_the_driver_is_looked_at(nvidia_smi, dri
     nvidia_smi("echo 'Failed to initialize NVML' >&2; exit 18")
     assert count_gpus({}, driver) == 3
     assert count_gpus({}, tmp_path / "none") == 0
+
+
+def test_a_gpu_is_counted_by_machine_scheduler_or_configuration_and_the_user_may_choose_none(
+    nvidia_smi, driver, tmp_path
+):
+    nowhere = tmp_path / "none"
+    assert who_counts_a_gpu({}, nowhere) is None
+    assert who_counts_a_gpu({}, driver) == "this machine shows 3 GPUs (nvidia-smi, or the driver)"
+    assert who_counts_a_gpu({"SLURM_JOB_GPUS": "0"}, nowhere) == "Slurm gave this job GPUs (SLURM_JOB_GPUS=0)"
+    assert who_counts_a_gpu({"SLURM_GPUS_ON_NODE": "2"}, nowhere) == "Slurm gave this job GPUs (SLURM_GPUS_ON_NODE=2)"
+    assert who_counts_a_gpu({"SYMBERT_GPUS": "1"}, nowhere) == "Snakemake gave this job GPUs (SYMBERT_GPUS=1)"
+    assert who_counts_a_gpu({"SLURM_GPUS_ON_NODE": "0", "SYMBERT_GPUS": "0", "SLURM_JOB_GPUS": ""}, nowhere) is None
+    assert who_counts_a_gpu({"CUDA_VISIBLE_DEVICES": "4"}, nowhere) == "CUDA_VISIBLE_DEVICES is 4"
+    for none in ("", "-1", "NoDevFiles"):
+        assert (
+            who_counts_a_gpu({"CUDA_VISIBLE_DEVICES": none, "SLURM_JOB_GPUS": "0", "SYMBERT_GPUS": "1"}, driver) is None
+        )
 
 
 @pytest.fixture

@@ -13,6 +13,14 @@ from symbert.errors import InputOutputError
 from symbert.files import single_writer
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
+# Variables that tell what a job was given, and what they say where it was given none; Slurm's first two are lists of
+# numbers, the others count.
+GIVEN = [
+    ("Slurm", "SLURM_JOB_GPUS", ("",)),
+    ("Slurm", "SLURM_STEP_GPUS", ("",)),
+    ("Slurm", "SLURM_GPUS_ON_NODE", ("", "0")),
+    ("Snakemake", "SYMBERT_GPUS", ("", "0")),  # set by our rules
+]
 PATIENCE = 20  # seconds for nvidia-smi, which wakes a driver that sleeps
 
 _claims = ExitStack()  # of this process; given back when it ends, however it ends
@@ -32,6 +40,18 @@ def count_chosen(chosen: str, present: int) -> int:
 
     entries = (entry.strip() for entry in chosen.split(","))
     return len(list(takewhile(names_one, entries))) if present else 0
+
+
+def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path | None = None) -> str | None:
+    """Who says that this process has a GPU, in words; None where nobody does, or CUDA_VISIBLE_DEVICES chooses none."""
+    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return f"CUDA_VISIBLE_DEVICES is {chosen}" if count_chosen(chosen, present=sys.maxsize) else None
+    for giver, name, none in GIVEN:
+        if environment.get(name, "") not in none:
+            return f"{giver} gave this job GPUs ({name}={environment[name]})"
+    present = _present(driver or DRIVER)
+    return f"this machine shows {present} GPUs (nvidia-smi, or the driver)" if present else None
 
 
 def _present(driver: Path) -> int:

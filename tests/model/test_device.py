@@ -50,5 +50,44 @@ def test_a_process_of_several_has_the_gpu_of_its_number_and_needs_one(two_gpus):
         pick_device(1, 3)
 
 
+@pytest.fixture
+def unusable(monkeypatch, tmp_path):
+    """A machine whose driver shows two GPUs of which torch can use none; gives its environment."""
+    for name in ("a", "b"):
+        (tmp_path / "gpus" / name).mkdir(parents=True)
+    monkeypatch.setattr("symbert.gpus.DRIVER", tmp_path / "gpus")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no nvidia-smi
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    pick_device.cache_clear()
+    yield monkeypatch
+    pick_device.cache_clear()
+
+
+def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu(unusable):
+    unusable.setattr(torch.version, "cuda", None)
+    with pytest.raises(
+        ConfigError, match=r"shows 2 GPUs .*built without CUDA.*set CUDA_VISIBLE_DEVICES= \(empty\)"
+    ) as told:
+        pick_device()
+    assert told.value.exit_code == 78 and torch.__version__ in str(told.value)
+
+
+def test_what_cuda_says_of_a_driver_that_is_too_old_is_told(unusable):
+    def fail():
+        raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040).\nUpdate it.")
+
+    unusable.setattr(torch.version, "cuda", "13.0")
+    unusable.setattr(torch.cuda, "init", fail)
+    with pytest.raises(ConfigError, match=r"cannot use one: The NVIDIA driver on your system is too old .*11040\).;"):
+        pick_device()
+
+
+def test_whoever_chooses_no_gpu_computes_on_the_cpu(unusable):
+    unusable.setenv("CUDA_VISIBLE_DEVICES", "")
+    unusable.setenv("SLURM_JOB_GPUS", "0")
+    assert pick_device() == CPU
+
+
 def test_the_device_is_the_one_that_torch_sees():
     assert pick_device().type == ("cuda" if torch.cuda.is_available() else "cpu")

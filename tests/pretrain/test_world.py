@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,47 @@ def started(arguments: list[str], run: Path, processes: int = 2) -> subprocess.P
     process = torchrun(arguments, processes)
     wait_for(run / "state/weights/step-00000010.json", process)
     return process
+
+
+JOIN = """
+import sys
+import torch
+from symbert.errors import ConfigError
+from symbert.pretrain import world
+world.pick_device = lambda *given: torch.device(sys.argv[1])
+try:
+    with world.join_world() as joined:
+        print(joined.total(1.0))
+except ConfigError as error:
+    print(error)
+"""
+
+
+def joined(*devices: str) -> list[str]:
+    """What processes say that pick these devices and then join, as those of a torchrun, which holds their store."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    counts = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(len(devices)))
+    started = []
+    for rank, device in enumerate(devices):
+        own = {**place, **counts, "TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        words = [sys.executable, "-c", JOIN, device]
+        started.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **own}))
+    try:
+        return [process.communicate(timeout=120)[0].strip() for process in started]
+    finally:
+        for process in started:
+            process.kill()
+
+
+def test_processes_that_picked_different_devices_do_not_wait_for_each_other():
+    told = joined("cpu", "cuda")
+    assert told[0] == told[1]
+    assert "compute on different devices (0 on cpu, 1 on cuda); give each a GPU" in told[0]
+
+
+def test_processes_that_picked_one_kind_of_device_join():
+    assert joined("cpu", "cpu") == ["[2.0]", "[2.0]"]
 
 
 def losses(run: Path) -> dict[str, list[float]]:

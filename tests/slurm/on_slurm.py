@@ -50,6 +50,12 @@ CONFIG = {
     },
 }
 TABLES = [f"results/x/report/tables/{name}.csv" for name in ("table3_glue", "scores")]
+# The GPUs are only device files: our commands are told to compute on the CPU, after Slurm has said which GPU they have.
+ON_CPU = """
+import os, sys
+if "symbert" in sys.orig_argv:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+"""
 HASTE = ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]  # for a cluster of one idle node
 
 
@@ -71,7 +77,7 @@ class Story:
 def snakemake(directory: Path, *arguments: str) -> Iterator[subprocess.Popen]:
     """The workflow on the cluster, which ends with what is done meanwhile; its log is printed when that fails."""
     command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--configfile", "own.yaml", *HASTE]
-    environment = {**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(directory / "site"), "HF_HUB_OFFLINE": "1"}
     log = cluster.HOME / f"{directory.name}.log"  # printed, too, when all takes too long
     with open(log, "a") as output:
         process = subprocess.Popen(
@@ -113,6 +119,8 @@ def story(root, tmp_path_factory) -> Story:
     mirror = write_mirror(tmp_path_factory.mktemp("mirror"))
     directory = check_out(root, tmp_path_factory.mktemp("run") / "a copy of symbért").directory
     (directory / "own.yaml").write_text(json.dumps({**CONFIG, "mirror": str(mirror)}))
+    (directory / "site").mkdir()
+    (directory / "site/sitecustomize.py").write_text(ON_CPU)
     adapt(directory, gpu=1)
     story = Story(directory)
     limited, bound = Training(story.run("original")), Training(story.run("pairwise"))

@@ -23,6 +23,14 @@ def gpus(tmp_path, monkeypatch):
     return install
 
 
+@pytest.mark.parametrize(("count", "given"), [(2, "SYMBERT_GPUS=1"), (0, "SYMBERT_GPUS=0")])
+def test_every_job_that_trains_is_told_of_the_gpu_that_it_was_given(checkout, gpus, count, given):
+    gpus(count)
+    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "glue", "--config", ONE_SMALL)
+    for command in ("pretrain-model", "finetune"):
+        assert f"{given} exec python -m symbert {command} " in outcome.output
+
+
 def granted(checkout, *options: str) -> int:
     """GPUs that the one pre-training has in a dry run."""
     outcome = checkout.snakemake("--dry-run", "pretrain", *options, "--config", ONE_SMALL)

@@ -24,6 +24,9 @@ def gpus_of_node(wildcards):
     return EACH if wildcards.size != "tiny" else 0
 
 
+GIVEN = "SYMBERT_GPUS={resources.gpu}"  # so that a process that was given a GPU does not compute on the CPU
+
+
 # On several nodes our command starts the tasks, one per node, each with its node's GPUs: the Slurm plugin starts none
 # (mpi), derives none from the GPUs (tasks_per_gpu), and gres is counted per node.
 SEVERAL_NODES = {

@@ -34,7 +34,7 @@ rule pretrain_model:
     params:
         state=STATE,
     shell:
-        f"exec {LAUNCHER}"
+        f"{GIVEN} exec {LAUNCHER}"
         " -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"

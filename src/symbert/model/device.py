@@ -6,7 +6,7 @@ from functools import cache
 import torch
 
 from symbert.errors import ConfigError
-from symbert.gpus import claim_gpu
+from symbert.gpus import claim_gpu, who_counts_a_gpu
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -16,9 +16,11 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
     """The device of this process, for as long as it lives: a GPU that no other process has claimed, or the CPU.
 
     It is the one of that `number` among the `processes` that train together on this machine; ConfigError when these are
-    more than the GPUs. CUDA's calls without a device mean the GPU that is picked.
+    more than the GPUs, or when there is a GPU that torch cannot use. CUDA's calls without a device mean the GPU that is
+    picked.
     """
     if not torch.cuda.is_available():
+        _refuse_to_pass_over_a_gpu()
         return torch.device("cpu")
     identities = [str(torch.cuda.get_device_properties(gpu).uuid) for gpu in range(torch.cuda.device_count())]
     if processes > len(identities):
@@ -29,6 +31,24 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
     device = torch.device("cuda", claim_gpu(identities, number, processes))
     torch.cuda.set_device(device)
     return device
+
+
+def _refuse_to_pass_over_a_gpu() -> None:
+    if counted := who_counts_a_gpu():
+        raise ConfigError(
+            f"{counted}, but torch {torch.__version__} cannot use one: {_why_cuda_is_absent()}; install a torch and a "
+            "driver that fit, or set CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU (docs/pretraining.md)"
+        )
+
+
+def _why_cuda_is_absent() -> str:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return "it is built without CUDA"
+    try:
+        torch.cuda.init()
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+    return "it finds none"
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

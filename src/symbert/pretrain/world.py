@@ -10,7 +10,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from symbert.errors import InputOutputError
+from symbert.errors import ConfigError, InputOutputError
 from symbert.model.device import pick_device
 
 # Seconds in which Gloo's threads drop their last tensors. For that they need the interpreter's lock, which this process
@@ -61,16 +61,35 @@ def alone() -> World:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone."""
+    """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone.
+
+    ConfigError, before they join, when some have a GPU and some have not.
+    """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield alone()
         return
     device = pick_device(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
     backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=PATIENCE)
+    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+    _refuse_other_devices(store, rank, size, device)
+    dist.init_process_group(
+        backend, store=dist.PrefixStore("group", store), rank=rank, world_size=size, timeout=PATIENCE
+    )
     try:
-        yield World(dist.get_rank(), dist.get_world_size(), device)
+        yield World(rank, size, device)
     finally:
         if backend == "gloo":
             time.sleep(SETTLING)
     dist.destroy_process_group()  # not after a failure: it would wait for the others, who wait for this process
+
+
+def _refuse_other_devices(store: dist.Store, rank: int, size: int, device: torch.device) -> None:
+    """ConfigError when the processes do not all compute on one kind of device: they could not exchange gradients."""
+    store.set(f"device of {rank}", device.type)
+    kinds = [store.get(f"device of {other}").decode() for other in range(size)]
+    if len(set(kinds)) > 1:
+        told = ", ".join(f"{other} on {kind}" for other, kind in enumerate(kinds))
+        raise ConfigError(
+            f"the processes of this run compute on different devices ({told}); give each a GPU that its torch can use, "
+            "or set CUDA_VISIBLE_DEVICES= (empty) for all"
+        )
