@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import BertForSequenceClassification, get_linear_schedule_with_warmup
 
 from glue.protocol import SETTINGS
+from model.models import Averaged
 from symbert.draws import permute
 from symbert.errors import DivergedError
 from symbert.glue import training
@@ -28,8 +29,9 @@ from symbert.glue.training import (
     steps_of,
     train,
 )
+from symbert.model.attention import ATTENTION
 from symbert.model.fold import fold
-from symbert.model.packed import encode
+from symbert.model.packed import encode, encode_by_length
 from symbert.pretrain.recipe import RECIPES
 
 
@@ -86,21 +88,32 @@ def test_matrices_alone_are_decayed(checkpoint):
     assert sum(len(group["params"]) for group in (matrices, vectors)) == len(list(model.parameters()))
 
 
-def naive_training(model, rows, settings, seed):
-    """Padded rows, stock AdamW and schedule, one step after the other; gives the norms that were clipped."""
+def padded(model, rows, index):
+    """Logits of rows padded to the longest."""
+    lists = [rows.input_ids.split(rows.lengths.tolist()), rows.token_type_ids.split(rows.lengths.tolist())]
+    ids, types = (pad_sequence(tokens, batch_first=True).long() for tokens in lists)
+    attended = pad_sequence([torch.ones(length) for length in rows.lengths], batch_first=True)
+    return model(ids[index], attended[index], types[index]).logits
+
+
+def one_by_one(model, rows, index):
+    """Logits of rows that are computed each alone."""
+    batches = [rows.batch(np.array([row])) for row in index]
+    return torch.cat([model(batch.input_ids[None], None, batch.token_type_ids[None]).logits for batch in batches])
+
+
+def naive_training(model, rows, settings, seed, logits_of=padded):
+    """Stock AdamW and schedule, one step after the other; gives the norms that were clipped."""
     matrices, vectors = ([p for p in model.parameters() if (p.ndim > 1) == many] for many in (True, False))
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon, foreach=False)
     steps = settings.epochs * math.ceil(len(rows) / settings.batch_size)
     schedule = get_linear_schedule_with_warmup(optimizer, math.ceil(settings.warmup_ratio * steps), steps)
-    lists = [rows.input_ids.split(rows.lengths.tolist()), rows.token_type_ids.split(rows.lengths.tolist())]
-    ids, types = (pad_sequence(tokens, batch_first=True).long() for tokens in lists)
-    attended, norms = pad_sequence([torch.ones(length) for length in rows.lengths], batch_first=True), []
+    norms = []
     for epoch in range(settings.epochs):
         for chosen in np.array_split(permute(np.arange(len(rows)), len(rows), seed, epoch), steps // settings.epochs):
             optimizer.zero_grad()
-            given = {"input_ids": ids[chosen], "attention_mask": attended[chosen], "token_type_ids": types[chosen]}
-            F.cross_entropy(model(**given).logits, rows.labels[chosen]).backward()
+            F.cross_entropy(logits_of(model, rows, chosen), rows.labels[chosen]).backward()
             norms.append(nn.utils.clip_grad_norm_(model.parameters(), settings.gradient_clip).item())
             optimizer.step()
             schedule.step()
@@ -183,15 +196,39 @@ def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_an
     monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
     faithful = [parameters(trained(seed)[0]) for seed in (1, 2)]
     assert graphs == []
-    monkeypatch.setattr(training, "encoder_of", lambda recipe, device, choose=encoder_of: choose(FAST, GPU))
+    monkeypatch.setattr(training, "encoder_of", lambda model, *_, choose=encoder_of: choose(model, FAST, GPU))
     for seed, expected in zip((1, 2), faithful, strict=True):
         assert torch.allclose(parameters(trained(seed)[0]), expected, rtol=0, atol=1e-6)
     assert len(graphs) == 1
 
 
-def test_only_the_fast_recipe_compiles_and_only_for_a_gpu():
-    assert encoder_of(FAST, GPU) is not encode
-    assert encoder_of(FAST, torch.device("cpu")) is encode and encoder_of(RECIPES["faithful"], GPU) is encode
+def test_only_the_fast_recipe_compiles_and_only_for_a_gpu(checkpoint):
+    model = load_classifier(checkpoint(), 2, 0.1)
+    assert encoder_of(model, FAST, GPU) not in (encode, encode_by_length)
+    assert encoder_of(model, FAST, torch.device("cpu")) is encode
+    assert encoder_of(model, RECIPES["faithful"], GPU) is encode
+
+
+@pytest.mark.parametrize("recipe", ["faithful", "fast"])
+def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
+    monkeypatch, prepared, checkpoint, recipe
+):
+    """In float64 and without dropout: weights after a naive loop over rows one by one, and classes."""
+    monkeypatch.setitem(ATTENTION, "mixing", Averaged)
+    settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, recipe=recipe)
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+    models = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)]
+    for model in models:
+        reset_head(model, 1)
+    ours, naive = models
+    monkeypatch.setattr(training, "encoder_of", lambda model, recipe, _, choose=encoder_of: choose(model, recipe, GPU))
+    train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
+    naive_training(naive, rows["train"], settings, 3, one_by_one)
+    for name, values in naive.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], values, rtol=0, atol=1e-9, msg=name)
+    with torch.no_grad():
+        expected = one_by_one(naive, rows["validation"], np.arange(40)).argmax(dim=1).tolist()
+    assert predict(ours, rows["validation"], "fp32").tolist() == expected
 
 
 def test_bf16_is_near_fp32(prepared, checkpoint):

@@ -1,7 +1,9 @@
-"""Small models with weights as different from their start as those of a trained model."""
+"""Small models with weights as different from their start as those of a trained model, and operators unlike ours."""
 
 import torch
+from torch.nn import functional as F
 
+from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
@@ -35,3 +37,40 @@ def widened(model: SymBertPreTrainedModel, deviation: float) -> SymBertPreTraine
     for parameter in model.parameters():
         parameter.data += deviation * torch.randn(parameter.shape, generator=generator)
     return model
+
+
+class Averaged(SymmetricAttention):
+    """Q(x - m) · Q(y - m), where m is the mean of the row."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden - hidden.mean(dim=1, keepdim=True))
+
+
+class Convolved(SymmetricAttention):
+    """Q(x') · Q(y'), where x' has g of both neighbours; g starts at zero."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.gate = torch.nn.Parameter(torch.zeros(config.hidden_size))
+
+    def query_key_value(self, hidden):
+        around = F.pad(hidden, (0, 0, 1, 1))
+        return super().query_key_value(hidden + self.gate * (around[:, :-2] + around[:, 2:]))
+
+
+class Placed(SymmetricAttention):
+    """Q(x) · Q(y), each divided by its place in the row."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden / torch.arange(1, hidden.shape[1] + 1)[:, None])
+
+
+class Doubled(SymmetricAttention):
+    """As `symmetric`, and what it mixes is doubled: in `forward`, which rows laid end to end never call."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, weights = super().forward(hidden, attention_mask, **kwargs)
+        return 2 * mixed, weights
+
+
+MIXING = [Averaged, Convolved, Placed, Doubled]

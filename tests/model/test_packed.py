@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import started, trained
+from model.models import MIXING, Convolved, started, trained
+from symbert.model import packed
 from symbert.model.attention import ATTENTION
 from symbert.model.fold import fold
-from symbert.model.packed import Packing, encode
+from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 
 CPU = torch.device("cpu")
 LENGTHS = np.array([7, 1, 30, 12, 12, 128])
@@ -27,7 +28,7 @@ def rows_of(lengths):
 def packed_logits(model, ids, types, lengths):
     packing = Packing.of(lengths, CPU)
     embedded = model.bert.embeddings(ids[None], types[None], packing.position_ids[None])
-    return model.classifier(model.dropout(encode(model.bert, embedded, packing)))
+    return model.classifier(model.dropout(encoder_for(model.bert)(model.bert, embedded, packing)))
 
 
 def padded_logits(model, ids, types, lengths, longest=128):
@@ -52,18 +53,18 @@ def close(one, other):
 @pytest.mark.parametrize("attention", ATTENTION)
 def test_logits_loss_and_gradients_are_those_of_padding_to_128(attention):
     model, rows = trained(attention, "classification").double(), rows_of(LENGTHS)
-    packed, padded = packed_logits(model, *rows, LENGTHS), padded_logits(model, *rows, LENGTHS)
-    torch.testing.assert_close(packed, padded, rtol=0, atol=1e-12)
-    close(loss_and_gradients(model, packed), loss_and_gradients(model, padded))
+    ours, padded = packed_logits(model, *rows, LENGTHS), padded_logits(model, *rows, LENGTHS)
+    torch.testing.assert_close(ours, padded, rtol=0, atol=1e-12)
+    close(loss_and_gradients(model, ours), loss_and_gradients(model, padded))
 
 
 def test_logits_loss_and_gradients_of_original_are_those_of_stock_transformers():
     ours, rows = trained("original", "classification").double(), rows_of(LENGTHS)
     stock = fold(ours).double()
     assert type(stock) is BertForSequenceClassification
-    packed, padded = packed_logits(ours, *rows, LENGTHS), padded_logits(stock, *rows, LENGTHS)
-    torch.testing.assert_close(packed, padded, rtol=0, atol=1e-12)
-    close(loss_and_gradients(ours, packed), loss_and_gradients(stock, padded))
+    end_to_end, padded = packed_logits(ours, *rows, LENGTHS), padded_logits(stock, *rows, LENGTHS)
+    torch.testing.assert_close(end_to_end, padded, rtol=0, atol=1e-12)
+    close(loss_and_gradients(ours, end_to_end), loss_and_gradients(stock, padded))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
@@ -105,3 +106,32 @@ def test_dropout_has_the_distribution_that_it_has_in_padded_rows(place):
 
 def shortest_logits(model, ids, types, lengths):
     return padded_logits(model, ids, types, lengths, longest=16)
+
+
+@pytest.mark.parametrize("operator", MIXING)
+def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it(monkeypatch, capsys, operator):
+    """Logits and gradients in float64, against the model on each row alone."""
+    monkeypatch.setitem(ATTENTION, "mixing", operator)
+    monkeypatch.setattr(packed, "_encoders", {})  # as in a process that has seen no operator yet
+    model, (ids, types) = trained("mixing", "classification").double(), rows_of(LENGTHS)
+    drawn = torch.random.get_rng_state()
+    found = packed_logits(model, ids, types, LENGTHS)
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+    rows = zip(ids.split(LENGTHS.tolist()), types.split(LENGTHS.tolist()), strict=True)
+    alone = torch.cat([model(row[None], token_type_ids=kinds[None]).logits for row, kinds in rows])
+    torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
+    close(loss_and_gradients(model, found), loss_and_gradients(model, alone))
+    assert capsys.readouterr().err.startswith("symbert: attention 'mixing' mixes tokens or has a forward of its own: ")
+
+
+def test_what_mixes_tokens_only_after_some_training_is_found_at_its_start(monkeypatch):
+    monkeypatch.setitem(ATTENTION, "mixing", Convolved)
+    monkeypatch.setattr(packed, "_encoders", {})
+    model = started("tiny", "mixing", "classification")
+    assert not any(layer.attention.self.gate.any() for layer in model.bert.encoder.layer)
+    assert encoder_for(model.bert) is encode_by_length
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_our_operators_leave_tokens_apart(attention):
+    assert encoder_for(started("tiny", attention, "classification").bert) is encode

@@ -8,18 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import BertModel
 
 from symbert.errors import DivergedError
 from symbert.glue.batches import Batch, Rows, shuffled_batches, sorted_batches
 from symbert.glue.pieces import own_pieces
 from symbert.model.device import autocast
-from symbert.model.packed import Packing, encode
+from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.pretrain.optimizer import set_learning_rate
 from symbert.pretrain.recipe import RECIPES, Recipe, attention_kernels
 from symbert.settings import GlueSettings
-
-Encoder = Callable[[BertModel, Tensor, Packing], Tensor]  # computes what `encode` does
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 
@@ -57,7 +54,7 @@ class Trainer:
         self.recipe, self.device = RECIPES[settings.recipe], next(model.parameters()).device
         self.optimizer = build_optimizer(model, settings)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16")
-        self.encode = encoder_of(self.recipe, self.device)
+        self.encode = encoder_of(model, self.recipe, self.device)
 
     def step(self, batch: Batch) -> Tensor:
         """Take the next step; the loss of its batch."""
@@ -74,9 +71,14 @@ class Trainer:
         return loss.detach()
 
 
-def encoder_of(recipe: Recipe, device: torch.device) -> Encoder:
-    """`encode`, compiled to one graph for all lengths where that pays; on a CPU it takes longer than it saves."""
-    return torch.compile(encode, fullgraph=True, dynamic=True) if recipe.compiled and device.type == "cuda" else encode
+def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encoder:
+    """What the model's operator needs; `encode` is compiled to one graph for all lengths where that pays.
+
+    On a CPU it takes longer than it saves; what computes one length at a time is no one graph.
+    """
+    encoder = encoder_for(model.bert)
+    pays = encoder is encode and recipe.compiled and device.type == "cuda"
+    return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
 
 
 @torch.inference_mode()
@@ -113,8 +115,9 @@ def build_optimizer(model: nn.Module, settings: GlueSettings) -> torch.optim.Ada
     return torch.optim.AdamW(groups, lr=0.0, eps=settings.adam_epsilon, fused=True)
 
 
-def logits_of(model: nn.Module, batch: Batch, precision: str, encoder: Encoder = encode) -> Tensor:
+def logits_of(model: nn.Module, batch: Batch, precision: str, encoder: Encoder | None = None) -> Tensor:
     """Logits `row label`, in the precision of the weights."""
+    encoder = encoder or encoder_for(model.bert)
     with autocast(precision, batch.labels.device):
         embedded = model.bert.embeddings(
             batch.input_ids[None], batch.token_type_ids[None], batch.packing.position_ids[None]

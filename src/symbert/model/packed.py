@@ -3,15 +3,27 @@
 Shapes: `1 token hidden` for the tokens of all rows, `row heads longest head` where rows are padded to the longest.
 """
 
+import copy
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.models.bert.modeling_bert import BertLayer, BertModel
 
 from symbert.model.attention import SelfAttention
+
+MOVED = 0.1  # standard deviation: five times that of a start
+# Largest relative difference of layers in float64 that rounds differently: products over rows of other lengths differ
+# by some 1e-15, an operator that mixes tokens by 0.01 and more.
+TOLERANCE = 1e-9
+
+Encoder = Callable[[BertModel, Tensor, "Packing"], Tensor]  # computes what `encode` does
+_encoders: dict[type[SelfAttention], Encoder] = {}  # that each operator needs
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,61 @@ def encode(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
     for layer in layers:
         hidden = _all_tokens(layer, hidden, packing)
     return bert.pooler(_first_tokens(last, hidden, packing))
+
+
+def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
+    """As `encode`, for an operator that mixes tokens: its layers see rows of one length at a time, and no padding.
+
+    So each row has what its own BERT makes of it alone, whatever the other rows are; a batch takes as many passes as
+    it has lengths.
+    """
+    lengths, order, pooled = packing.attended.sum(-1).flatten(), [], []
+    for length in lengths.unique().tolist():
+        rows = (lengths == length).nonzero().flatten()
+        hidden = embedded[0, packing.first[rows, None] + torch.arange(length, device=rows.device)]
+        for layer in bert.encoder.layer:
+            hidden = layer(hidden)
+        order.append(rows)
+        pooled.append(bert.pooler(hidden))
+    return torch.cat(pooled)[torch.cat(order).argsort()]
+
+
+def encoder_for(bert: BertModel) -> Encoder:
+    """What computes the model's operator: `encode`, unless it mixes tokens. Found once per operator, and told."""
+    operator = type(bert.encoder.layer[0].attention.self)
+    if operator not in _encoders:
+        _encoders[operator] = encode_by_length if mixes_tokens(bert) else encode
+        if _encoders[operator] is encode_by_length:
+            print(
+                f"symbert: attention '{bert.config.attention}' mixes tokens or has a forward of its own: rows of one "
+                "length are computed at a time, which takes longer (docs/operators.md)",
+                file=sys.stderr,
+            )
+    return _encoders[operator]
+
+
+@torch.no_grad()
+def mixes_tokens(bert: BertModel) -> bool:
+    """Whether `encode` is wrong for the model's operator, by what becomes of rows of several lengths and of each alone.
+
+    Compared are two of its layers with weights moved at random, so that what starts at zero shows, too. The random
+    numbers are of a generator of their own.
+    """
+    generator = torch.Generator().manual_seed(0)
+    device = bert.pooler.dense.weight.device
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
+
+    layers = copy.deepcopy(nn.ModuleList(bert.encoder.layer[:1])).double().eval()
+    for parameter in layers.parameters():
+        parameter += MOVED * drawn(*parameter.shape)
+    model = SimpleNamespace(encoder=SimpleNamespace(layer=[layers[0], layers[0]]), pooler=lambda hidden: hidden[:, 0])
+    lengths = np.array([5, 2, 9, 5, 3])
+    packing = Packing.of(lengths, device)
+    rows = model, drawn(1, int(lengths.sum()), bert.config.hidden_size), packing
+    expected, found = encode_by_length(*rows), encode(*rows)
+    return not (expected - found).abs().max() <= TOLERANCE * expected.abs().max()
 
 
 def _all_tokens(layer: BertLayer, hidden: Tensor, packing: Packing) -> Tensor:
