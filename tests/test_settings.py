@@ -50,6 +50,48 @@ def test_a_missing_key_is_refused_by_name(tmp_path):
         read_settings(path, PackSettings)
 
 
+WORDS = [
+    ("corpus_source", "source", "disk", "embedded | mirror | hub | files"),
+    ("blocklist_source", "source", "files", "embedded | mirror | hub"),
+    ("filter", "annotations", "own", "published | computed"),
+    ("filter", "categories_from", "metadta", "metadata | blocklist | both"),
+    ("filter", "match", "sufix", "exact | suffix"),
+    ("pretrain", "precision", "fp8", "auto | fp32 | bf16 | fp16"),
+    ("glue", "recipe", "slow", "faithful | fast"),
+    ("robustness", "sets", ["hans", "anli"], "a list of hans | ax | advglue"),
+    ("robustness", "noise_kinds", ["swop"], "a list of swap | drop | insert | keyboard | mixed"),
+    ("report", "match", "sufix", "exact | suffix | null"),
+]
+
+
+@pytest.mark.parametrize(("section", "key", "value", "allowed"), WORDS)
+def test_a_word_that_no_key_knows_is_refused_in_a_settings_file_too(write_section, section, key, value, allowed):
+    """It was believed that the schema had seen every file: a file that was edited kept other documents."""
+    path = write_section(section, **{key: value})
+    with pytest.raises(ConfigError) as refusal:
+        read_settings(path, SECTIONS[section])
+    assert str(refusal.value) == f"{path}: '{key}' is {value!r}, expected {allowed}; correct it"
+
+
+def test_the_words_of_settings_files_are_those_of_the_schema(root):
+    schema = yaml.safe_load((root / "workflow/schemas/config.schema.yaml").read_text())["properties"]
+    corpus, robustness = schema["corpus"]["properties"], schema["glue"]["properties"]["robustness"]["properties"]
+    declared = {
+        ("corpus_source", "source"): schema["glue"]["properties"]["source"],
+        ("blocklist_source", "source"): schema["source"],
+        ("filter", "annotations"): corpus["annotations"],
+        ("filter", "categories_from"): corpus["filter"]["properties"]["categories_from"],
+        ("filter", "match"): corpus["filter"]["properties"]["match"],
+        ("pretrain", "precision"): schema["precision"],
+        ("glue", "recipe"): schema["recipe"],
+        ("robustness", "sets"): robustness["sets"]["items"],
+        ("robustness", "noise_kinds"): robustness["noise_kinds"]["items"],
+    }
+    for section, key, _, allowed in WORDS[:-1]:
+        words = [word for word in declared[section, key]["enum"] if word is not None]
+        assert allowed.removeprefix("a list of ") == " | ".join(words)
+
+
 @pytest.mark.parametrize("value", [None, "1e-4", True])
 def test_a_wrong_type_within_a_map_is_refused(config, value):
     report = sections(config, "embedded")["report"]

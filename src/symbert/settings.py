@@ -11,19 +11,24 @@ import types
 import typing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from symbert.errors import ConfigError
 from symbert.files import read_json
 
 Settings = TypeVar("Settings")
+UNIONS = (types.UnionType, typing.Union)  # of types; of a type and words
+Publisher = Literal["embedded", "mirror", "hub"]
+Match = Literal["exact", "suffix"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Recipe = Literal["faithful", "fast"]
 
 
 @dataclass(frozen=True)
 class SourceSettings:
     """Where published files come from (`corpus.source` or `glue.source`)."""
 
-    source: str  # embedded | mirror | hub; for GLUE also files
+    source: Literal[Publisher, "files"]  # files: of GLUE alone
     root: str | None  # directory in the publishers' layout (files: in that of GLUE's archives); null for the hub
     revision: str  # of the hub's data set
 
@@ -32,7 +37,7 @@ class SourceSettings:
 class BlocklistSettings:
     """Where the UT1 archive comes from."""
 
-    source: str  # embedded | mirror | hub
+    source: Publisher
     root: str | None  # directory in the publishers' layout; null for the hub
     url: str | None  # of the archive's directory (`corpus.blocklist_url`); null unless the source is hub
 
@@ -49,10 +54,10 @@ class EmbeddedSettings:
 class FilterSettings:
     """Which documents are kept (paper, appendix A)."""
 
-    annotations: str  # published | computed
+    annotations: Literal["published", "computed"]
     blocked_categories: list[str]
-    categories_from: str  # metadata | blocklist | both
-    match: str  # exact | suffix
+    categories_from: Literal["metadata", "blocklist", "both"]
+    match: Match
     min_harmful_perplexity: float  # exclusive
     max_harmful_perplexity: float  # exclusive
     max_bad_fraction: float  # of the lines of a part
@@ -95,8 +100,8 @@ class PretrainSettings:
     dropout: float
     evaluate_every: int  # steps
     save_every: int  # steps
-    precision: str  # auto | fp32 | bf16 | fp16
-    recipe: str  # faithful | fast
+    precision: Precision
+    recipe: Recipe
     schedule_steps: int | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
@@ -122,8 +127,8 @@ class GlueSettings:
     adam_epsilon: float
     gradient_clip: float
     dropout: float
-    precision: str  # auto | fp32 | bf16 | fp16
-    recipe: str  # faithful | fast
+    precision: Precision
+    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -131,9 +136,9 @@ class RobustnessSettings:
     """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
 
     root: str | None  # directory of the out-of-domain sets; null where no set is asked for
-    sets: list[str]  # hans | ax | advglue
+    sets: list[Literal["hans", "ax", "advglue"]]
     noise: list[float]  # shares of the letters of the evaluation rows that are changed
-    noise_kinds: list[str]  # swap | drop | insert | keyboard | mixed
+    noise_kinds: list[Literal["swap", "drop", "insert", "keyboard", "mixed"]]
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class ReportSettings:
     runs: list[list[str | int]]  # that were asked for: size, attention, pretrain_seed; of imported scores none
     curve_runs: list[list[str | int]]  # those of them that Figure 3 has
     settings_hash: str | None  # of fine-tuning: a score of another is stale
-    match: str | None  # of the corpus's filter, as are the next two
+    match: Match | None  # of the corpus's filter, as are the next two
     min_harmful_perplexity: float | None
     max_harmful_perplexity: float | None
 
@@ -189,22 +194,38 @@ def settings_from(values: dict[str, Any], kind: type[Settings], origin: str) -> 
         raise ConfigError(f"{origin}: {state} key '{key}' for {kind.__name__}")
     for key, value in values.items():
         if not _is_a(value, hints[key]):
-            raise ConfigError(f"{origin}: '{key}' is {value!r}, expected {hints[key]}")
+            raise ConfigError(f"{origin}: '{key}' is {value!r}, expected {_named(hints[key])}; correct it")
     return kind(**values)
 
 
 def _is_a(value: Any, hint: Any) -> bool:
-    if isinstance(hint, types.UnionType):
+    if typing.get_origin(hint) in UNIONS:
         return any(_is_a(value, option) for option in typing.get_args(hint))
     if typing.get_origin(hint) is list:
         return isinstance(value, list) and all(_is_a(item, typing.get_args(hint)[0]) for item in value)
     if typing.get_origin(hint) is dict:
         return isinstance(value, dict) and all(_is_a(item, typing.get_args(hint)[1]) for item in value.values())
+    if typing.get_origin(hint) is Literal:
+        return isinstance(value, str) and value in typing.get_args(hint)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
+
+
+def _named(hint: Any) -> str:
+    """A declared type in words, such as `int | null` or `a list of hans | ax`."""
+    kind, options = typing.get_origin(hint), typing.get_args(hint)
+    if kind is Literal:
+        return " | ".join(options)
+    if kind is list:
+        return f"a list of {_named(options[0])}"
+    if kind is dict:
+        return f"a map to {_named(options[1])}"
+    if kind in UNIONS:
+        return " | ".join(map(_named, options))
+    return "null" if hint is types.NoneType else hint.__name__
 
 
 def hash_of(*values: Any) -> str:
