@@ -38,11 +38,17 @@ OSCAR, KENLMS, BERT = (file.repository for file in (CORPUS_CHECKSUMS, HARMFUL_MO
 RTE = GLUE["rte"]
 SPLITS = [published_split(RTE, split) for split in RTE.splits]
 PARTS = {f"en_meta_part_{number}": random.Random(number).randbytes(1 << 20) for number in (1, 2)}
+PART = "en_meta_part_1"
 ARCHIVE = b"archive"
 
 
 def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
+
+
+def flipped(body: bytes) -> bytes:
+    """With another last bit."""
+    return body[:-1] + bytes([body[-1] ^ 1])
 
 
 def stored(part: str) -> str:
@@ -203,6 +209,43 @@ def test_a_mirror_of_one_revision_does_not_become_that_of_another(command, direc
         f"fetched.json: {OSCAR} is at revision main ({COMMIT}), the configuration asks for v2; choose another" in said
     )
     assert main(command(f"corpus={{revision: {COMMIT}}}")) == 0, "the same by its name"
+
+
+@pytest.mark.parametrize("file", [VOCABULARY, HARMFUL_MODEL, part_file(PART), BLOCKLIST, SPLITS[0]])
+def test_what_was_damaged_after_it_came_is_refused_and_the_remedy_helps(
+    command, directory, write_section, tmp_path, capfd, file
+):
+    """It was believed that a mirror keeps what was checked when it was fetched; nobody looked again."""
+    assert main(command("corpus={annotations: computed}")) == 0
+    path = directory / file.location
+    path.write_bytes(flipped(path.read_bytes()))
+    (directory / BLOCKLIST_CHECKSUMS.location).unlink()  # fetched.json alone has to tell
+    corpus = write_section("corpus_source", source="mirror", revision="main", root=str(directory))
+    blocklist = write_section("blocklist_source", source="mirror", url=None, root=str(directory))
+    glue = write_section("glue_source", source="mirror", root=str(directory))
+    sources, output = tmp_path / "sources.json", tmp_path / "output"
+    assert main(["resolve-corpus", f"--settings={corpus}", "--repositories", BERT, f"--output={sources}"]) == 0
+    listed = read_json(sources)
+    listed["checksums"] = {f"{PART}.jsonl.zst": sha256(flipped(PARTS[PART]))}
+    sources.write_text(json.dumps(listed))
+    taking = {
+        VOCABULARY: ["download-vocabulary", f"--settings={corpus}", f"--sources={sources}"],
+        HARMFUL_MODEL: ["download-harmful-model", f"--settings={corpus}", f"--sources={sources}", "--file=en.arpa"],
+        part_file(PART): ["download-part", f"--settings={corpus}", f"--sources={sources}", f"--part={PART}"],
+        BLOCKLIST: ["download-blocklist", f"--settings={blocklist}", f"--record={tmp_path}/record.json"],
+        SPLITS[0]: ["download-task", f"--settings={glue}", f"--sources={sources}", "--task=rte"],
+    }
+    capfd.readouterr()
+    assert main([*taking[file], f"--output={output}"]) == 76
+    said = capfd.readouterr().err
+    assert f"{path}: sha256 expected " in said and f"; remove {path} and run fetch-mirror again\n" in said
+    assert not output.exists()
+    path.unlink()
+    assert main(command("corpus={annotations: computed}")) == 0
+    if file == part_file(PART):
+        listed["checksums"] = {f"{PART}.jsonl.zst": sha256(PARTS[PART])}
+        sources.write_text(json.dumps(listed))
+    assert main([*taking[file], f"--output={output}"]) == 0
 
 
 @pytest.mark.parametrize("damaged", ["[]", '{"files": {}}', '{"files": {}, "mine": 1, "a": 2, "b": 3, "c": 4}'])

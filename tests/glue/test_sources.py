@@ -1,4 +1,5 @@
 import json
+import random
 from datetime import date
 
 import pyarrow as pa
@@ -9,8 +10,10 @@ import pytest
 from corpus import sites
 from corpus.hub_site import COMMIT, served_hub
 from glue.originals import write_lines, write_originals
+from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.errors import DataError, IntegrityError, MissingInputError, PermissionRefusedError
-from symbert.files import read_json
+from symbert.files import read_json, sha256_of
+from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import REPOSITORY, download_task, published_schema, published_split, resolve_glue
 from symbert.glue.tasks import GLUE
 
@@ -96,6 +99,60 @@ def test_a_file_that_is_not_parquet_is_refused(publish_rte, tmp_path):
     (tmp_path / "mirror" / published_split(GLUE["rte"], "train").location).write_text("<html>log in</html>")
     with pytest.raises(DataError, match="not a parquet file"):
         download_task(settings, sources, "rte", output)
+
+
+def flips(content: bytes, count: int):
+    """As many copies, each with one bit changed, the same ones each time."""
+    for place in random.Random(11).sample(range(8 * len(content)), count):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        yield bytes(flipped)
+
+
+def test_no_flipped_bit_of_a_fetched_file_is_accepted(publish_rte, tmp_path):
+    """It was believed that the sums in fetched.json were compared with something: 191 of 300 flips gave other rows."""
+    settings, sources, output = publish_rte()
+    path = tmp_path / "mirror" / published_split(GLUE["rte"], "train").location
+    location, content = published_split(GLUE["rte"], "train").location, path.read_bytes()
+    noted = {"bytes": len(content), "sha256": sha256_of(path)}
+    record = {"endpoint": "https://hub.example", "repositories": {}, "blocklist": None, "files": {location: noted}}
+    (tmp_path / "mirror/fetched.json").write_text(json.dumps(record))
+    download_task(settings, sources, "rte", output)
+    whole = output.read_bytes()
+    for flipped in flips(content, 300):
+        path.write_bytes(flipped)
+        with pytest.raises(
+            IntegrityError,
+            match=rf"^{path}: sha256 expected {noted['sha256']}, found .*; remove {path} and run fetch-m",
+        ):
+            download_task(settings, sources, "rte", output)
+    assert output.read_bytes() == whole
+
+
+def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours(publish_rte, tmp_path):
+    """Parquet's own complaints were believed to be ArrowInvalid; most are OSError, and some come from JSON."""
+    settings, sources, output = publish_rte()
+    file, refused = published_split(GLUE["rte"], "train"), 0
+    path = tmp_path / "mirror" / file.location
+    for flipped in flips(path.read_bytes(), 1500):
+        path.write_bytes(flipped)
+        try:
+            download_task(settings, sources, "rte", output)
+        except DataError as error:
+            assert str(error).startswith(f"{file.location}: ") and "\n" not in str(error)
+            refused += 1
+    assert 700 < refused < 1000
+
+
+def test_a_damaged_table_of_ours_is_named_too(publish_rte, write_section, tmp_path):
+    settings, sources, output = publish_rte()
+    download_task(settings, sources, "rte", output)
+    output.write_bytes(output.read_bytes()[:-20])
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "a"]))
+    with pytest.raises(
+        DataError, match=r"rte\.parquet: not a parquet file, or damaged .*; delete it and run download-ta"
+    ):
+        prepare_task(output, "rte", tmp_path / "vocab.txt", write_section("task"), tmp_path / "prepared.parquet")
 
 
 @pytest.mark.parametrize("name", GLUE)

@@ -19,6 +19,7 @@ rule corpus:
 rule build_blocklist:
     input:
         archive=f"{RAW}/blacklists.tar.gz",
+        record=f"{RESULTS}/corpus/blacklists.json",
     output:
         blocklist=f"{RESULTS}/corpus/blocklist.marisa",
         summary=f"{RESULTS}/corpus/blocklist.json",
@@ -31,7 +32,7 @@ rule build_blocklist:
     resources:
         mem_mb=growing(4000),
     shell:
-        "python -m symbert build-blocklist --archive {input.archive:q} --output {output.blocklist:q}"
+        "python -m symbert build-blocklist --archive {input.archive:q} --record {input.record:q} --output {output.blocklist:q}"
         " --summary {output.summary:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 

@@ -13,18 +13,22 @@ from typing import NamedTuple
 import marisa_trie
 
 from symbert.corpus.archive import Listing, Listings
+from symbert.corpus.digests import Digest
 from symbert.corpus.url import address_of
 from symbert.errors import DataError, MissingInputError
-from symbert.files import publish, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, write_json
 
 NAMES = " names"
 
 
-def build_blocklist(archive: Path, output: Path, summary: Path) -> None:
+def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | None = None) -> None:
     """Write the trie of a UT1 archive and, in `summary`, how many entries each category has.
 
-    A symlinked directory counts under each of its names. Entries that are no host or address are left out.
+    A symlinked directory counts under each of its names. Entries that are no host or address are left out. `record` is
+    what download-blocklist wrote of the archive that agreed with UT1's list; IntegrityError when this is another one.
     """
+    if record is not None and archive.is_file():
+        _recorded(record).check(archive, str(archive), "delete it and run download-blocklist")
     listings = Listings(archive)
     counts: Counter[tuple[str, Listing]] = Counter()
     trie = marisa_trie.BytesTrie(_entries(listings, counts))
@@ -36,6 +40,13 @@ def build_blocklist(archive: Path, output: Path, summary: Path) -> None:
         for name, directory in sorted(directories.items())
     }
     write_json(summary, {"archive_sha256": sha256_of(archive), "categories": categories})
+
+
+def _recorded(record: Path) -> Digest:
+    try:
+        return Digest("sha256", read_json(record)["sha256"])
+    except (KeyError, TypeError):
+        raise DataError(f"{record}: no sha256 of the archive in it; delete it and run download-blocklist") from None
 
 
 def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterator[tuple[str, bytes]]:

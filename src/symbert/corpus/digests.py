@@ -8,6 +8,7 @@ from pathlib import Path
 
 from symbert.errors import DataError, IntegrityError
 
+GET_AGAIN = "get the file again, and the publisher's list of digests if both were replaced"
 LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
 _LINE_FORMS = (
     re.compile(r"(?P<value>[0-9a-fA-F]+)\s+\*?(?P<name>\S.*)"),  # md5sum, sha256sum
@@ -22,14 +23,11 @@ class Digest:
     algorithm: str  # md5 | sha256 | git (SHA-1 of git's header and the content: the id of a blob)
     value: str  # hexadecimal, small letters
 
-    def check(self, path: Path, origin: str) -> None:
-        """Raise IntegrityError, which names `origin` and both digests, when the file at `path` gives another."""
+    def check(self, path: Path, origin: str, remedy: str = GET_AGAIN) -> None:
+        """Raise IntegrityError, which names `origin`, both digests and the remedy, when `path` gives another."""
         found = digest_of(path, self.algorithm)
         if found != self.value:
-            raise IntegrityError(
-                f"{origin}: {self.algorithm} expected {self.value}, found {found}; "
-                "get the file again, and the publisher's list of digests if both were replaced"
-            )
+            raise IntegrityError(f"{origin}: {self.algorithm} expected {self.value}, found {found}; {remedy}")
 
 
 def digest_of(path: Path, algorithm: str) -> str:

@@ -70,6 +70,32 @@ class Source(Protocol):
         """Publish a file as `destination` if it has the digest; IntegrityError names both."""
 
 
+FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror: commits, and the digest of each file when it came
+
+
+def read_fetched(root: Path) -> dict[str, Any] | None:
+    """What fetch-mirror noted of a mirror: endpoint, repositories (kind, revision, commit), blocklist, files (bytes,
+    sha256) by location. None where it noted nothing; DataError when that is no such record.
+    """
+    path = root / FETCHED
+    if not path.is_file():
+        return None
+    record = read_json(path)
+    if not _is_record(record):
+        raise DataError(
+            f"{path}: no record of what was fetched; remove it and give the same fetch-mirror command again"
+        )
+    return record
+
+
+def _is_record(value: Any) -> bool:
+    if not isinstance(value, dict) or not {"endpoint", "repositories", "blocklist", "files"} <= value.keys():
+        return False
+    blocklist, files = value["blocklist"], value["files"]
+    noted = [*files.values(), *([blocklist] if blocklist else [])] if isinstance(files, dict) else [None]
+    return all(isinstance(file, dict) and isinstance(file.get("sha256"), str) for file in noted)
+
+
 @dataclass(frozen=True)
 class Directory:
     """A mirror, or the embedded corpus: files at their location below `root`."""
@@ -77,8 +103,14 @@ class Directory:
     root: Path
 
     def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
-        """Copy a file; MissingInputError names it."""
-        _copy(self.root / file.location, destination, digest)
+        """Copy a file that also has the digest that fetch-mirror noted; MissingInputError names it."""
+        _copy(self.root / file.location, destination, self.noted(file), digest)
+
+    def noted(self, file: PublishedFile) -> Digest | None:
+        """The digest of a file when fetch-mirror got it; None where it did not."""
+        record = read_fetched(self.root) or {"blocklist": None, "files": {}}
+        noted = record["blocklist"] if file == BLOCKLIST else record["files"].get(file.location)
+        return noted and Digest("sha256", noted["sha256"])
 
 
 @dataclass(frozen=True)
@@ -191,7 +223,7 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
     else:
         folder = Path(read.url or Path(read.root, BLOCKLIST.repository))
         origin = {"path": str(folder / BLOCKLIST.name)}
-        _copy_blocklist(folder, output)
+        _copy_blocklist(folder, output, None if read.url else Directory(folder.parent).noted(BLOCKLIST))
     digests = {algorithm: digest_of(output, algorithm) for algorithm in ("md5", "sha256")}
     write_json(record, {**origin, **digests, "bytes": output.stat().st_size, "retrieved": _today()})
 
@@ -211,22 +243,25 @@ def _download_blocklist(url: str, output: Path) -> None:
     download(blocklist_remote(f"{url}/{BLOCKLIST.name}"), output, published)
 
 
-def _copy_blocklist(folder: Path, output: Path) -> None:
-    path, digest = folder / BLOCKLIST_CHECKSUMS.name, None
+def _copy_blocklist(folder: Path, output: Path, noted: Digest | None) -> None:
+    path, listed = folder / BLOCKLIST_CHECKSUMS.name, None
     if path.is_file():
-        digest = listed_digest(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
-    else:
+        listed = listed_digest(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
+    elif noted is None:
         print(f"{folder / BLOCKLIST.name}: taken unchecked, no {path.name} beside it", file=sys.stderr)
-    _copy(folder / BLOCKLIST.name, output, digest)
+    _copy(folder / BLOCKLIST.name, output, noted, listed)
 
 
-def _copy(origin: Path, destination: Path, digest: Digest | None) -> None:
+def _copy(origin: Path, destination: Path, noted: Digest | None, listed: Digest | None) -> None:
+    """Publish a copy that has the digest that fetch-mirror noted and the one that the publisher lists, where known."""
     if not origin.is_file():
         raise MissingInputError(f"{origin}: file not found; put the publisher's file there or choose another source")
     with publish(destination) as temporary:
         shutil.copyfile(origin, temporary)
-        if digest is not None:
-            digest.check(temporary, str(origin))
+        if noted is not None:
+            noted.check(temporary, str(origin), f"remove {origin} and run fetch-mirror again")
+        if listed not in (None, noted):
+            listed.check(temporary, str(origin))
 
 
 def _read_list(fetch: Callable[[Path], None], algorithm: str, origin: str) -> dict[str, Digest]:

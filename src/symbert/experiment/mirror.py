@@ -15,6 +15,7 @@ from symbert.corpus.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
+    FETCHED,
     HARMFUL_MODEL,
     VOCABULARY,
     Hub,
@@ -23,15 +24,14 @@ from symbert.corpus.sources import (
     harmful_model_file,
     listed_digest,
     part_file,
+    read_fetched,
 )
-from symbert.errors import ConfigError, DataError, InputOutputError, PreemptedError, SymbertError
+from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.sources import REPOSITORY, published_split
 from symbert.glue.tasks import GLUE
 from symbert.progress import data_size, end_line
 from symbert.project import read_chosen
-
-RECORD = "fetched.json"
 
 
 def fetch_mirror(
@@ -89,17 +89,13 @@ class Mirror:
     """A directory in the publishers' layout, and its record of what was fetched at which commit and checked."""
 
     root: Path
-    record: dict[str, Any]  # endpoint, repositories (kind, revision, commit), blocklist, files (bytes, sha256)
+    record: dict[str, Any]  # as `read_fetched` describes it
 
     @classmethod
     def open(cls, root: Path) -> "Mirror":
         """The mirror in a directory, which may be empty; DataError when its record is no such record."""
-        path = root / RECORD
         empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
-        record = read_json(path) if path.is_file() else empty
-        if not isinstance(record, dict) or not empty.keys() <= record.keys():
-            raise DataError(f"{path}: no record of what was fetched; remove it and give the same command again")
-        return cls(root, record)
+        return cls(root, read_fetched(root) or empty)
 
     def complete(self, config: Config) -> None:
         """Fetch what the experiment reads and what is not there, after saying how much that is.
@@ -124,7 +120,7 @@ class Mirror:
             self.record["repositories"][file.repository] = {"kind": file.kind, "revision": revision, "commit": commit}
         elif revision not in (known["revision"], known["commit"]):
             raise ConfigError(
-                f"{self.root / RECORD}: {file.repository} is at revision {known['revision']} ({known['commit']}), "
+                f"{self.root / FETCHED}: {file.repository} is at revision {known['revision']} ({known['commit']}), "
                 f"the configuration asks for {revision}; choose another directory"
             )
 
@@ -207,7 +203,7 @@ class Mirror:
         return path.stat().st_size if path.is_file() else None
 
     def _save(self) -> None:
-        write_json(self.root / RECORD, self.record)
+        write_json(self.root / FETCHED, self.record)
 
 
 def _is_part(file: PublishedFile) -> bool:

@@ -15,7 +15,7 @@ from symbert.corpus.wordpiece import encoder
 from symbert.draws import mix
 from symbert.errors import DataError
 from symbert.files import publish
-from symbert.glue.sources import STAND_IN
+from symbert.glue.sources import STAND_IN, read_table
 from symbert.glue.tasks import Task, task_named
 from symbert.settings import TaskSettings, read_settings
 
@@ -30,7 +30,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     Raises DataError when there are not as many rows as official and `glue.allow_partial` is false.
     """
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
-    table = pq.read_table(raw)
+    table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
     tokenizer = pair_encoder(vocabulary, wanted.max_length)
     available = {split: table.filter(pc.field("split") == split) for split in row.splits}
     for split, rows in available.items():

@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
 from symbert.glue.challenges import challenges_for, read_challenge
 from symbert.glue.noise import noisy
 from symbert.glue.prepare import check_complete, pair_encoder, sample, spread, tokenise, write_prepared
-from symbert.glue.sources import STAND_IN
+from symbert.glue.sources import STAND_IN, read_table
 from symbert.glue.tasks import Task, task_named
 from symbert.settings import RobustnessSettings, TaskSettings, read_settings
 
@@ -31,7 +30,7 @@ def prepare_robustness(raw: Path, task: str, vocabulary: Path, settings: Path, r
     """
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
     chosen, tokenizer = read_settings(robustness, RobustnessSettings), pair_encoder(vocabulary, wanted.max_length)
-    table = pq.read_table(raw)
+    table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
     facts, prepared = {}, [_prepared("", row, table.slice(0, 0), tokenizer)]
     for name, told, rows in chain(_noise(row, table, wanted, chosen), _challenges(row, wanted, chosen)):
         facts[name] = told

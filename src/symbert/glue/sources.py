@@ -91,15 +91,29 @@ def read_published(path: Path, location: str, wanted: pa.Schema, labels: tuple[s
 
     Of its metadata, only the mark of a stand-in stays.
     """
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{location}: not a parquet file ({error}); get the file again") from None
+    table = read_table(path, location, "get the file again")
     _check_columns(table.schema, location, wanted)
     _check_class_names(table.schema, location, labels)
     _check_values(table.select(wanted.names), location, labels)
     marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
     return table.select(wanted.names).cast(wanted.remove_metadata()).replace_schema_metadata(marks)
+
+
+def read_table(path: Path, location: str, remedy: str) -> pa.Table:
+    """A parquet file whose texts are UTF-8; DataError names `location` and the remedy when it is damaged."""
+    try:
+        table = pq.read_table(path)
+        table.validate(full=True)
+        list(table.column_names)  # which are decoded only here
+        return table
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None):  # the disk's fault, not the file's
+            raise
+        raise DataError(f"{location}: not a parquet file, or damaged ({_one_line(error)}); {remedy}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _check_columns(schema: pa.Schema, location: str, wanted: pa.Schema) -> None:
@@ -115,10 +129,13 @@ def _check_columns(schema: pa.Schema, location: str, wanted: pa.Schema) -> None:
 
 def _check_class_names(schema: pa.Schema, location: str, labels: tuple[str, ...]) -> None:
     """Class numbers mean what the publisher's names say, where the file has them."""
-    written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    names = written.get("info", {}).get("features", {}).get("label", {}).get("names", list(labels))
-    if tuple(names) != labels:
-        raise DataError(f"{location}: classes are {', '.join(names)}, expected {', '.join(labels)}")
+    try:
+        written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
+    except (ValueError, AttributeError, TypeError):
+        raise DataError(f"{location}: its metadata are not those of the hub's library; get the file again") from None
+    if names != labels:
+        raise DataError(f"{location}: classes are {', '.join(map(str, names))}, expected {', '.join(labels)}")
 
 
 def _check_values(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
