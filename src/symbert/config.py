@@ -18,6 +18,10 @@ EXECUTION = ("micro_batch_size", "tensorboard", "processes", "nodes")
 SOURCE_KEYS = ("source", "revision", "files")  # keys of `glue` that say where its rows come from
 TASK_KEYS = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")  # which rows, as token ids
 ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
+# What the workflow reads of import.json.
+_AXES = {"sizes": [str], "finetune_seeds": [int]}
+IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
+IMPORT |= {"losses": [list]}
 _TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|parquet)$")
 
 
@@ -230,8 +234,8 @@ def is_outdated(path: str, values: Config) -> bool:
 def seeds_of(scores: Path) -> list[int]:
     """The fine-tuning seeds of the records in a file of scores; none where it is damaged."""
     try:
-        return [record["finetune_seed"] for record in read_json(scores)]
-    except (DataError, TypeError, KeyError):
+        return [record["finetune_seed"] for record in read_json(scores, [{"finetune_seed": int}])]
+    except DataError:
         return []
 
 
@@ -242,4 +246,4 @@ def imported(results: Path) -> Config:
         raise MissingInputError(
             f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
         )
-    return read_json(results / "import.json")
+    return read_json(results / "import.json", IMPORT, "delete it and run symbert import-scores again")

@@ -4,6 +4,8 @@ A message is one line: what, which file or key, expected and found, what to do.
 """
 
 import errno
+import os
+from pathlib import Path
 
 
 class SymbertError(Exception):
@@ -25,7 +27,7 @@ class DataError(SymbertError):
 
 
 class MissingInputError(SymbertError):
-    """A file, part, task or checkpoint that should exist does not."""
+    """A file, part, task or checkpoint that should exist does not, or may not be read."""
 
     exit_code = 66
 
@@ -49,9 +51,13 @@ class CannotCreateError(SymbertError):
 
 
 class InputOutputError(SymbertError):
-    """Writing failed, or another process holds the lock of a run directory."""
+    """A disk or network file system failed, another process holds a lock, or one of the same run has ended."""
 
     exit_code = 74
+
+
+class FullDiskError(InputOutputError):
+    """The disk or the quota is full."""
 
 
 class PreemptedError(SymbertError):
@@ -88,18 +94,47 @@ class DivergedError(SymbertError):
     exit_code = 79
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+def system_error(error: OSError, file: object, written: bool) -> SymbertError:
+    """What the system refused while `file` was written, or else read, with the remedy."""
+    said = f"{file}: {os.strerror(error.errno)}"
+    if error.errno in FULL:
+        return FullDiskError(f"{said}; free space and run again")
+    if error.errno in _REFUSED and (written or error.errno == errno.EROFS):
+        return CannotCreateError(f"{said}; make the directory writable or choose another")
+    if error.errno in _REFUSED:
+        return MissingInputError(f"{said}; make it readable")
+    if error.errno in _NO_FILE and written:
+        return CannotCreateError(f"{said}; choose another place for it")
+    if error.errno == errno.ENOENT:
+        return MissingInputError(f"{file}: file not found")
+    if error.errno in _NO_FILE:
+        return MissingInputError(f"{said}; correct the path")
+    doing = "written" if written else "read"
+    return InputOutputError(f"{said} while it was {doing}; check the disk or network file system and run again")
+
+
+def _is_there(file: str) -> bool:
+    try:
+        return Path(file).exists()
+    except OSError:  # in a folder that may not be read
+        return False
+
+
 def explain(error: BaseException) -> tuple[int, str]:
-    """Exit code and one line for any failure: what no class here describes is a bug, 70."""
+    """Exit code and one line for any failure: what no class here describes is a bug, 70.
+
+    What was written is known where it is published; of other files, one that is there was to be read.
+    """
+    if isinstance(error, OSError) and error.errno in errno.errorcode:
+        file = "a file" if error.filename is None else error.filename
+        is_new = error.errno in _REFUSED and error.filename is not None and not _is_there(error.filename)
+        error = system_error(error, file, written=is_new)
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
-    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return (
-            CannotCreateError.exit_code,
-            f"{error.filename}: {error.strerror}; make the directory writable or choose another",
-        )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return InputOutputError.exit_code, f"{error.filename or 'output'}: {error.strerror}; free space and run again"
-    if isinstance(error, FileNotFoundError):
-        return MissingInputError.exit_code, f"{error.filename}: file not found"
     message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
     return SymbertError.exit_code, message

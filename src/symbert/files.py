@@ -13,9 +13,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from symbert.errors import DataError, InputOutputError, MissingInputError
+from symbert.errors import (
+    FULL,
+    DataError,
+    FullDiskError,
+    InputOutputError,
+    MissingInputError,
+    SymbertError,
+    system_error,
+)
+
+Shape = Any  # of a JSON value: see `flaws`
 
 MEGABYTE = 10**6  # bytes
+OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
+KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number"}  # of JSON values
+SHOWN = 60  # characters of a value that is of another kind
 TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
 
 
@@ -25,32 +38,77 @@ def publish(path: Path) -> Iterator[Path]:
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old
     file or the new one, never a part. When the block fails, nothing is left behind; what a process
-    that was killed left, the next one removes. InputOutputError says that the disk or quota is full.
+    that was killed left, the next one removes. Errors of the system name `path`, as `writing` says.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
     try:
-        with explain_full_disk(path, temporary):
+        with writing(path, temporary):
             yield temporary
             synchronise(temporary)
             os.replace(temporary, path)
             synchronise(path.parent)
-    finally:
-        with suppress(FileNotFoundError):
+    except BaseException:
+        with suppress(OSError):  # the failure itself is the one that is told
             temporary.unlink()
+        raise
 
 
 @contextmanager
-def explain_full_disk(path: Path, written: Path | None = None) -> Iterator[None]:
-    """InputOutputError, with the remedy, when the disk or quota is full while `path` is written (as `written`)."""
+def writing(path: Path, written: Path | None = None) -> Iterator[None]:
+    """InputOutputError or CannotCreateError, with the remedy, in the place of what the system says about `path`.
+
+    A full disk is named with what was `written` and what is free. An error that names another file stays as it is.
+    """
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _no_space(path, written or path, error.errno) from None
+    except Exception as error:
+        failure = _system_failure(error)
+        if failure is not None and failure.errno in FULL:
+            raise _no_space(path, written or path, failure.errno) from error
+        if failure is not None and _is_about(failure, path):
+            raise system_error(failure, path, written=True) from error
         raise
+
+
+@contextmanager
+def reading(path: Path, absent: str = "") -> Iterator[None]:
+    """MissingInputError or InputOutputError, with the remedy, in the place of what the system says about `path`.
+
+    `absent` is the remedy where there is no such file.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if not _is_about(error, path):
+            raise
+        raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
+    except Exception as error:
+        failure = _system_failure(error)
+        if failure is not None and _is_about(failure, path):
+            raise system_error(failure, path, written=False) from error
+        raise
+
+
+def _system_failure(error: Exception) -> OSError | None:
+    """What the system said, if it is the cause of an error: libraries in Rust tell it in words only."""
+    if isinstance(error, OSError):
+        return error if error.errno in errno.errorcode else None
+    told = None if isinstance(error, SymbertError) else OS_ERROR.search(str(error))
+    return OSError(int(told[1]), os.strerror(int(told[1]))) if told else None
+
+
+def _is_about(failure: OSError, path: Path) -> bool:
+    """Whether a failure is about a file, what is written in its place, or a folder that it lies in; libraries and
+    descriptors do not say what it is about."""
+    if failure.filename is None or isinstance(failure.filename, int):
+        return True
+    named, path = Path(os.fsdecode(failure.filename)), Path(path)
+    beside = named.parent == path.parent and path.name in named.name
+    return beside or named in path.parents or path in named.parents
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -73,10 +131,10 @@ def is_running(process: int) -> bool:
     return True
 
 
-def _no_space(path: Path, file: Path, code: int) -> InputOutputError:
+def _no_space(path: Path, file: Path, code: int) -> FullDiskError:
     written = file.stat().st_size if file.exists() else 0
     free, mount = free_space(path)
-    return InputOutputError(
+    return FullDiskError(
         f"{path}: {os.strerror(code)} after {written / MEGABYTE:,.1f} MB; "
         f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
     )
@@ -110,14 +168,58 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """The value in a JSON file; MissingInputError or DataError name the file."""
+def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run again") -> Any:
+    """The value in a JSON file, of a shape as `flaws` takes it; MissingInputError or DataError name the file."""
+    with reading(path, absent="run the rule that makes it"):
+        content = Path(path).read_bytes()
+    value = _parsed(content, str(path), remedy)
+    for flaw in flaws(value, shape):
+        raise DataError(f"{path}: {flaw}; {remedy}")
+    return value
+
+
+def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines; MissingInputError or DataError name the file, and the line that is none."""
+    with reading(path), open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            value = _parsed(line, f"{path}:{number}", remedy)
+            for flaw in flaws(value, {}):
+                raise DataError(f"{path}:{number}: {flaw}; {remedy}")
+            yield value
+
+
+def _parsed(content: bytes, place: str, remedy: str) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MissingInputError(f"{path}: file not found; run the rule that makes it") from None
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error}); delete it and run again") from None
+        return json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise DataError(f"{place}: not UTF-8; {remedy}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
+
+
+def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
+    """What a JSON value lacks and which of its parts are of another kind: "has no 'step'", "has the step '1800'".
+
+    A shape is a type, or several in a tuple; {"step": shape} stands for an object with at least this key, {str: shape}
+    for one with any keys, [shape] for a list, None for anything.
+    """
+    kinds = (type(shape),) if isinstance(shape, dict | list) else shape if isinstance(shape, tuple) else (shape,)
+    if shape is not None and type(value) not in kinds:
+        found = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
+        yield f"has the {name} {found}" if name else f"is {found}, expected {KINDS[kinds[0]]}"
+    elif isinstance(shape, list):
+        for number, item in enumerate(value):
+            yield from flaws(item, shape[0], f"{name}[{number}]")
+    elif isinstance(shape, dict):
+        inner = f"{name}." if name else ""
+        for key, expected in shape.items():
+            if key is str:
+                for other, item in value.items():
+                    yield from flaws(item, expected, inner + other)
+            elif key not in value:
+                yield f"has no '{inner}{key}'"
+            else:
+                yield from flaws(value[key], expected, inner + key)
 
 
 def copy_file(origin: Path, destination: Path) -> None:
@@ -129,8 +231,8 @@ def copy_file(origin: Path, destination: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's content."""
-    with open(path, "rb") as file:
+    """Hexadecimal SHA-256 of a file's content; what the system says is raised as `reading` does."""
+    with reading(path), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -144,8 +246,10 @@ def single_writer(directory: Path) -> Iterator[None]:
     The lock belongs to the process, so it is released however the process ends. The file `lock` says who had it
     last: host, process and, under Slurm, the job.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / "lock", "a+") as file:
+    with writing(directory / "lock"):
+        directory.mkdir(parents=True, exist_ok=True)
+        file = open(directory / "lock", "a+")  # noqa: SIM115 (closed below)
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

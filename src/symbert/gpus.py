@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
 
-from symbert.errors import InputOutputError
+from symbert.errors import SymbertError
 from symbert.files import single_writer
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -76,7 +76,7 @@ def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, fo
         try:
             _claims.enter_context(single_writer(folder / identities[candidate]))
             return candidate
-        except (InputOutputError, OSError) as refusal:
+        except SymbertError as refusal:
             refusals.append(refusal)
     print(f"warning: GPU {number} is shared, for none is free: {refusals[0]}", file=sys.stderr)
     return number

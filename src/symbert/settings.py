@@ -182,7 +182,7 @@ SECTIONS: dict[str, type] = {
 
 def read_settings(path: Path, kind: type[Settings]) -> Settings:
     """The settings of class `kind` in a JSON file; ConfigError names the file and the key."""
-    return settings_from(read_json(path), kind, str(path))
+    return settings_from(read_json(path, dict), kind, str(path))
 
 
 def settings_from(values: dict[str, Any], kind: type[Settings], origin: str) -> Settings:

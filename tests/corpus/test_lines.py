@@ -6,7 +6,7 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from symbert.corpus.lines import LONGEST_LINE, read_lines
+from symbert.corpus.lines import LONGEST_LINE, NOT_UTF_8, TOO_LONG, read_lines
 from symbert.errors import DataError, MissingInputError
 
 
@@ -83,13 +83,13 @@ def test_a_frame_that_asks_for_too_much_memory_is_refused(tmp_path):
         list(read_lines(path))
 
 
-def test_a_line_too_long_for_memory_is_none_and_the_next_ones_are_read(tmp_path):
+def test_a_line_too_long_for_memory_is_named_and_the_next_ones_are_read(tmp_path):
     path = tmp_path / "part.jsonl.zst"
     long = b" " * LONGEST_LINE
     path.write_bytes(zstandard.compress(b"first\n" + long[1:] + b"\n" + long + b"\nfourth\n" + 2 * long))
     read = list(read_lines(path))
     assert (len(read), len(read[1])) == (5, LONGEST_LINE)
-    assert read[:1] + read[2:] == [b"first\n", None, b"fourth\n", None]
+    assert read[:1] + read[2:] == [b"first\n", TOO_LONG, b"fourth\n", TOO_LONG]
 
 
 @settings(max_examples=400, deadline=None)
@@ -97,7 +97,7 @@ def test_a_line_too_long_for_memory_is_none_and_the_next_ones_are_read(tmp_path)
     st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"])), st.integers(1, 9)
 )
 @example([b"\xff", "\n"], 2)  # it was believed that a character may go on after an ASCII byte
-def test_just_the_lines_that_are_not_utf_8_are_none(tmp_path_factory, pieces, buffer):
+def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces, buffer):
     """Whatever character a buffer ends in."""
     raw = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     path = tmp_path_factory.mktemp("part") / "part.jsonl.zst"
@@ -108,7 +108,7 @@ def test_just_the_lines_that_are_not_utf_8_are_none(tmp_path_factory, pieces, bu
             line.decode()
             expected.append(line)
         except UnicodeDecodeError:
-            expected.append(None)
+            expected.append(NOT_UTF_8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("symbert.corpus.lines.BUFFER", buffer)
         assert list(read_lines(path)) == expected

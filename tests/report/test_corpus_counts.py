@@ -59,7 +59,7 @@ def test_a_record_of_other_documents_is_refused(corpus_files):
 def test_counts_of_an_older_version_are_refused(corpus_files, key):
     (file,), _ = corpus_files(1)
     file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key}))
-    with pytest.raises(DataError, match=f"en_meta_part_1.counts.json: no '{key}' in it; run filter-part again"):
+    with pytest.raises(DataError, match=f"en_meta_part_1.counts.json: has no '{key}'; run filter-part again"):
         read_counts([file])
 
 
@@ -67,7 +67,7 @@ def test_counts_of_an_older_version_are_refused(corpus_files, key):
 def test_records_of_an_older_version_are_refused(corpus_files, key):
     counts, (file,) = corpus_files(1)
     file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key}))
-    with pytest.raises(DataError, match=f"en_meta_part_1.json: no '{key}' in it; run tokenize-part again"):
+    with pytest.raises(DataError, match=f"en_meta_part_1.json: has no '{key}'; run tokenize-part again"):
         read_records([file], read_counts(counts))
 
 

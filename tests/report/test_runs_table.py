@@ -58,7 +58,7 @@ def test_a_session_that_was_killed_at_once_took_no_time():
 def test_a_file_that_is_of_no_run_is_named(tmp_path):
     other = tmp_path / "parameters.json"
     other.write_text("{}")
-    with pytest.raises(DataError, match=r"parameters.json: does not say of which run it is; give done.json or timing"):
+    with pytest.raises(DataError, match=r"parameters.json: has no 'size'; give done.json or timing"):
         read_pretrained([other], [])
 
 

@@ -42,7 +42,7 @@ def test_a_missing_key_is_named(timed):
     runs, files = timed
     record = json.loads(files[0].read_text())
     files[0].write_text(json.dumps({key: value for key, value in record.items() if key != "mfu"}))
-    with pytest.raises(DataError, match=r"timing\.json: no 'mfu' in it; run pretrain again"):
+    with pytest.raises(DataError, match=r"timing\.json: has no 'mfu'; run pretrain again"):
         read_timings(files, runs, 32)
 
 
@@ -53,7 +53,7 @@ def test_jsons_true_is_no_number_of_a_timing(timed, key):
     files[0].write_text(json.dumps(json.loads(files[0].read_text()) | {key: True}))
     with pytest.raises(DataError) as caught:
         read_timings(files, runs, 32)
-    assert str(caught.value) == f"{files[0]}: timing has the {key} True; run pretrain again"
+    assert str(caught.value) == f"{files[0]}: has the {key} True; run pretrain again"
 
 
 @pytest.mark.parametrize(

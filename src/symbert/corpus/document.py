@@ -1,13 +1,16 @@
 """Documents: OSCAR-2301's schema, and web text of other publishers, which brings text, perhaps URL and id, only."""
 
+import codecs
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from symbert.corpus.lines import LONGEST_LINE, read_lines
-from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.corpus.lines import read_lines
+from symbert.errors import ConfigError, DataError
+from symbert.files import reading
 
 if TYPE_CHECKING:
     import pyarrow
@@ -121,16 +124,24 @@ def _without_annotations(found: WebText, place: str) -> Document:
 
 
 def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad) -> Iterator[Line]:
+    """The documents in lines; a byte order mark before one is no part of it, and a blank line is none."""
+    blank = 0
     for number, line in enumerate(read_lines(part), start=1):
         place = f"{part}:{number}"
         try:
-            if line is None:
-                raise DataError(f"{place}: not UTF-8, or longer than {LONGEST_LINE:,} bytes; get the file again")
+            if isinstance(line, str):
+                raise DataError(f"{place}: {line}, or allow max_bad_fraction")
+            line = line.removeprefix(codecs.BOM_UTF8)
             document = decoder(line, place)
         except DataError as error:
-            on_bad(error)
+            if isinstance(line, bytes) and not line.strip():
+                blank += 1
+            else:
+                on_bad(error)
         else:
             yield number, document
+    if blank:
+        print(f"{part}: {blank:,} blank lines skipped", file=sys.stderr)
 
 
 def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
@@ -140,7 +151,7 @@ def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
 
     unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
     try:
-        with pyarrow.parquet.ParquetFile(part, **unbuffered) as file:
+        with reading(part, absent="correct corpus.files"), pyarrow.parquet.ParquetFile(part, **unbuffered) as file:
             columns = [name for name in WebText.__struct_fields__ if name in file.schema_arrow.names]
             batches = file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False)
             for number, row in enumerate((row for batch in batches for row in _cells(batch)), start=1):
@@ -150,8 +161,6 @@ def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
                     on_bad(error)
                 else:
                     yield number, document
-    except FileNotFoundError:
-        raise MissingInputError(f"{part}: file not found; correct corpus.files") from None
     except (pyarrow.ArrowException, OSError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{part}: damaged or no parquet file ({message}); get the file again") from None

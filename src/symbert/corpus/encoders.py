@@ -18,6 +18,7 @@ from symbert.corpus.wordpiece import TOKEN
 from symbert.files import read_json
 
 CODE_POINTS = 0x110000
+SCAN = {"versions": dict, "problem": (str, type(None)), "differing": [[int]]}  # what scan-characters wrote
 PIECE = 16_000  # characters, at most 64,000 bytes
 BREAK = re.compile("[ \t\n,.\u4e00-\u9fff]")
 """Before one of these no word and no special token goes on, and no accent moves across: text can be cut there."""
@@ -145,7 +146,7 @@ def guarded(reference: Reference, characters: Path | None, vocabulary_sha256: st
     `characters` is what `scan-characters` found for these versions and this vocabulary.
     """
     tokie = load_tokie(reference.tokenizer)
-    scan = read_json(characters) if characters else {}
+    scan = read_json(characters, SCAN) if characters else {}
     if tokie is None:
         problem = "tokie is not installed (no wheel for this platform, or: pip install -c envs/constraints.txt tokie)"
     elif not characters:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow
 import zstandard
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
+from symbert.files import reading
 
 LARGEST_WINDOW = 128 << 20  # bytes of memory that a frame may ask for
 LONGEST_LINE = 64 << 20  # bytes, with its end
@@ -21,13 +22,15 @@ CHUNK = 8 << 10  # compressed bytes at a time; zstd expands at most about 32,000
 BUFFER = 1 << 20  # bytes of lines
 # How compressed files begin (RFC 1952; RFC 8878, 3.1.1 and 3.1.2).
 GZIP, ZSTD, SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+TOO_LONG = f"longer than {LONGEST_LINE:,} bytes; split the document"
+NOT_UTF_8 = "not UTF-8; convert the file to UTF-8"
 
 
-def read_lines(path: Path) -> Iterator[bytes | None]:
+def read_lines(path: Path) -> Iterator[bytes | str]:
     """The lines of a zstd, gzip or plain file, whatever its name, each with its \\n, the only end of a line.
 
-    None stands for a line that is longer than LONGEST_LINE or not UTF-8. Raises DataError naming the file for a
-    truncated or damaged stream.
+    A string, TOO_LONG or NOT_UTF_8, stands for a line that is so. Raises DataError naming the file for a truncated or
+    damaged stream.
     """
     with _opened(path) as content:
         lines = io.BufferedReader(content, BUFFER)
@@ -35,19 +38,17 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 while line and not line.endswith(b"\n"):
                     line = lines.readline(LONGEST_LINE)
-                yield None
+                yield TOO_LONG
             else:
-                yield line if content.is_text or _is_text(line) else None
+                yield line if content.is_text or _is_text(line) else NOT_UTF_8
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator["_Text"]:
     try:
-        with open(path, "rb") as file:
+        with reading(path, absent="run download-part, or correct corpus.files"), open(path, "rb") as file:
             expand = _expander(path, file.peek(len(ZSTD))[: len(ZSTD)])
             yield _Text(expand(fileobj=file) if expand else file)
-    except FileNotFoundError:
-        raise MissingInputError(f"{path}: file not found; run download-part, or correct corpus.files") from None
     except EOFError:
         raise DataError(f"{path}: ends within a compressed frame; get the file again") from None
     except (zstandard.ZstdError, gzip.BadGzipFile, zlib.error) as error:

@@ -99,7 +99,7 @@ def _verified(part: Path, sources: Path | None) -> str:
     """The part's SHA-256; IntegrityError when its publisher lists another."""
     if not part.is_file():
         raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
-    expected = read_json(sources)["checksums"].get(part.name) if sources else None
+    expected = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name) if sources else None
     found = sha256_of(part)
     if expected and found != expected:
         raise IntegrityError(f"{part}: sha256 expected {expected}, found {found}; delete it and run download-part")

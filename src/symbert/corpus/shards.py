@@ -23,6 +23,8 @@ from symbert.settings import PackSettings, hash_of, read_settings
 DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
 """Where a document comes from: its first token in the split's stream, its part (index) and line of the raw part."""
 TOKENS_AT_ONCE = 1 << 20
+RECORD = {"part": str, "taken": bool, "documents": int}
+RECORD |= {"vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def _read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vo
     parts: list[Part] = []
     progress = Progress("pack: verify", len(tokens), "parts")
     for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
-        record = read_json(record_file)
+        record = read_json(record_file, RECORD, f"delete {record_file} and run tokenize-part")
         _verify(token_file, offset_file, record_file, record, vocabulary_sha256)
         parts.append(Part(Path(token_file), Path(offset_file), record, record["documents"]))
         progress.update(len(parts))

@@ -63,6 +63,9 @@ VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt"
 REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
 
 
+SOURCES = {"repositories": {str: {"commit": str}}, "checksums": {str: str}}  # what is read of sources.json
+
+
 class Source(Protocol):
     """Where published files come from."""
 
@@ -70,30 +73,19 @@ class Source(Protocol):
         """Publish a file as `destination` if it has the digest; IntegrityError names both."""
 
 
-FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror: commits, and the digest of each file when it came
+FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror
+NOTED = {  # commits, and the digest of each file when it came, by location
+    "endpoint": str,
+    "repositories": {str: {"kind": str, "revision": str, "commit": str}},
+    "blocklist": (dict, type(None)),
+    "files": {str: {"bytes": int, "sha256": str}},
+}
 
 
 def read_fetched(root: Path) -> dict[str, Any] | None:
-    """What fetch-mirror noted of a mirror: endpoint, repositories (kind, revision, commit), blocklist, files (bytes,
-    sha256) by location. None where it noted nothing; DataError when that is no such record.
-    """
+    """What fetch-mirror noted of a mirror; None where it noted nothing, DataError when that is no such record."""
     path = root / FETCHED
-    if not path.is_file():
-        return None
-    record = read_json(path)
-    if not _is_record(record):
-        raise DataError(
-            f"{path}: no record of what was fetched; remove it and give the same fetch-mirror command again"
-        )
-    return record
-
-
-def _is_record(value: Any) -> bool:
-    if not isinstance(value, dict) or not {"endpoint", "repositories", "blocklist", "files"} <= value.keys():
-        return False
-    blocklist, files = value["blocklist"], value["files"]
-    noted = [*files.values(), *([blocklist] if blocklist else [])] if isinstance(files, dict) else [None]
-    return all(isinstance(file, dict) and isinstance(file.get("sha256"), str) for file in noted)
+    return read_json(path, NOTED, "remove it and give the same command again") if path.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -194,7 +186,7 @@ def download_part(
     if is_full(batch, intake):
         write_text(output, "")
         return
-    file, resolved = part_file(part), read_json(sources)
+    file, resolved = part_file(part), read_json(sources, SOURCES)
     listed = {name: Digest("sha256", value) for name, value in resolved["checksums"].items()}
     source = open_source(read_settings(settings, SourceSettings), resolved)
     source.fetch(file, output, listed_digest(listed, file, CORPUS_CHECKSUMS.location))
@@ -202,12 +194,14 @@ def download_part(
 
 def download_vocabulary(settings: Path, sources: Path, output: Path) -> None:
     """Fetch the WordPiece vocabulary."""
-    open_source(read_settings(settings, SourceSettings), read_json(sources)).fetch(VOCABULARY, output)
+    open_source(read_settings(settings, SourceSettings), read_json(sources, SOURCES)).fetch(VOCABULARY, output)
 
 
 def download_harmful_model(settings: Path, sources: Path, file: str, output: Path) -> None:
     """Fetch the language model of harmful text called `file` (`corpus.harmful_model`)."""
-    open_source(read_settings(settings, SourceSettings), read_json(sources)).fetch(harmful_model_file(file), output)
+    open_source(read_settings(settings, SourceSettings), read_json(sources, SOURCES)).fetch(
+        harmful_model_file(file), output
+    )
 
 
 def download_blocklist(settings: Path, output: Path, record: Path) -> None:

@@ -156,7 +156,7 @@ class Mirror:
             brief, note = Path(folder, "settings.json"), Path(folder, "note.json")
             write_json(brief, settings)
             download_blocklist(brief, archive, note)
-            self.record["blocklist"] = read_json(note)
+            self.record["blocklist"] = read_json(note, {"md5": str})
         write_text(listing, f"{self.record['blocklist']['md5']}  {archive.name}\n")
         self._save()
 

@@ -23,7 +23,7 @@ from symbert.glue.tasks import Task, task_named
 from symbert.glue.training import predict, steps_of, train
 from symbert.model.device import pick_device, resolve_precision
 from symbert.pretrain.provenance import facts_of_machine
-from symbert.pretrain.recipe import RECIPES, attention_dropout
+from symbert.pretrain.recipe import RECIPES, attention_dropout, compiler_explained
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
 
@@ -150,7 +150,8 @@ class Finetuning:
         model, settings = self.job.classifier(self.task, seed), self.job.settings
         told = Progress(self.name(seed), steps_of(len(self.rows["train"]), settings), "steps")
         try:
-            train(model, self.rows["train"], settings, self.job.precision, seed, told.update)
+            with compiler_explained():
+                train(model, self.rows["train"], settings, self.job.precision, seed, told.update)
         except DivergedError as error:
             raise DivergedError(f"{self.name(seed)}: {error}") from None
         return model

@@ -40,7 +40,7 @@ class Kept:
 
     def read(self) -> Result:
         """The result."""
-        return read_json(self.path)
+        return read_json(self.path, {"record": {"task": str, "finetune_seed": int, "metrics": dict}})
 
     def write(self, result: Result, model: nn.Module | None) -> None:
         """Keep a result and, when there is one, the model that it is of; weights of an earlier model are removed."""

@@ -76,7 +76,7 @@ class Measurement:
         path = finetuned.with_name(f"robustness-{finetuned.stem}-{sha256_of(self.data)[:8]}.json")
         if not path.is_file():
             write_json(path, self._measure(seed))
-        return read_json(path)
+        return read_json(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
 
     def _measure(self, seed: int) -> Record:
         facts, finetuning = self.facts, self.finetuning

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import PublishedFile, Source, open_source, resolve
+from symbert.corpus.sources import SOURCES, PublishedFile, Source, open_source, resolve
 from symbert.errors import DataError
 from symbert.files import publish, read_json, write_json
 from symbert.glue import tsv
@@ -38,7 +38,7 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
     if read.source == "files":
         splits = [_original_rows(Path(read.root), row, split) for split in row.splits]
     else:
-        source = open_source(read, read_json(sources))
+        source = open_source(read, read_json(sources, SOURCES))
         splits = [_published_rows(source, row, split, output) for split in row.splits]
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary)

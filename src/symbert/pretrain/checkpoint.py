@@ -3,11 +3,11 @@
     state/resume/step-00000300/{model,optimizer}.safetensors, checkpoint.json   the newest KEEP, to continue
     state/weights/step-00000300.safetensors and .json                           every `save_every` steps, for good
 
-The formats do not check their content, so checkpoint.json holds the sha256 of every file, and a directory
-appears under its final name only when all of it is on disk. One process writes; any number may load.
+The formats do not check their content, so checkpoint.json holds the sha256 of every file and of what was logged until
+then, and a directory appears under its final name only when all of it is on disk. One process writes; any number may
+load.
 """
 
-import errno
 import os
 import shutil
 import sys
@@ -18,25 +18,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from symbert.errors import InputOutputError, IntegrityError, MissingInputError, SymbertError
-from symbert.files import MEGABYTE, free_space, publish, read_json, sha256_of, synchronise, write_json
+from symbert.errors import FullDiskError, InputOutputError, IntegrityError, MissingInputError, SymbertError
+from symbert.files import MEGABYTE, free_space, publish, read_json, sha256_of, synchronise, write_json, writing
+from symbert.pretrain.metrics import METRICS, verify_metrics
 from symbert.pretrain.storage import KEEP
 from symbert.settings import hash_of
 
 Tensors = dict[str, torch.Tensor]
+RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is: completed steps, length of metrics.jsonl in bytes, and the fp16 loss scale ({} if none)."""
+    """Where a run is: completed steps, the fp16 loss scale ({} if none), and length and SHA-256 of metrics.jsonl."""
 
     step: int
     metrics_bytes: int
     scaler: dict[str, Any]
+    metrics_sha256: str | None = None  # None where an older version noted none
 
 
 class CheckpointStore:
@@ -54,7 +56,7 @@ class CheckpointStore:
         final = self.resume / _name(position.step)
         temporary = self.resume / f".{final.name}.tmp"
         self._remove_surplus(final.name)
-        with _room_for(final, files.values(), temporary):
+        with _room_for(final, files.values(), temporary), writing(final):
             temporary.mkdir(parents=True)
             _write_checkpoint(files, position, temporary)
             os.replace(temporary, final)
@@ -87,14 +89,19 @@ class CheckpointStore:
         A damaged checkpoint is skipped with a warning that names it; when none is intact, or none is there although
         the run was beyond its first, IntegrityError, because silently starting over could waste days.
         """
-        candidates = self._newest_first()
+        candidates, failures = self._newest_first(), []
         for directory in candidates:
             try:
                 return _load(directory, model, optimizer)
             except (SymbertError, OSError) as error:
+                failures.append(str(error))
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
         if candidates or len(list(self.weights.glob("step-*.safetensors"))) > 1:
-            raise IntegrityError(f"{self.resume}: no intact checkpoint; delete this run's state to start it over")
+            newest = f" (the newest: {failures[0]})" if failures else ""
+            raise IntegrityError(
+                f"{self.resume}: no intact checkpoint{newest}; restore the file from a copy, or delete this run's "
+                "state to start it over"
+            )
         return None
 
     def _newest_first(self) -> list[Path]:
@@ -118,11 +125,7 @@ def write_weights(model: nn.Module, path: Path) -> None:
 
 
 def _recorded_hash(path: Path) -> str:
-    record = path.with_suffix(".json")
-    facts = read_json(record)
-    if "sha256" not in facts:
-        raise IntegrityError(f"{record}: no sha256 in it: the file is damaged")
-    return facts["sha256"]
+    return read_json(path.with_suffix(".json"), {"sha256": str}, "the file is damaged")["sha256"]
 
 
 def _name(step: int) -> str:
@@ -130,14 +133,17 @@ def _name(step: int) -> str:
 
 
 def _load(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
-    facts = read_json(directory / "checkpoint.json")
-    if facts.pop("hash", None) != hash_of(facts):
+    facts = read_json(directory / "checkpoint.json", RECORD, "the file is damaged")
+    if facts.pop("hash") != hash_of(facts):
         raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
-    for name, expected in facts["sha256"].items():
+    for name, expected in facts.pop("sha256").items():
         _verify(directory / name, expected)
+    position = Position(**facts)
+    if position.metrics_sha256 is not None:
+        verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
     _load_weights(model, directory / "model.safetensors")
     _restore_states(model, optimizer, load_file(directory / "optimizer.safetensors"))
-    return Position(facts["step"], facts["metrics_bytes"], facts["scaler"])
+    return position
 
 
 def _load_weights(model: nn.Module, path: Path) -> None:
@@ -173,20 +179,11 @@ def _write_checkpoint(files: dict[str, Tensors], position: Position, directory: 
 
 
 def _save_tensors(tensors: Tensors, path: Path) -> None:
-    """Publish tensors, readable as any new file, though safetensors makes its files private.
-
-    Its own error of a full disk or quota is raised as the OSError that it was.
-    """
+    """Publish tensors, readable as any new file, though safetensors makes its files private."""
     with publish(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        try:
-            save_file(tensors, temporary, metadata={"format": "pt"})
-        except SafetensorError as error:
-            for code in (errno.ENOSPC, errno.EDQUOT):
-                if f"(os error {code})" in str(error):
-                    raise OSError(code, os.strerror(code)) from None
-            raise
+        save_file(tensors, temporary, metadata={"format": "pt"})
         temporary.chmod(mode)
 
 
@@ -198,7 +195,7 @@ def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = N
     except BaseException as error:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-        if not isinstance(error, InputOutputError):
+        if not isinstance(error, FullDiskError):
             raise
         needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
         free, mount = free_space(path.parent)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import MissingInputError
-from symbert.files import explain_full_disk
+from symbert.files import writing
 
 
 class Events:
@@ -27,7 +27,7 @@ class Events:
             ) from None
         self.directory, self.event, self.summary = directory, event_pb2, summary_pb2.Summary
         directory.mkdir(parents=True, exist_ok=True)
-        with explain_full_disk(directory):
+        with writing(directory):
             self.writer = EventsWriter(str(directory / "events"), f".step-{step:08d}")
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         self._write(step=step + 1 if step else 0, session_log=start)
@@ -43,11 +43,11 @@ class Events:
 
     def flush(self) -> None:
         """Make what was written durable."""
-        with explain_full_disk(self.directory):
+        with writing(self.directory):
             self.writer.flush()
 
     def _write(self, **content: Any) -> None:
-        with explain_full_disk(self.directory):
+        with writing(self.directory):
             self.writer.write_event(self.event.Event(wall_time=time.time(), **content))
 
 

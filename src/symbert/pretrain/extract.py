@@ -9,7 +9,10 @@ from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 from symbert.model.card import model_card
 from symbert.pretrain.checkpoint import kept_weights, write_weights
 
-FACTS_OF_START = ("size", "attention", "pretrain_seed", "parameters")  # those that hold before the first step
+# Those that hold before the first step.
+FACTS_OF_START = {"size": str, "attention": str, "pretrain_seed": int, "parameters": int}
+CONFIG = {"model_type": str, "attention": str, "vocab_size": int, "hidden_size": int}
+CONFIG |= {"num_hidden_layers": int, "num_attention_heads": int, "intermediate_size": int}
 
 
 def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, corpus_source: str, output: Path) -> None:
@@ -20,7 +23,8 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones.
     """
     kept = kept_weights(state, step) if step else None
-    config, run, weights = read_json(state / "config.json"), read_json(done), output / "model.safetensors"
+    config, run = read_json(state / "config.json", CONFIG), read_json(done, FACTS_OF_START)
+    weights = output / "model.safetensors"
     if kept is None:
         write_weights(initial_model(config, run["pretrain_seed"]), weights)
         facts = {name: run[name] for name in FACTS_OF_START}

@@ -51,7 +51,7 @@ def refusal(state: Path, differing: str) -> ConfigError:
 def _refuse_another_place(state: Path, record: Path) -> None:
     """ConfigError when the run was begun with its state elsewhere and that is still there; else note the place."""
     place = os.path.relpath(state.resolve(), record.parent.resolve())  # so a copy of all results refers to itself
-    before = read_json(record)["state"] if record.is_file() else place
+    before = read_json(record, {"state": str})["state"] if record.is_file() else place
     if before != place and (record.parent / before / "identity.json").is_file():
         raise ConfigError(
             f"{record.parent / before}: holds the state of this run, and {state} is to hold it now; move the one to "
@@ -64,8 +64,8 @@ def _refuse_another_place(state: Path, record: Path) -> None:
 def _read_identity(state: Path, record: Path) -> dict[str, Any] | None:
     """The identity of the run in `state`, None when it holds none; IntegrityError when that cannot be known."""
     try:
-        if record.is_file():
-            return read_json(record)
+        if record.is_file() and (identity := read_json(record, dict)):
+            return identity
     except DataError:
         pass
     else:

@@ -5,7 +5,7 @@ from typing import Any
 
 from symbert.pretrain.checkpoint import Position
 from symbert.pretrain.events import Events, NoEvents
-from symbert.pretrain.metrics import MetricsLog
+from symbert.pretrain.metrics import METRICS, MetricsLog
 from symbert.pretrain.provenance import close_session
 from symbert.pretrain.status import write_running
 
@@ -18,7 +18,7 @@ class Journal:
 
     def resume(self, position: Position) -> None:
         """Open the files as they were at `position`; what was written after it is cut off."""
-        self.metrics = MetricsLog(self.state / "metrics.jsonl", position.metrics_bytes)
+        self.metrics = MetricsLog(self.state / METRICS, position.metrics_bytes)
         self.events = Events(self.state / "tensorboard", position.step) if self.tensorboard else NoEvents()
 
     def write(self, split: str, step: int, **values: Any) -> None:
@@ -26,10 +26,10 @@ class Journal:
         self.metrics.write(split=split, step=step, **values)
         self.events.write(split, step, values)
 
-    def flush(self) -> int:
-        """Make what was written durable; returns the length of metrics.jsonl in bytes."""
+    def position(self, step: int, scaler: dict[str, Any]) -> Position:
+        """Make what was written durable; where the run is, for its checkpoint."""
         self.events.flush()
-        return self.metrics.flush()
+        return Position(step, self.metrics.flush(), scaler, self.metrics.sha256)
 
     def measured(self, step: int, pace: dict[str, Any]) -> None:
         """Note how far this session came, and how fast."""

@@ -74,7 +74,7 @@ class Loop:
         if self.world.leads and due:  # before the checkpoint: a run that resumes from it never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, self.reached.step)
         if self.world.leads and (due or asked):
-            position = Position(self.reached.step, self.journal.flush(), self.trainer.scaler.state_dict())
+            position = self.journal.position(self.reached.step, self.trainer.scaler.state_dict())
             self.journal.measured(self.reached.step, self.pace.summary())
             self.checkpoints.save(self.trainer.model, self.trainer.optimizer, position)
             self.pace.restart()

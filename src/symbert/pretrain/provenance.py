@@ -30,12 +30,17 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
     }
 
 
+def read_sessions(path: Path) -> list[dict[str, Any]]:
+    """The sessions so far, the first one first."""
+    return read_json(path, {"sessions": [dict]})["sessions"]
+
+
 def open_session(path: Path, facts: dict[str, Any]) -> None:
     """Add a session; one line on stderr for each soft fact that is another than in the session before."""
     unknown = facts.keys() - {*SOFT, *SCIENTIFIC, *INCIDENTAL}
     if unknown:
         raise ValueError(f"facts on no list: {', '.join(sorted(unknown))}")
-    sessions = read_json(path)["sessions"] if path.is_file() else []
+    sessions = read_sessions(path) if path.is_file() else []
     for change in _changes(sessions[-1], facts) if sessions else []:
         print(
             f"warning: {path}: {change} since the session before; the bits of the result may differ from those of an "
@@ -47,7 +52,7 @@ def open_session(path: Path, facts: dict[str, Any]) -> None:
 
 def close_session(path: Path, **measured: Any) -> None:
     """Add what was measured so far to the newest session, and the time; may be called again and again."""
-    *before, newest = read_json(path)["sessions"]
+    *before, newest = read_sessions(path)
     write_json(path, {"sessions": [*before, {**newest, **measured, "until": _now()}]})
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from symbert.errors import ConfigError
+
+NO_COMPILER = ("No working C++ compiler", "C++ compile error", "Failed to find C compiler")  # of Inductor, of Triton
 CUDNN_DROPOUTS = 16  # cuDNN's attention takes dropout in sixteenths only
 
 
@@ -29,6 +32,21 @@ RECIPES: dict[str, Recipe] = {
 def attention_dropout(recipe: Recipe, dropout: float) -> float:
     """The dropout of attention weights: the paper's, or the nearest that the recipe's kernels take."""
     return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if recipe.cudnn_attention else dropout
+
+
+@contextmanager
+def compiler_explained() -> Iterator[None]:
+    """ConfigError in the place of torch's when it cannot compile for want of a compiler (on a GPU it needs two)."""
+    try:
+        yield
+    except RuntimeError as error:
+        said = next((line for line in str(error).splitlines() if any(words in line for words in NO_COMPILER)), None)
+        if said is None:
+            raise
+        raise ConfigError(
+            f"config: 'recipe' is fast, which compiles the model, but no compiler works on this machine ({said}); "
+            "install a C and C++ compiler (g++), or set 'recipe: faithful'"
+        ) from None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ class Rows:
     """The rows of one split; `rows[index]` gathers their ids `batch token`."""
 
     def __init__(self, manifest: Path, split: str) -> None:
-        shards = [shard for shard in read_json(manifest)["shards"] if shard["split"] == split]
+        shards = [shard for shard in _shards(manifest, {"split": str, "rows": int}) if shard["split"] == split]
         if not shards:
             raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
         self.arrays = [_open(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
@@ -36,6 +36,11 @@ class Rows:
         return ids
 
 
+def _shards(manifest: Path, told: dict[str, type]) -> list[dict[str, Any]]:
+    """The shards of a manifest, of each of which it says these things."""
+    return read_json(manifest, {"shards": [{"file": str, **told}]}, REMEDY)["shards"]
+
+
 def _open(path: Path, rows: int) -> NDArray[np.uint16]:
     if not path.is_file():
         raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
@@ -50,8 +55,8 @@ def verify_shards(manifest: Path, record: Path) -> None:
 
     `record` remembers size and time of change of what was verified, so that a resumed run reads nothing twice.
     """
-    shards = read_json(manifest)["shards"]
-    known = read_json(record) if Path(record).is_file() else {}
+    shards = _shards(manifest, {"sha256": str})
+    known = read_json(record, {}) if Path(record).is_file() else {}
     progress = Progress("verify shards", len(shards), "shards")
     verified = {}
     for number, shard in enumerate(shards, start=1):

@@ -17,14 +17,16 @@ from symbert.pretrain.job import Execution, Places, Run
 from symbert.pretrain.journal import Journal, NoJournal
 from symbert.pretrain.loop import Loop, Reached
 from symbert.pretrain.memory import memory_explained
+from symbert.pretrain.metrics import METRICS
 from symbert.pretrain.pace import Pace
-from symbert.pretrain.provenance import facts_of_machine, open_session
-from symbert.pretrain.rows import verify_shards
+from symbert.pretrain.provenance import facts_of_machine, open_session, read_sessions
+from symbert.pretrain.recipe import compiler_explained
+from symbert.pretrain.rows import REMEDY, verify_shards
 from symbert.pretrain.status import reported
 from symbert.pretrain.stop import StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
 from symbert.pretrain.trainer import Trainer
-from symbert.pretrain.world import World, join_world
+from symbert.pretrain.world import World, join_world, peers_explained
 from symbert.settings import PretrainSettings, hash_of, read_settings
 
 
@@ -38,6 +40,8 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
         with (
             reported(places.state / "status.json", lambda: reached.step, world.leads),
             memory_explained(run, at_a_time),
+            compiler_explained(),
+            peers_explained(world),
         ):
             if world.leads:
                 guard_settings(places.state, identity, execution.on_settings_change, places.done.parent)
@@ -57,7 +61,7 @@ def _writing(world: World, places: Places) -> AbstractContextManager:
 
 def identity_of(run: Run, settings: PretrainSettings, precision: str, places: Places) -> dict[str, Any]:
     """All that determines a run's result, `auto` resolved: another identity is another run."""
-    corpus_hash = read_json(places.manifest)["hash"]
+    corpus_hash = read_json(places.manifest, {"hash": str}, REMEDY)["hash"]
     return {**vars(run), **run.model, **settings_told(settings), "precision": precision, "corpus_hash": corpus_hash}
 
 
@@ -96,7 +100,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
     settings = read_settings(places.settings, PretrainSettings)
     if identity_of(trainer.run, settings, trainer.precision, places) != identity:
         raise ConfigError(f"{places.settings}: changed while {trainer.run} was trained; run the same command again")
-    sessions = read_json(places.state / "provenance.json")["sessions"]
+    sessions = read_sessions(places.state / "provenance.json")
     timed = max(sessions, key=lambda session: session.get("steps_timed", 0))  # of several, that which timed most steps
     summary = {
         "steps": settings.steps,
@@ -106,6 +110,6 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "settings_hash": hash_of(identity),
         "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
     }
-    copy_file(places.state / "metrics.jsonl", places.metrics)
+    copy_file(places.state / METRICS, places.metrics)
     write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})
     write_json(places.done, {**vars(trainer.run), **summary})

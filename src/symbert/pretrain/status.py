@@ -43,7 +43,7 @@ def _state_of(error: BaseException) -> str:
 
 
 def _told(path: Path) -> str | None:
-    return read_json(path)["state"] if path.is_file() else None
+    return read_json(path, {"state": str})["state"] if path.is_file() else None
 
 
 def _write_failure(path: Path, state: str, step: int, error: BaseException) -> None:

@@ -29,7 +29,7 @@ from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.objective import MaskedLoss
 from symbert.pretrain.optimizer import build_optimizer, learning_rate, set_learning_rate
 from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels
-from symbert.pretrain.rows import Rows
+from symbert.pretrain.rows import REMEDY, Rows
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 
@@ -198,7 +198,7 @@ class Trainer:
 
 def _maskers(run: Run, settings: PretrainSettings, manifest: Path) -> tuple[Masker, Masker]:
     """The masker of the run's training rows, and that of the validation rows, the same for every run."""
-    corpus = read_json(manifest)
+    corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
     special = corpus["special_tokens"]
     masker = partial(
         Masker,

@@ -17,6 +17,8 @@ from symbert.model.device import pick_device
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
 SETTLING = 0.5
 
+PEER_ENDED = ("gloo/transport", "by peer", "Broken pipe", "NCCL")  # words of torch's errors
+
 PATIENCE = timedelta(hours=3)  # with which processes wait while the leading one verifies terabytes of shards
 
 
@@ -45,13 +47,30 @@ class World:
         try:
             dist.all_reduce(sums)
         except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            raise InputOutputError(f"process {self.rank}: another one of this run ended ({reason}); see why") from None
+            raise _peer_ended(self.rank, error) from None
         return sums.tolist()
 
     def wait(self) -> None:
         """Until every process is here."""
         self.total(0.0)
+
+
+@contextmanager
+def peers_explained(world: World) -> Iterator[None]:
+    """InputOutputError in the place of what torch raises, wherever it exchanges gradients, when a process is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and not any(words in str(error) for words in PEER_ENDED):
+            raise
+        raise _peer_ended(world.rank, error) from None
+
+
+def _peer_ended(rank: int, error: RuntimeError) -> InputOutputError:
+    reason = str(error).splitlines()[0]
+    return InputOutputError(
+        f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
+    )
 
 
 def alone() -> World:

@@ -10,8 +10,10 @@ from symbert.files import read_json
 
 Row = dict[str, Any]
 
-COUNTS = ("part", "taken", "read", "kept", "bad", "without_url", "dropped", "characters", "categories", "histograms")
-RECORD = ("part", "documents", "tokens", "words", "histogram")
+KEPT = {"read": int, "kept": int, "dropped": {str: int}}  # the first is the sum of the others, and of bad lines
+COUNTS = {"part": str, "taken": bool, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
+COUNTS |= {"categories": {str: {str: int}}, "histograms": {str: {"read": [int], "kept": [int]}}}
+RECORD = {"part": str, "documents": int, "tokens": int, "words": int, "histogram": [int]}
 
 
 def read_counts(files: list[Path]) -> list[Row]:
@@ -20,7 +22,7 @@ def read_counts(files: list[Path]) -> list[Row]:
     DataError names the file and the part where documents read are not kept + dropped + bad, or characters read not
     kept + dropped, or the part that is there twice.
     """
-    counts = [_entry(file, COUNTS, "filter-part") for file in files]
+    counts = [read_json(file, COUNTS, "run filter-part again") for file in files]
     for part, file in zip(counts, files, strict=True):
         _check_sum(file, part["part"], "", part, part["bad"])
         _check_sum(file, part["part"], "characters ", part["characters"], 0)
@@ -33,7 +35,7 @@ def read_records(files: list[Path], counts: list[Row]) -> list[Row]:
 
     DataError names the part that has only counts or only a record, and the file whose documents are not those kept.
     """
-    records = [_entry(file, RECORD, "tokenize-part") for file in files]
+    records = [read_json(file, RECORD, "run tokenize-part again") for file in files]
     _refuse_duplicates(records, "records")
     kept = {part["part"]: part["kept"] for part in counts}
     for record, file in zip(records, files, strict=True):
@@ -70,14 +72,6 @@ def _check_sum(file: Path, name: str, what: str, counts: Row, bad: int) -> None:
             f"{file}: part {name}: {what}read {counts['read']} is not kept {counts['kept']} + bad {bad} "
             f"+ dropped {dropped}; run filter-part again"
         )
-
-
-def _entry(file: Path, keys: tuple[str, ...], command: str) -> Row:
-    entry = read_json(file)
-    for key in keys:
-        if key not in entry:
-            raise DataError(f"{file}: no '{key}' in it; run {command} again")
-    return entry
 
 
 def _refuse_duplicates(entries: list[Row], kind: str) -> None:

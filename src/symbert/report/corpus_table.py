@@ -25,6 +25,8 @@ NAMES = {
     "fertility": "tokens per word",
 }
 PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
+MANIFEST = {"documents": {str: int}, "rows": {"train": int, "validation": int}, "sequence_length": int, "tokens": int}
+MANIFEST |= {"remainder_tokens": int, "surplus_tokens": {str: int}}
 BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
 
 
@@ -38,7 +40,7 @@ def corpus_table(counts: list[Path], records: list[Path], manifest: Path, settin
     found = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(found - set(REASONS))]
     rows = [_part_row(part, record, reasons) for part, record in zip(parts, read_records(records, parts), strict=True)]
-    total = _total_row(rows, read_json(manifest), manifest)
+    total = _total_row(rows, read_json(manifest, MANIFEST, "run pack-shards again"), manifest)
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
     skipped = not_read(parts)
     caption = (

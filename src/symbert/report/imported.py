@@ -194,7 +194,7 @@ def _check_output(output: Path, sha256: str) -> None:
     """ConfigError when the output holds another import, or an experiment of one's own."""
     file = output / "import.json"
     if file.exists():
-        if read_json(file).get("sha256") != sha256:
+        if read_json(file, {"sha256": str})["sha256"] != sha256:
             raise ConfigError(f"{file}: of other files than these; choose another --name, or remove {output}")
     elif output.is_dir() and any(output.iterdir()):
         raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")

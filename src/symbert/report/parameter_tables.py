@@ -1,13 +1,26 @@
 """Tables 1 and 2: parameters per operator and per model, the paper's beside ours."""
 
+from pathlib import Path
 from typing import Any
 
+from symbert.errors import DataError
+from symbert.files import read_json
 from symbert.report import order, published
 from symbert.report.formats import Table, table_of
 from symbert.report.operators import ERRATUM, OPERATORS
 
 Row = dict[str, Any]
+REMEDY = "run count-parameters again"
 CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
+
+
+def read_parameters(file: Path) -> Row:
+    """The counts of count-parameters; DataError names the file."""
+    counts = {"shape": {str: int}, "parameters": {str: int}, "attention_parameters": {str: int}}
+    found = read_json(file, {str: counts}, REMEDY)
+    if not found:
+        raise DataError(f"{file}: counts of no size; {REMEDY}")
+    return found
 
 
 def operators_table(counts: Row) -> Table:

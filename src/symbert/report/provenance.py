@@ -13,7 +13,7 @@ from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json
 from symbert.report.formats import Table, table_of, write_table
 from symbert.report.sessions import PretrainedRun, read_pretrained
-from symbert.settings import hash_of
+from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (
     *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "scikit-learn", "pandas"),
@@ -29,7 +29,7 @@ def tabulate_provenance(
 ) -> None:
     """Write what made the report, at this moment: commit, versions, system, hashes of settings, and the runs' machines.
 
-    `settings` are settings files, called by their names; `runs` and `sessions` as in `tabulate-hours`.
+    `settings` are settings files, called by the names of their sections; `runs` and `sessions` as in `tabulate-hours`.
     """
     write_table(provenance_table(settings, read_pretrained(runs or [], sessions or [])), output)
 
@@ -43,7 +43,7 @@ def provenance_table(settings: list[Path], runs: list[PretrainedRun]) -> Table:
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
         **_machines(runs),
-        **{f"settings of {file.stem}": f"hash {hash_of(read_json(file))}" for file in settings},
+        **{f"settings of {file.stem}": f"hash {_hash_of(file)}" for file in settings},
     }
     caption = (
         "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
@@ -59,6 +59,12 @@ def version_of(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "absent"
+
+
+def _hash_of(file: Path) -> str:
+    values = read_json(file, dict)
+    settings_from(values, SECTIONS[file.stem], str(file))
+    return hash_of(values)
 
 
 def _machines(runs: list[PretrainedRun]) -> dict[str, str]:

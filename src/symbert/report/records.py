@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import DataError
-from symbert.files import read_json
+from symbert.files import flaws, read_json
 from symbert.report.order import model_rank
 
 Record = dict[str, Any]
@@ -30,25 +30,13 @@ LISTED = 20  # problems that an error names
 
 def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[Record]:
     """The records of a file, each with these keys and values of their types; DataError names the file."""
-    records = read_json(file)
+    records = read_json(file, remedy=remedy)
     if not isinstance(records, list):
         raise DataError(f"{file}: expected a list of {what} records, found {type(records).__name__}; {remedy}")
     for number, record in enumerate(records, start=1):
         for flaw in flaws(record, types):
             raise DataError(f"{file}: {what} record {number} {flaw}; {remedy}")
         yield record
-
-
-def flaws(record: Any, types: Types) -> Iterator[str]:
-    """What a record lacks and which of its values are of another type: "has no 'step'", "has the step '1800'"."""
-    if not isinstance(record, dict):
-        yield f"is {record!r}, expected an object"
-        return
-    for key, expected in types.items():
-        if key not in record:
-            yield f"has no '{key}'"
-        elif type(record[key]) not in expected:
-            yield f"has the {key} {record[key]!r}"
 
 
 def cell_of(record: Record) -> tuple:

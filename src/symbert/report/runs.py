@@ -1,6 +1,5 @@
 """Pre-training runs as curves of validation loss, from their done.json and metrics.jsonl."""
 
-import json
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from symbert.errors import DataError
-from symbert.files import read_json
+from symbert.files import flaws, read_json, read_json_lines
 from symbert.report.order import model_rank
 from symbert.report.records import is_number
 from symbert.report.statistics import plateau_exit
+
+REMEDY = "run pretrain again"
+DONE = {"size": str, "attention": str, "pretrain_seed": int, "steps": int}
+POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def _name(run: Run) -> str:
 
 
 def _run(done: Path, log: Path, steps: int) -> Run:
-    run, records = read_json(done), list(_records(log))
+    run, records = read_json(done, DONE, REMEDY), list(_records(log))
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; run pretrain again")
     return Run(run["size"], run["attention"], run["pretrain_seed"], *_losses(log, records), *_initial(log, records))
@@ -126,8 +129,7 @@ def _run(done: Path, log: Path, steps: int) -> Run:
 
 def _losses(log: Path, records: list[dict]) -> tuple[list[int], list[float]]:
     points = [(record["step"], record["loss"]) for record in records if record.get("split") == "validation"]
-    counted = all(type(step) is int for step, _ in points)
-    if not points or not counted or any(step >= following for (step, _), (following, _) in pairwise(points)):
+    if not points or any(step >= following for (step, _), (following, _) in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; run pretrain again")
     for step, loss in points:
         if not is_number(loss):
@@ -152,9 +154,7 @@ def _initial(log: Path, records: list[dict]) -> tuple[float | None, float | None
 
 
 def _records(log: Path) -> Iterator[dict]:
-    with open(log, encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise DataError(f"{log}:{number}: not JSON; run pretrain again") from None
+    for number, record in enumerate(read_json_lines(log, REMEDY), start=1):
+        for flaw in flaws(record, POINT if record.get("split") == "validation" else {}):
+            raise DataError(f"{log}:{number}: {flaw}; {REMEDY}")
+        yield record

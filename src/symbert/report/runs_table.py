@@ -10,6 +10,7 @@ from symbert.report.sessions import PretrainedRun, gpus, hours, read_pretrained
 from symbert.settings import ReportSettings, read_settings
 
 IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
+KNOWN = {"directory": str, "files": int, "sha256": str}  # whatever the version that imported
 MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
 
 
@@ -37,7 +38,7 @@ def runs_table(runs: list[PretrainedRun]) -> Table:
 
 def import_table(files: list[Path]) -> Table:
     """Where imported results come from, as import.json tells it."""
-    rows = [{key: told.get(key) for key in IMPORT} for told in map(read_json, files)]
+    rows = [{key: told.get(key) for key in IMPORT} for told in (read_json(file, KNOWN) for file in files)]
     caption = (
         "The directory that the results were imported from, the number of files read there, one hash of all of them, "
         "and the length of pre-training. How the models were made, these files do not say."

@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report.order import model_rank
 
 Facts = dict[str, Any]
-RUN = ("size", "attention", "pretrain_seed")
+RUN = {"size": str, "attention": str, "pretrain_seed": int}
+SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,9 @@ def read_pretrained(published: list[Path], sessions: list[Path]) -> list[Pretrai
     """
     facts: dict[tuple, Facts] = {}
     for file in published:
-        record = read_json(file)
-        if not isinstance(record, dict) or not record.keys() >= set(RUN):
-            raise DataError(f"{file}: does not say of which run it is; give done.json or timing.json of a run")
+        record = read_json(file, RUN, "give done.json or timing.json of a run")
         facts.setdefault(tuple(record[key] for key in RUN), {}).update(record)
-    kept = {_place(file): read_json(file)["sessions"] for file in sessions if file.is_file()}
+    kept = {_place(file): read_json(file, SESSIONS)["sessions"] for file in sessions if file.is_file()}
     found = [_run(run, facts[run], kept) for run in facts]
     return sorted(found, key=lambda run: (model_rank(run.size, run.attention), run.pretrain_seed))
 

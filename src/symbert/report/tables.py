@@ -5,7 +5,6 @@ The suffix of each output decides its format: .csv, .md, .tex or .html.
 
 from pathlib import Path
 
-from symbert.files import read_json
 from symbert.report.categories_table import categories_table
 from symbert.report.claims_table import claims_table
 from symbert.report.corpus_table import corpus_table
@@ -13,7 +12,7 @@ from symbert.report.evidence import Evidence
 from symbert.report.formats import write_table
 from symbert.report.glue_tables import glue_table, published_table
 from symbert.report.milestones_table import milestones_table
-from symbert.report.parameter_tables import operators_table, parameters_table
+from symbert.report.parameter_tables import operators_table, parameters_table, read_parameters
 from symbert.report.robustness import read_comparison, read_robustness
 from symbert.report.robustness_table import robustness_table
 from symbert.report.runs import models_of, read_runs
@@ -40,12 +39,12 @@ def tabulate_categories(counts: list[Path], settings: Path, output: list[Path]) 
 
 def tabulate_operators(parameters: Path, output: list[Path]) -> None:
     """Write Table 1: each operator's logits and its parameters per layer, with the paper's erratum."""
-    write_table(operators_table(read_json(parameters)), output)
+    write_table(operators_table(read_parameters(parameters)), output)
 
 
 def tabulate_parameters(parameters: Path, output: list[Path]) -> None:
     """Write Table 2: parameters of each model and its attention, the shares saved, and what was printed of them."""
-    write_table(parameters_table(read_json(parameters)), output)
+    write_table(parameters_table(read_parameters(parameters)), output)
 
 
 def tabulate_training(
@@ -137,7 +136,7 @@ def tabulate_claims(
     runs = read_runs(done, metrics or [], report.steps, report.runs) if done else []
     evidence = Evidence(
         report,
-        read_json(parameters),
+        read_parameters(parameters),
         final,
         checkpoints,
         models_of(runs),
