@@ -23,9 +23,9 @@ SCORES = ["glue_score", "mean_of_tasks", "rte", "mnli_matched", "mnli_mismatched
 def compared(record, write_scores):
     """Comparisons of the final scores of the given records, by model, reference and score."""
 
-    def compare(records, tasks=TASKS, steps=9):
+    def compare(records, tasks=TASKS, steps=9, **options):
         seeds = sorted({entry["finetune_seed"] for entry in records})
-        found = comparisons(final_scores(read_scores(write_scores(records), tasks, seeds), steps))
+        found = comparisons(final_scores(read_scores(write_scores(records), tasks, seeds, **options), steps))
         named = {(one.model, one.reference, one.score): one for one in found}
         assert len(named) == len(found)
         return named
@@ -138,10 +138,32 @@ def test_a_majority_that_is_not_known_is_no_reference(compared, noisy):
     assert {reference for _, reference, _ in found} == {"original", "no pre-training"}
 
 
-def test_one_seed_has_a_difference_but_neither_spread_nor_interval(compared, noisy):
-    one = compared(noisy(seeds=(1,)))["pairwise", "original", "rte"]
-    assert (one.n, one.std, one.t, one.unpaired, one.bootstrap) == (1, None, None, None, None)
-    assert (one.p_value, one.smallest_p_value, one.holm_p_value) == (1, 1, 1)
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_fewer_than_three_seeds_have_a_difference_but_neither_interval_nor_p_value(compared, noisy, seeds):
+    """Of two, an interval of 12.7 standard errors and a p of 0.5 or 1 were printed."""
+    records = noisy(seeds=seeds)
+    ours, theirs = percents(records, "pairwise"), percents(records, "original")
+    differences = [ours[seed] - theirs[seed] for seed in ours]
+    one = compared(records)["pairwise", "original", "rte"]
+    assert (one.n, one.difference) == (len(seeds), pytest.approx(statistics.mean(differences)))
+    assert one.std == (pytest.approx(statistics.stdev(differences)) if len(seeds) > 1 else None)
+    assert (one.t, one.unpaired, one.bootstrap) == (None, None, None)
+    assert (one.p_value, one.smallest_p_value, one.holm_p_value) == (None, None, None)
+
+
+def test_two_pre_training_seeds_tell_no_more_however_often_each_is_fine_tuned(compared, noisy):
+    one = compared(noisy(pretrain_seeds=(1, 2), seeds=(1, 2, 3, 4, 5)))["pairwise", "original", "rte"]
+    assert (one.n, one.unit, one.t, one.p_value) == (2, "pre-training seed", None, None)
+
+
+def test_a_difference_without_a_p_value_is_no_question_of_its_family(compared, noisy):
+    """Two pairs of symmetric and six of pairwise: Holm corrects the one p value as one."""
+    records = noisy(("original", "pairwise", "symmetric"), seeds=range(1, 7))
+    records = [entry for entry in records if entry["attention"] != "symmetric" or entry["finetune_seed"] < 3]
+    found = compared(records, allow_missing=True)
+    pairwise, symmetric = (found[name, "original", "glue_score"] for name in ("pairwise", "symmetric"))
+    assert (pairwise.n, symmetric.n, symmetric.holm_p_value) == (6, 2, None)
+    assert pairwise.holm_p_value == pairwise.p_value
 
 
 def test_p_values_are_corrected_by_size_reference_and_kind_of_score(compared, noisy):

@@ -85,6 +85,13 @@ def test_a_difference_spans_the_paired_and_the_unpaired_interval(evidence, table
     assert difference.interval.high == pytest.approx(max(paired.high, unpaired.high))
 
 
+def test_a_difference_over_two_seeds_has_no_interval(evidence, table):
+    """It decided claims: 3 and 3.1 points apart, with t of 12.7 still above 0."""
+    found = evidence(scores=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
+    difference = found.difference("base", "pairwise")
+    assert difference.mean == pytest.approx(3.05) and difference.interval is None
+
+
 def test_a_difference_may_be_of_some_columns(evidence, record, write_scores):
     scores = {("original", "rte"): 0.5, ("original", "sst2"): 0.9, ("shared", "rte"): 0.6, ("shared", "sst2"): 0.8}
     records = [record("base", name, 1800, task, 1, score) for (name, task), score in scores.items()]
@@ -96,11 +103,12 @@ def test_a_difference_may_be_of_some_columns(evidence, record, write_scores):
 
 def test_several_pretraining_seeds_are_the_units_of_a_difference(evidence, table):
     models = {("base", "original", 1): (0.5, 0.52), ("base", "original", 2): (0.54, 0.56)}
-    models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56))}
+    models |= {("base", "original", 3): (0.5, 0.5)}
+    models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56), (3, 0.51))}
     difference = evidence(scores=table(models)).difference("base", "pairwise")
-    assert difference.mean == pytest.approx((53 - 51 + 56 - 55) / 2)
-    paired = stats.ttest_rel([53, 56], [51, 55]).confidence_interval()
-    unpaired = stats.ttest_ind([53, 56], [51, 55], equal_var=False).confidence_interval()
+    assert difference.mean == pytest.approx((53 - 51 + 56 - 55 + 51 - 50) / 3)
+    paired = stats.ttest_rel([53, 56, 51], [51, 55, 50]).confidence_interval()
+    unpaired = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
     assert difference.interval.low == pytest.approx(min(paired.low, unpaired.low))
     assert difference.interval.high == pytest.approx(max(paired.high, unpaired.high))
 
@@ -141,6 +149,51 @@ def test_a_curve_below_the_line_crosses_it_after_its_last_checkpoint_if_ever(evi
     ]
     found = evidence(curve=read_scores(write_scores(records), ["rte"], [1]))
     assert found.crossing("base", "original") == Crossing(1200, None, math.inf)
+
+
+@pytest.fixture
+def curve(record, write_scores):
+    """A table of scores of rte by operator and step; one that is listed predicts one class throughout."""
+
+    def make(curves, *constant, seeds=(1,)):
+        records = [
+            record("base", name, step, "rte", seed, score, constant_prediction=(name, step, seed) in constant)
+            for name, scores in curves.items()
+            for step, score in scores.items()
+            for seed in seeds
+        ]
+        return read_scores(write_scores(records), ["rte"], list(seeds))
+
+    return make
+
+
+def test_a_crossing_without_a_collapsed_run_has_the_checkpoints_around_it(evidence, curve):
+    """The line is 0.95 × 0.8 = 0.76: original is at it between 1,200 and 1,800, and without the former from 600 on."""
+    curves = {"original": {600: 0.5, 1200: 0.3, 1800: 0.78}, "pairwise": {600: 0.7, 1200: 0.78, 1800: 0.8}}
+    found = evidence(curve=curve(curves, ("original", 1200, 1)))
+    (run,) = found.collapsed("base")
+    assert str(run) == "the collapsed run of original at step 1,200 (pre-training seed 1, fine-tuning seed 1)"
+    assert (found.crossing("base", "original").before, found.crossing("base", "original").after) == (1200, 1800)
+    without = found.crossing("base", "original", without=run)
+    assert (without.before, without.after, without.step) == (600, 1800, pytest.approx(600 + 1200 * 26 / 28))
+    assert found.crossing("base", "pairwise", without=run) == found.crossing("base", "pairwise")
+
+
+def test_a_collapsed_run_at_the_last_step_leaves_the_line_to_the_others(evidence, curve):
+    """Without pairwise's the line is 0.95 × 0.7 = 0.665, which original reaches between 600 and 1,200."""
+    curves = {"original": {600: 0.5, 1200: 0.68, 1800: 0.7}, "pairwise": {600: 0.6, 1200: 0.72, 1800: 0.74}}
+    found = evidence(curve=curve(curves, ("pairwise", 1800, 1)))
+    (run,) = found.collapsed("base")
+    assert found.crossing("base", "original").after is None, "of 0.703 with it, which original ends below"
+    assert found.crossing("base", "original", without=run).after == 1200
+    assert (found.crossing("base", "pairwise", without=run).before, found.collapsed("small")) == (600, [])
+
+
+def test_of_several_seeds_the_others_stay_when_one_collapsed(evidence, curve):
+    curves = {"original": {600: 0.5, 1200: 0.8}}
+    found = evidence(curve=curve(curves, ("original", 600, 2), seeds=(1, 2)))
+    (run,) = found.collapsed("base")
+    assert found.crossing("base", "original", without=run) == found.crossing("base", "original")
 
 
 def test_step_times_are_shares_of_those_of_original(evidence, runs, write_timing):

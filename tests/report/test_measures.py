@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import f
 
 from symbert.report import measures
-from symbert.report.evidence import Deviation, Difference
+from symbert.report.evidence import Absent, Deviation, Difference
 from symbert.report.inference import Interval
 from symbert.report.measures import Finding
 from symbert.report.statistics import Crossing
@@ -116,48 +116,88 @@ def test_two_models_without_any_deviation_leave_open_which_is_lower():
     assert measures.check_deviations(evidence(deviation=one), "base").holds is True
 
 
-@pytest.mark.parametrize(("step", "holds"), [(32_799, True), (39_000, True), (40_000, False)])
-def test_half_the_steps_are_at_most_sixty_percent(step, holds):
-    crossings = {"pairwise": Crossing(30_000, 35_000, step), "original": Crossing(50_000, 75_000, 65_515)}
-    found = measures.check_half(evidence(crossing=crossings), "base")
-    assert found == Finding(f"{step:,} (30,000–35,000); 65,515 (50,000–75,000)", holds)
-
-
-def test_a_line_that_the_first_checkpoint_reaches_has_no_bracket():
-    crossings = {"pairwise": Crossing(None, 300, 300.0), "original": Crossing(600, 900, 700.0)}
-    assert measures.check_half(evidence(crossing=crossings), "tiny") == Finding("≤ 300; 700 (600–900)", True)
-
-
-@pytest.mark.parametrize(
-    ("pairwise", "original", "holds"),
-    [
-        (Crossing(None, 100, 100.0), Crossing(None, 100, 100.0), None),
-        (Crossing(None, 100, 100.0), Crossing(100, 200, 120.0), None),
-        (Crossing(None, 60, 60.0), Crossing(60, 200, 100.0), True),
-        (Crossing(40, 60, 50.0), Crossing(None, 100, 100.0), None),
-        (Crossing(60, 100, 70.0), Crossing(None, 100, 100.0), False),
-    ],
-)
-def test_a_first_checkpoint_tells_no_more_than_the_most_steps_needed(pairwise, original, holds):
-    crossings = {"pairwise": pairwise, "original": original}
-    assert measures.check_half(evidence(crossing=crossings), "base").holds is holds
-
-
 NEVER = Crossing(200_000, None, math.inf)
 
 
+def halved(pairwise, original, *others):
+    """What becomes of the claim, by the crossings of both; then by those without each run that collapsed."""
+    named = {f"run {number}": pair for number, pair in enumerate(others, start=1)}
+    found = SimpleNamespace(
+        crossing=lambda size, name, without=None: named.get(without, (pairwise, original))[name == "original"],
+        collapsed=lambda size: list(named),
+    )
+    return measures.check_half(found, "base")
+
+
+@pytest.mark.parametrize("step", [30_001, 32_799, 35_000])
+def test_half_the_steps_is_not_decided_by_a_straight_line_between_checkpoints(step):
+    """The authors' brackets: 30,000 / 75,000 = 0.40 to 35,000 / 50,000 = 0.70, and 0.6 lies between."""
+    found = halved(Crossing(30_000, 35_000, step), Crossing(50_000, 75_000, 65_515))
+    ours = f"{step:,} (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70"
+    assert found == Finding(ours, None)
+
+
 @pytest.mark.parametrize(
-    ("pairwise", "original", "ours", "holds"),
+    ("pairwise", "original", "ratio", "holds"),
     [
-        (NEVER, Crossing(50_000, 75_000, 65_515), "> 200,000; 65,515 (50,000–75,000)", False),
-        (Crossing(30_000, 35_000, 32_799), NEVER, "32,799 (30,000–35,000); > 200,000", True),
-        (Crossing(125_000, 150_000, 130_000), NEVER, "130,000 (125,000–150,000); > 200,000", None),
+        (Crossing(20_000, 30_000, 25_000), Crossing(50_000, 75_000, 60_000), "0.27–0.60", True),
+        (Crossing(20_000, 30_001, 25_000), Crossing(50_000, 75_000, 60_000), "0.27–0.60", None),
+        (Crossing(45_000, 50_000, 46_000), Crossing(50_000, 75_000, 74_000), "0.60–1.00", False),
+        (Crossing(44_999, 50_000, 46_000), Crossing(50_000, 75_000, 74_000), "0.60–1.00", None),
+        (Crossing(None, 300, 300.0), Crossing(600, 900, 700.0), "< 0.50", True),
+        (Crossing(None, 100, 100.0), Crossing(None, 100, 100.0), "any", None),
+        (Crossing(None, 100, 100.0), Crossing(100, 200, 120.0), "< 1.00", None),
+        (Crossing(None, 60, 60.0), Crossing(60, 200, 100.0), "< 1.00", None),
+        (Crossing(40, 60, 50.0), Crossing(None, 100, 100.0), "> 0.40", None),
+        (Crossing(60, 100, 70.0), Crossing(None, 100, 100.0), "> 0.60", False),
+        (NEVER, Crossing(50_000, 75_000, 65_515), "> 2.67", False),
+        (Crossing(30_000, 35_000, 32_799), NEVER, "< 0.17", True),
+        (Crossing(125_000, 150_000, 130_000), NEVER, "< 0.75", None),
+        (NEVER, NEVER, "any", None),
     ],
 )
-def test_an_operator_that_never_reaches_the_line_was_not_left_untested(pairwise, original, ours, holds):
-    """It needs more steps than it had, which may refute the claim."""
-    crossings = {"pairwise": pairwise, "original": original}
-    assert measures.check_half(evidence(crossing=crossings), "base") == Finding(ours, holds)
+def test_half_the_steps_holds_or_fails_by_the_whole_bracket_alone(pairwise, original, ratio, holds):
+    """An operator that is not at the line at its last checkpoint needs more; one that is at its first, no more."""
+    found = halved(pairwise, original)
+    assert found.holds is holds and found.ours.endswith(f"; ratio {ratio}") and found.hangs_on is None
+
+
+SOON, LATE = Crossing(20_000, 30_000, 25_000), Crossing(50_000, 75_000, 60_000)
+
+
+def test_half_the_steps_does_not_hang_on_one_run_that_collapsed():
+    """Without it original crosses between 40,000 and 75,000: 20,000 / 75,000 = 0.27 to 30,000 / 40,000 = 0.75."""
+    other = (SOON, Crossing(40_000, 75_000, 60_000))
+    found = halved(SOON, LATE, other)
+    ours = "25,000 (20,000–30,000); 60,000 (50,000–75,000); ratio 0.27–0.60; 0.27–0.75 without run 1"
+    assert found == Finding(ours, None, "one collapsed run")
+
+
+@pytest.mark.parametrize(
+    ("other", "told"), [((SOON, LATE), ""), ((SOON, Crossing(75_000, 125_000, 80_000)), "; 0.16–0.40 without run 1")]
+)
+def test_a_collapsed_run_that_changes_no_verdict_leaves_it(other, told):
+    """And one that changes nothing is not told of."""
+    found = halved(SOON, LATE, other)
+    assert found == Finding(f"25,000 (20,000–30,000); 60,000 (50,000–75,000); ratio 0.27–0.60{told}", True)
+
+
+def test_an_operator_whose_only_run_collapsed_hangs_on_it():
+    def crossing(size, name, without=None):
+        if without:
+            raise Absent("no checkpoints of base-original were scored")
+        return SOON if name == "pairwise" else LATE
+
+    found = measures.check_half(SimpleNamespace(crossing=crossing, collapsed=lambda size: ["run 1"]), "base")
+    assert found.hangs_on == "one collapsed run" and found.ours.endswith("ratio 0.27–0.60; any without run 1")
+
+
+@pytest.mark.parametrize("freedom", [(1, 4), (4, 1), (1, 1)])
+def test_two_seeds_tell_nothing_of_a_lower_deviation(freedom):
+    """With 1 and 1 degrees of freedom the 97.5 % quantile of F is 648: 0.01 against 5 was called lower."""
+    assert measures.ratio_interval(*map(Deviation, (0.01, 5.0), freedom)) is None
+    few = dict.fromkeys(("symmetric", "pairwise"), Deviation(0.01, freedom[0])) | {"original": Deviation(5, freedom[1])}
+    assert measures.check_deviations(evidence(deviation=few), "base") == Finding("0.01; 0.01; 5.00", None)
 
 
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])

@@ -89,22 +89,28 @@ def test_the_note_for_the_same_scores_shows_no_difference(tabulate, records):
     assert "supported" not in lines[-1]
 
 
-def test_the_note_for_one_seed_says_that_there_is_nothing_to_tell(tabulate, records):
-    rows, lines = tabulate(records({"pairwise": 1.0}, [1]))
-    assert lines[-1].startswith(
-        "With one fine-tuning seed there is no spread: neither intervals nor tests tell anything."
-    )
-    assert re.search(r"pairwise − original \([01]\.\d\d points\) has no interval\.", lines[-1])
-    assert "supported" not in lines[-1] and "No difference" not in lines[-1]
-    assert "of one unit: without spread there are no intervals, and p is 1 whatever the difference." in lines[0]
+@pytest.mark.parametrize(("seeds", "units"), [([1], "one fine-tuning seed"), ([1, 2], "2 fine-tuning seeds")])
+def test_of_fewer_than_three_seeds_nothing_is_inferred(tabulate, records, seeds, units):
+    """Of two, p values of 0.5 and intervals that reach 12.7 standard errors stood there, and "supported"."""
+    rows, lines = tabulate(records({"pairwise": 1.0, "symmetric": -30.0}, seeds, steps=(0, 1800)))
+    few = "the differences are descriptive only: so few have neither an interval nor a p value."
+    assert lines[-1].startswith(f"With {units} {few} BERT-tiny, GLUE score: symmetric − original (")
+    assert lines[-1].count("points) has no interval.") == 2
+    assert "Descriptive only: fewer than 3 units have neither intervals nor p values." in lines[0]
     assert "resampled" not in lines[0], "intervals that are all dashes are not described"
-    assert (rows[0]["std"], rows[0]["t_low"], rows[0]["bootstrap_high"], rows[0]["p_value"]) == ("", "", "", "1.0000")
+    told = ("significant", "supported", "No difference", "whole t interval", "permutation", "95 %", "; p is")
+    assert not [word for word in told if word in lines[0] + lines[-1]]
+    inferred = [key for key in rows[0] if key.endswith(("_low", "_high", "p_value"))]
+    assert len(inferred) == 9 and {row[key] for row in rows for key in inferred} == {""}
+    assert all(float(row["difference"]) and (row["std"] == "") == (len(seeds) == 1) for row in rows)
+    cells = [line.split(" | ") for line in lines if line.startswith("| tiny |")]
+    assert all(row[7:] == ["–", "–", "–", "–", "–", "– |"] for row in cells) and cells
 
 
 @pytest.mark.parametrize(
     ("seeds", "operators", "sentence"),
     [
-        (2, 1, "With 2 fine-tuning seeds the smallest p that a permutation test can give is 0.5000: no difference can"),
+        (3, 1, "With 3 fine-tuning seeds the smallest p that a permutation test can give is 0.2500: no difference can"),
         (6, 1, "the smallest p that a permutation test can give is 0.0312."),
         (6, 2, "can give is 0.0312, 0.0625 with Holm's correction for 2 differences: none can be significant at 0.05"),
         (10, 2, "With 10 fine-tuning seeds the smallest p that a permutation test can give is 0.0020."),
@@ -157,14 +163,16 @@ def test_operators_without_original_are_not_told_that_none_stands_beside_it(tabu
 def test_of_imported_scores_nobody_knows_what_a_seed_decides(tabulate, records):
     unknown = {"majority": None, "settings_hash": None}
     settings = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported") | {"settings_hash": None}
-    _, lines = tabulate(records({"pairwise": 1.0}, [1, 2], **unknown), **settings)
+    _, lines = tabulate(records({"pairwise": 1.0}, [1, 2, 3], **unknown), **settings)
     assert "Whether that gives both the same order of rows, the imported files do not say: if not," in lines[0]
     assert "it gives both the same order of rows" not in lines[0]
 
 
 def test_a_sweep_of_wnli_alone_has_its_own_headline(tabulate, record):
     wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}}
-    entries = [record("tiny", name, 1800, "rte", seed) | wnli for name in ("original", "pairwise") for seed in (1, 2)]
+    entries = [
+        record("tiny", name, 1800, "rte", seed) | wnli for name in ("original", "pairwise") for seed in (1, 2, 3)
+    ]
     rows, lines = tabulate(entries, ["wnli"])
     assert [row["score"] for row in rows] == ["wnli"]
     assert (
@@ -174,7 +182,7 @@ def test_a_sweep_of_wnli_alone_has_its_own_headline(tabulate, record):
 
 
 def test_the_caption_names_experiment_pairs_methods_and_what_is_degenerate(tabulate, records):
-    entries = records({"pairwise": 1.0}, [1, 2], partial=True)
+    entries = records({"pairwise": 1.0}, [1, 2, 3], partial=True)
     entries[0]["constant_prediction"] = True
     _, lines = tabulate(entries)
     for words in (

@@ -17,11 +17,13 @@ CAPTION = (
     f"Claims of {published.PAPER} (by section) and of the abstract of {published.SHARED_PAPER}: what the papers print, "
     "what the raw files of the first one's authors give, and what this experiment gives. Scores are in percent, their "
     "differences in percentage points over the seeds that both models have, in brackets the span of the paired and the "
-    "unpaired 95 % interval; losses in nats; steps to 95 % with the checkpoints around them, or more than the last; "
-    "plateau exits by the rule of figure 2, a dash where a run has none. Undecided: the interval includes what it "
-    "would have to exclude, or the checkpoints begin too late or end too early to tell. Not tested here: nothing but "
-    "counts of parameters, which are exact, is judged on models of another size, on other data, or with settings other "
-    "than the paper's; where models of base are missing, those of the largest size here are shown. Claims about shared "
+    "unpaired 95 % interval, which takes three seeds; losses in nats; steps to 95 % with the checkpoints around them, "
+    "or more than the last, and what these checkpoints leave open of their ratio, also without each run that collapsed "
+    "(predicts one class throughout), where that changes it; plateau exits by the rule of figure 2, a dash where a run "
+    "has none. Undecided: the interval includes what it would have to exclude, or there is none; the checkpoints leave "
+    "both open; or a single collapsed run would decide. Not tested here: nothing but counts of parameters, which are "
+    "exact, is judged on models of another size, on other data, or with settings other than the paper's; where models "
+    "of base are missing, those of the largest size here are shown. Claims about shared "
     f"are tested by the protocol of {published.PAPER}, which is not that of {published.SHARED_PAPER}."
 )
 
@@ -60,7 +62,10 @@ def judge(claim: Claim, evidence: Evidence) -> tuple[str | None, str]:
     except Absent as absent:
         return _elsewhere(claim, evidence), f"{NOT_TESTED}: {absent}"
     obstacle = OBSTACLES[claim.about](evidence)
-    return finding.ours, f"{NOT_TESTED}: {obstacle}" if obstacle else VERDICTS[finding.holds]
+    if obstacle:
+        return finding.ours, f"{NOT_TESTED}: {obstacle}"
+    hangs = f": it hangs on {finding.hangs_on}" if finding.hangs_on else ""
+    return finding.ours, f"{VERDICTS[finding.holds]}{hangs}"
 
 
 def _elsewhere(claim: Claim, evidence: Evidence) -> str | None:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from symbert.report.captions import UNTRAINED
 from symbert.report.inference import (
+    FEWEST,
     Interval,
     Values,
     bootstrap_interval,
@@ -32,7 +33,10 @@ Pair = tuple[str, str, str, pd.DataFrame, pd.DataFrame]  # size, names and score
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score of a model less that of its reference, in percentage points; None for what one unit does not have."""
+    """A score of a model less that of its reference, in percentage points.
+
+    Of fewer than three units there is neither an interval nor a p value, of one no standard deviation: None.
+    """
 
     size: str
     model: str
@@ -45,9 +49,9 @@ class Comparison:
     t: Interval | None
     unpaired: Interval | None
     bootstrap: Interval | None
-    p_value: float
-    smallest_p_value: float
-    holm_p_value: float
+    p_value: float | None
+    smallest_p_value: float | None
+    holm_p_value: float | None
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
@@ -103,12 +107,13 @@ def _units(scores: pd.DataFrame, several: bool) -> pd.DataFrame:
 
 def _comparison(names: tuple[str, str, str, str, str], ours: Values, theirs: Values) -> Comparison:
     differences = ours - theirs
-    found, test = spread(differences.tolist()), sign_flip_test(differences)
-    return Comparison(
-        *names,
-        n=found.count,
-        difference=found.mean,
-        std=found.deviation,
+    found = spread(differences.tolist())
+    described = Comparison(*names, found.count, found.mean, found.deviation, *(None,) * 6)
+    if found.count < FEWEST:
+        return described
+    test = sign_flip_test(differences)
+    return replace(
+        described,
         t=t_interval(differences),
         unpaired=welch_interval(ours, theirs),
         bootstrap=bootstrap_interval(differences),
@@ -122,12 +127,13 @@ def _corrected(found: list[Comparison]) -> list[Comparison]:
     """The same with p values corrected in families: all comparisons of a size with one reference.
 
     The GLUE score, the question that the paper asks, is a family of its own, as is the mean of tasks, which weights the
-    same scores otherwise; single columns are one family over all models.
+    same scores otherwise; single columns are one family over all models. What has no p value is no question of it.
     """
     families = defaultdict(list)
-    for at, one in enumerate(found):
+    tested = [(at, one) for at, one in enumerate(found) if one.p_value is not None]
+    for at, one in tested:
         families[one.size, one.reference, one.score if one.score in MEANS else None].append(at)
     corrected = {}
     for family in families.values():
         corrected |= dict(zip(family, holm([found[at].p_value for at in family]).tolist(), strict=True))
-    return [replace(one, holm_p_value=corrected[at]) for at, one in enumerate(found)]
+    return [replace(one, holm_p_value=corrected.get(at)) for at, one in enumerate(found)]

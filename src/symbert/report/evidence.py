@@ -1,7 +1,7 @@
 """What an experiment has to say about a claim: one number per question, or what it lacks to answer."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ class Difference:
     """An operator's score less that of `original`, in percentage points.
 
     The interval reaches over both 95 % intervals of `symbert.report.inference`, the paired and the unpaired one; None
-    where there is one seed.
+    where there are fewer than three seeds.
     """
 
     mean: float
@@ -40,6 +40,20 @@ class Deviation:
 
     value: float  # percentage points
     freedom: int  # degrees of freedom
+
+
+@dataclass(frozen=True)
+class CollapsedRun:
+    """A fine-tuning of a checkpoint that predicts one class throughout in a task that counts for the GLUE score."""
+
+    attention: str
+    pretrain_seed: int
+    step: int
+    finetune_seed: int
+
+    def __str__(self) -> str:
+        seeds = f"pre-training seed {self.pretrain_seed}, fine-tuning seed {self.finetune_seed}"
+        return f"the collapsed run of {self.attention} at step {self.step:,} ({seeds})"
 
 
 @dataclass(frozen=True)
@@ -116,17 +130,29 @@ class Evidence:
         exits = self._model(size, attention).exits
         return None if None in exits else spread(exits).mean
 
-    def crossing(self, size: str, attention: str) -> Crossing:
+    def crossing(self, size: str, attention: str, without: CollapsedRun | None = None) -> Crossing:
         """Where an operator first reaches 95 % of the highest final score among those on the curve.
 
         Of one that does not, it is told that this would take more than its last step: `step` is infinite, `after` None.
+        A run that is left out is one seed less of its checkpoint or, if it is the only one, a checkpoint less.
         """
-        curves = {} if self.curve is None else curves_of(self.curve[self.curve["size"] == size])
+        scores = self._curve(size)
+        curves = {} if scores is None else curves_of(scores if without is None else scores[~_is_of(scores, without)])
         if attention not in curves:
             raise Absent(f"no checkpoints of {size}-{attention} were scored")
         means = {name: seeds.mean() for name, seeds in curves.items()}
-        own, line = means[attention], target_line(mean.iloc[-1] for mean in means.values())
+        last = scores["step"].max()
+        own, line = means[attention], target_line(mean[last] for mean in means.values() if last in mean)
         return first_crossing(list(own.index), list(own), line) or Crossing(int(own.index[-1]), None, math.inf)
+
+    def collapsed(self, size: str) -> list[CollapsedRun]:
+        """The runs on the curve that predict one class throughout, where that is known."""
+        scores = self._curve(size)
+        if scores is None:
+            return []
+        constant = scores[scores["constant_prediction"].eq(True) & scores["column"].isin(COLUMNS)]
+        runs = constant[[field.name for field in fields(CollapsedRun)]].drop_duplicates()
+        return [CollapsedRun(*run) for run in runs.itertuples(index=False)]
 
     def step_time(self, size: str, attention: str) -> float:
         """Step time in percent of that of `original` on the same machine."""
@@ -151,6 +177,9 @@ class Evidence:
                 raise Absent(f"{column} is not among the tasks")
         return scores[scores["column"].isin(columns)]
 
+    def _curve(self, size: str) -> pd.DataFrame | None:
+        return None if self.curve is None else self.curve[self.curve["size"] == size]
+
     def _robustness(self) -> pd.DataFrame:
         if self.robustness is None:
             raise Absent("robustness was not measured")
@@ -167,6 +196,12 @@ class Evidence:
         if not found:
             raise Absent(f"no step times of {size}-{attention}")
         return found
+
+
+def _is_of(scores: pd.DataFrame, run: CollapsedRun) -> pd.Series:
+    """Whether each row is of a run."""
+    cell = vars(run)
+    return (scores[list(cell)] == pd.Series(cell)).all(axis=1)
 
 
 def _difference(scores: pd.Series, size: str, attention: str) -> Difference:

@@ -17,6 +17,7 @@ from symbert.draws import below, mix, stream
 Values = NDArray[np.float64]
 
 CONFIDENCE = 0.95
+FEWEST = 3  # units of which anything is inferred: an interval of two spans 12.7 standard errors, whatever they are
 RESAMPLES = 10_000
 SEED = 1  # of resamples and of patterns of signs; any would do, but the same table must come out of the same scores
 EXACT = 14  # differences up to which every pattern of signs is counted

@@ -69,7 +69,7 @@ def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """GLUE scores of one size by operator: a row per pre-training seed, a column per step, means over fine-tuning."""
     means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean()
     curves = means.groupby(level="attention", sort=False)
-    return {attention: curve.droplevel("attention").unstack("step") for attention, curve in curves}
+    return {attention: curve.droplevel("attention").unstack("step").sort_index(axis=1) for attention, curve in curves}
 
 
 @dataclass(frozen=True)

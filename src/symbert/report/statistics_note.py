@@ -6,7 +6,7 @@ from itertools import groupby
 
 from symbert.report.comparisons import FINETUNE_SEED, Comparison
 from symbert.report.formats import heading, two_decimals
-from symbert.report.inference import NOISE, Interval
+from symbert.report.inference import FEWEST, NOISE, Interval
 from symbert.report.statistics import STAND_IN
 
 LEVEL = 0.05  # below or at which a p value is called significant
@@ -36,8 +36,9 @@ def text_of(interval: Interval) -> str:
 def _resolutions(headline: list[Comparison]) -> Iterator[str]:
     """For each number of units, what a permutation test of so many can show."""
     for n, unit in dict.fromkeys((one.n, one.unit) for one in headline):
-        if n == 1:
-            yield f"With one {unit} there is no spread: neither intervals nor tests tell anything."
+        if n < FEWEST:
+            units = f"one {unit}" if n == 1 else f"{n} {unit}s"
+            yield f"With {units} the differences are descriptive only: so few have neither an interval nor a p value."
             continue
         alike = [one for one in headline if (one.n, one.unit) == (n, unit)]
         family = min(Counter((one.size, one.reference) for one in alike).values())
@@ -85,14 +86,16 @@ def _support(one: Comparison) -> str:
 def _above(others: list[Comparison]) -> Iterator[str]:
     """For each size and reference, the scores in which the whole t interval of each model lies above it."""
     for (size, reference), group in groupby(others, key=lambda one: (one.size, one.reference)):
+        inferred = [one for one in group if one.t is not None]
         models = [
-            f"{model} in {_scores_above(list(rows))}" for model, rows in groupby(group, key=lambda one: one.model)
+            f"{model} in {_scores_above(list(rows))}" for model, rows in groupby(inferred, key=lambda one: one.model)
         ]
-        yield f"BERT-{size}, whole t interval above {reference}: {'; '.join(models)}."
+        if models:
+            yield f"BERT-{size}, whole t interval above {reference}: {'; '.join(models)}."
 
 
 def _scores_above(rows: list[Comparison]) -> str:
-    above = [heading(one.score.removesuffix(STAND_IN)) for one in rows if one.t is not None and one.t.low > NOISE]
+    above = [heading(one.score.removesuffix(STAND_IN)) for one in rows if one.t.low > NOISE]
     return "all scores" if len(above) == len(rows) else ", ".join(above) or "none"
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from symbert.report import captions
 from symbert.report.comparisons import FINETUNE_SEED, PRETRAIN_SEED, Comparison, comparisons
 from symbert.report.formats import Table, decimal_of, heading
-from symbert.report.inference import RESAMPLES, SEED, Interval
+from symbert.report.inference import FEWEST, RESAMPLES, SEED, Interval
 from symbert.report.statistics import final_scores, stand_in_names
 from symbert.report.statistics_note import note_of, text_of
 from symbert.settings import ReportSettings
@@ -27,7 +27,10 @@ METHODS = (
     "Holm p: p with Holm's correction among the differences of one size from one reference, of which GLUE scores are a "
     "family, means of tasks another, and all single columns a third. Intervals are not corrected for their number."
 )
-ONE_UNIT = f"{DIFFERENCE}, of one unit: without spread there are no intervals, and p is 1 whatever the difference."
+DESCRIPTIVE = (
+    f"{DIFFERENCE}, mean over n units; std is that of the differences. Descriptive only: fewer than {FEWEST} units "
+    "have neither intervals nor p values."
+)
 FINETUNE_UNITS = (
     "A unit is a fine-tuning seed, the same in both models: it gives both the same order of rows and, where it decides "
     "them, the same classifier and dropout. Where it does not, which seeds are paired is arbitrary, and the unpaired "
@@ -71,8 +74,8 @@ def _methods(found: list[Comparison], settings: ReportSettings) -> list[str]:
         return []
     finetune_units = IMPORTED_UNITS if captions.is_imported(settings) else FINETUNE_UNITS
     units = {FINETUNE_SEED: finetune_units, PRETRAIN_SEED: PRETRAIN_UNITS}
-    several = any(one.n > 1 for one in found)
-    return [METHODS, *(units[unit] for unit in dict.fromkeys(one.unit for one in found))] if several else [ONE_UNIT]
+    inferred = any(one.t is not None for one in found)
+    return [METHODS, *(units[unit] for unit in dict.fromkeys(one.unit for one in found))] if inferred else [DESCRIPTIVE]
 
 
 def _row(one: Comparison) -> tuple:
@@ -93,5 +96,6 @@ def _bounds(interval: Interval | None) -> tuple[float | None, float | None]:
     return (interval.low, interval.high) if interval else (None, None)
 
 
-def _p_values(one: Comparison) -> tuple[Decimal, ...]:
-    return tuple(decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value))
+def _p_values(one: Comparison) -> tuple[Decimal | None, ...]:
+    values = (one.p_value, one.smallest_p_value, one.holm_p_value)
+    return tuple(value if value is None else decimal_of(value, 4) for value in values)
