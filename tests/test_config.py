@@ -122,6 +122,27 @@ def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(c
     assert (source["source"], source["root"]) == ("mirror", str(tmp_path))
 
 
+def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config, schema):
+    """Settings of all filters are those of before there was a choice, so that no corpus is filtered again."""
+    check(config, schema)
+    assert "rules" not in configuration.sections(config, "here")["filter"]
+    assert "rules" not in configuration.sections(config, "here")["report"]
+    computed = merge(config, {"corpus": {"annotations": "computed"}})
+    assert configuration.needs_harmful_model(computed)
+    for value in ("none", {"rules": "[]"}, {"rules": []}):
+        none = merge(computed, {"corpus": {"filter": value}})
+        check(none, schema)
+        values = configuration.sections(none, "here")
+        assert values["filter"]["rules"] == values["report"]["rules"] == []
+        window = ("match", "min_harmful_perplexity", "max_harmful_perplexity")
+        assert [values["report"][key] for key in window] == [None] * 3
+        assert not configuration.needs_harmful_model(none)
+        assert "oscar-corpus/harmful-kenlms" not in configuration.repositories_of(none)
+    misspelt = merge(config, {"corpus": {"filter": {"rules": ["perplexty"]}}})
+    with pytest.raises(ConfigError, match="did you mean 'perplexity'"):
+        check(misspelt, schema)
+
+
 def test_a_part_is_named_by_the_words_of_its_path_in_any_alphabet(config, tmp_path):
     """No name begins with '-', which a command line would read as an option, and none is a path or empty."""
     names = {

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from symbert.config import Config, files_of, robustness_of, source_of
+from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
 from symbert.errors import ConfigError, MissingInputError
 
 STAND_INS = ("demo",)  # scales that stand-ins are made for; the hours of the others are for real text and tasks
@@ -19,6 +19,8 @@ def check(config: Config, schema_file: Path) -> None:
     """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
     schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
     _read_texts(config, schema, schema["$defs"])
+    if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
+        config["corpus"]["filter"] = dict(NO_FILTER)
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
     if errors:
         raise ConfigError(_explain(errors[0]))

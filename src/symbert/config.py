@@ -10,7 +10,7 @@ from typing import Any
 
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.settings import SECTIONS, GlueSettings, hash_of, settings_from
+from symbert.settings import FILTERS, SECTIONS, GlueSettings, hash_of, settings_from
 
 Config = dict[str, Any]
 # Keys of `pretrain` that change how it is computed, not what.
@@ -22,6 +22,16 @@ ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
 _AXES = {"sizes": [str], "finetune_seeds": [int]}
 IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
 IMPORT |= {"losses": [list]}
+# What `corpus.filter: none` stands for; without rules only max_bad_fraction counts.
+NO_FILTER: Config = {
+    "rules": [],
+    "blocked_categories": [],
+    "categories_from": "both",
+    "match": "exact",
+    "min_harmful_perplexity": 0.0,
+    "max_harmful_perplexity": 1.0e300,
+    "max_bad_fraction": 0.0,
+}
 _TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|parquet)$")
 
 
@@ -93,7 +103,7 @@ def repositories_of(config: Config) -> list[str]:
     """The hub's repositories that the corpus stage needs; the gated ones only where their files are read."""
     needed = {
         "oscar-corpus/OSCAR-2301": source_of(config, "corpus") != "files",
-        "oscar-corpus/harmful-kenlms": annotations_of(config) == "computed",
+        "oscar-corpus/harmful-kenlms": needs_harmful_model(config),
         "google-bert/bert-base-uncased": True,
     }
     return [name for name, wanted in needed.items() if wanted]
@@ -103,6 +113,16 @@ def annotations_of(config: Config) -> str:
     """Whether quality warnings and harmful perplexity are published or computed."""
     computed = source_of(config, "corpus") == "files"
     return config["corpus"]["annotations"] or ("computed" if computed else "published")
+
+
+def has_filter(config: Config, rule: str) -> bool:
+    """Whether one of `symbert.settings.FILTERS` is chosen."""
+    return rule in config["corpus"]["filter"]["rules"]
+
+
+def needs_harmful_model(config: Config) -> bool:
+    """Whether harmful perplexity is computed here: where it is asked for and does not come with the text."""
+    return annotations_of(config) == "computed" and has_filter(config, "perplexity")
 
 
 def sections(config: Config, embedded_root: str) -> dict[str, Config]:
@@ -119,7 +139,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "glue_source": _source(config, "glue", embedded_root),
         "blocklist_source": _blocklist_source(config, embedded_root),
         "embedded": corpus["embedded"],
-        "filter": {**corpus["filter"], "annotations": annotations_of(config)},
+        "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
         "pretrain": {
@@ -135,6 +155,13 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     for name, kind in SECTIONS.items():
         settings_from(values[name], kind, f"config section {name}")
     return values
+
+
+def _filter(config: Config) -> Config:
+    """Of rules, only a choice is told: settings written before there was one are those of all."""
+    chosen = config["corpus"]["filter"]
+    every = set(chosen["rules"]) == set(FILTERS)
+    return {key: value for key, value in chosen.items() if key != "rules" or not every}
 
 
 def _finetuning(config: Config) -> Config:
@@ -159,6 +186,7 @@ def robustness_of(config: Config) -> Config:
 def _report(config: Config) -> Config:
     """What captions say; a key that is new in `pretrain` or `glue` is compared with the paper unless it is left out."""
     corpus, pretrain, glue = (config[stage] for stage in ("corpus", "pretrain", "glue"))
+    scored = has_filter(config, "perplexity")
     told = {key: pretrain[key] for key in ("steps", "batch_size")}
     not_compared = (*told, *EXECUTION, "evaluate_every", "save_every")
     return {
@@ -175,7 +203,12 @@ def _report(config: Config) -> Config:
         "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
         "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
         "settings_hash": hash_of(settings_from(_finetuning(config), GlueSettings, "config section glue")),
-        **{key: corpus["filter"][key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
+        "match": corpus["filter"]["match"] if has_filter(config, "categories") else None,
+        **{
+            key: corpus["filter"][key] if scored else None
+            for key in ("min_harmful_perplexity", "max_harmful_perplexity")
+        },
+        **{key: value for key, value in _filter(config).items() if key == "rules"},
     }
 
 

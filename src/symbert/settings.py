@@ -50,6 +50,9 @@ class EmbeddedSettings:
     vocabulary_size: int
 
 
+FILTERS = ("categories", "perplexity", "quality_warnings")
+
+
 @dataclass(frozen=True)
 class FilterSettings:
     """Which documents are kept (paper, appendix A)."""
@@ -61,6 +64,11 @@ class FilterSettings:
     min_harmful_perplexity: float  # exclusive
     max_harmful_perplexity: float  # exclusive
     max_bad_fraction: float  # of the lines of a part
+    rules: list[str] | None = None  # those of FILTERS that are chosen; None: all
+
+    def has(self, rule: str) -> bool:
+        """Whether a filter is chosen."""
+        return self.rules is None or rule in self.rules
 
 
 @dataclass(frozen=True)
@@ -159,9 +167,10 @@ class ReportSettings:
     runs: list[list[str | int]]  # that were asked for: size, attention, pretrain_seed; of imported scores none
     curve_runs: list[list[str | int]]  # those of them that Figure 3 has
     settings_hash: str | None  # of fine-tuning: a score of another is stale
-    match: Match | None  # of the corpus's filter, as are the next two
+    match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
     min_harmful_perplexity: float | None
     max_harmful_perplexity: float | None
+    rules: list[str] | None = None  # the filters that are chosen; None: all, or not told
 
 
 SECTIONS: dict[str, type] = {

@@ -16,7 +16,7 @@ def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(t
     good, bad = "\n".join([long] * 10), "the file"
     perplexity = harmful_perplexity(tmp_path / "en.arpa")
     for match, categories in (("exact", None), ("suffix", ["adult", "press"])):
-        annotate = annotator(tmp_path / "en.arpa", blocklist, match)
+        annotate = annotator(tmp_path / "en.arpa", blocklist.look_up, match)
         url = WarcHeaders("https://www.bad.example/")
         assert annotate(Document(good, Metadata(), url)) == Metadata(perplexity(good), None, categories)
         found = annotate(Document(bad, Metadata(), None))
@@ -29,7 +29,7 @@ HAND_SET = {0.0: 8, 4.9999995: 6, 5.0: 7, 5.0000005: 6, 99999.99: 5, 100_000.0: 
 
 def test_annotations_of_the_whole_mirror_equal_its_own_but_for_those_that_its_readme_counts(mirror, mirror_blocklist):
     """The mirror was annotated independently, by the same rules. Every document that differs is accounted for."""
-    annotate = annotator(mirror / HARMFUL_MODEL.location, Blocklist(mirror_blocklist), "suffix")
+    annotate = annotator(mirror / HARMFUL_MODEL.location, Blocklist(mirror_blocklist).look_up, "suffix")
     differing, hand_set = Counter(), Counter()
     for number in range(1, 13):
         part = mirror / part_file(f"en_meta_part_{number}").location

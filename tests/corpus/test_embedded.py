@@ -97,7 +97,7 @@ def test_every_filter_is_seen_to_act_and_most_text_is_kept(root, tmp_path, write
     for part in ("en_meta_part_1", "en_meta_part_2"):
         raw = tmp_path / f"{part}.jsonl.zst"
         download_part(source, tmp_path / "sources.json", part, raw)
-        filter_part(raw, part, tmp_path / "trie", rules, tmp_path / "kept", tmp_path / "counts.json")
+        filter_part(raw, part, rules, tmp_path / "kept", tmp_path / "counts.json", tmp_path / "trie")
         counts = read_json(tmp_path / "counts.json")
         total.update(counts["dropped"])
         total.update({f"characters {key}": counts["characters"][key] for key in ("read", "kept")})

@@ -12,15 +12,17 @@ from symbert.corpus.document import decode
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.reasons import REASONS
 from symbert.errors import ConfigError
-from symbert.settings import FilterSettings
+from symbert.settings import FILTERS, FilterSettings
 
 PHISHING = Found(frozenset({"phishing"}), frozenset({"phishing"}))
 BY_PARENT = Found(frozenset(), frozenset({"phishing"}))
 
 
-def reasons(line: dict, found: Found = NOTHING, categories_from: str = "both", match: str = "exact") -> list[str]:
+def reasons(
+    line: dict, found: Found = NOTHING, categories_from: str = "both", match: str = "exact", rules: list | None = None
+) -> list[str]:
     """All reasons against a document, in order."""
-    settings = FilterSettings("published", ["phishing", "adult"], categories_from, match, 5.0, 100_000.0, 0.0)
+    settings = FilterSettings("published", ["phishing", "adult"], categories_from, match, 5.0, 100_000.0, 0.0, rules)
     document = decode(json.dumps(line).encode(), "x:1")
     return make_rules(settings)(document, found)
 
@@ -74,6 +76,23 @@ def test_reasons_come_in_the_documented_order():
     worst = record(categories=["adult"], harmful_pp=1, quality_warnings=["noisy"])
     assert reasons(worst, PHISHING) == ["blocked_category", "blocked_url", "perplexity_too_low", "quality_warning"]
     assert [reason for reason in REASONS if reason in reasons(worst, PHISHING)] == reasons(worst, PHISHING)
+
+
+def test_the_filters_of_the_paper_are_not_the_only_choice():
+    worst = record(categories=["adult"], harmful_pp=1, quality_warnings=["noisy"])
+    unknown = record(harmful_pp=None)
+    each = {
+        "categories": ["blocked_category", "blocked_url"],
+        "perplexity": ["perplexity_too_low"],
+        "quality_warnings": ["quality_warning"],
+    }
+    assert tuple(each) == FILTERS
+    for size in range(len(FILTERS) + 1):
+        for rules in itertools.combinations(FILTERS, size):
+            expected = [reason for rule in rules for reason in each[rule]]
+            assert reasons(worst, PHISHING, rules=list(rules)) == expected
+            assert reasons(unknown, rules=list(rules)) == ["no_perplexity"] * ("perplexity" in rules)
+    assert reasons(worst, PHISHING, rules=list(FILTERS)) == reasons(worst, PHISHING)
 
 
 @given(st.none() | st.floats(0, 2e5), st.lists(st.sampled_from(["adult", "press"])), st.lists(st.just("tiny")))

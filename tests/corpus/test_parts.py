@@ -49,7 +49,7 @@ def run(tmp_path, blocklist_file, write_section):
         part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
         brief = write_section("filter", **changes)
         outputs = tmp_path / "kept.parquet", tmp_path / "counts.json"
-        filter_part(part, "en_meta_part_1", blocklist_file, brief, *outputs, **options or {})
+        filter_part(part, "en_meta_part_1", brief, *outputs, **{"blocklist": blocklist_file, **(options or {})})
         return pyarrow.parquet.read_table(tmp_path / "kept.parquet").to_pylist(), read_json(tmp_path / "counts.json")
 
     return run
@@ -152,7 +152,7 @@ def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
 
 
 def _filter_again(directory, sources):
-    files = [directory / name for name in ("blocklist.marisa", "filter.json", "kept.parquet", "counts.json")]
+    files = [directory / name for name in ("filter.json", "kept.parquet", "counts.json", "blocklist.marisa")]
     part = directory / "en_meta_part_1.jsonl.zst"
     filter_part(part, "en_meta_part_1", *files, sources=sources)
 
@@ -221,9 +221,23 @@ def test_computed_categories_are_not_said_to_agree_with_metadata_that_are_not_th
     assert counts["categories"]["phishing"] == counts["categories"]["any"] == {"url_only": 1, "parent_only": 0}
 
 
-def test_computed_annotations_need_a_model_and_say_so(run):
+def test_a_filter_needs_its_model_or_blocklist_and_says_so(run):
     with pytest.raises(UsageError, match="--harmful-model"):
         run([record()], annotations="computed")
+    with pytest.raises(UsageError, match="--blocklist"):
+        run([record()], {"blocklist": None})
+
+
+def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_filters_are_not_chosen(run):
+    own = [{"text": "Too short.", "url": BAD_URL}, {"text": "the file\n" + "a long line of words " * 9}, {"text": ""}]
+    kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=[])
+    assert [row["text"] for row in kept] == [line["text"] for line in own]
+    assert (counts["read"], counts["kept"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
+    assert list(counts["categories"]) == ["any"] and not sum(counts["histograms"]["harmful_perplexity"]["read"])
+    kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=["quality_warnings"])
+    assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
+    kept, counts = run(own, annotations="computed", rules=["categories"])
+    assert (len(kept), counts["dropped"]["blocked_category"]) == (2, 1)
 
 
 records = st.builds(
@@ -251,7 +265,8 @@ def test_filtering_two_parts_is_filtering_their_concatenation(run, first, second
 def test_the_mirrors_first_part_is_filtered_as_its_annotation_says(mirror, mirror_blocklist, tmp_path, write_section):
     brief = write_section("filter", match="suffix")
     part = mirror / part_file("en_meta_part_1").location
-    filter_part(part, "en_meta_part_1", mirror_blocklist, brief, tmp_path / "kept.parquet", tmp_path / "counts.json")
+    outputs = tmp_path / "kept.parquet", tmp_path / "counts.json"
+    filter_part(part, "en_meta_part_1", brief, *outputs, mirror_blocklist)
     counts = read_json(tmp_path / "counts.json")
     assert (counts["read"], counts["kept"]) == (5740, 943)
     assert counts["dropped"] == dict(zip(REASONS, [161, 0, 100, 3, 413, 4120], strict=True))
@@ -268,7 +283,7 @@ def test_text_without_annotations_is_filtered_as_the_mirrors_annotations_say(
     for annotations, model in (("published", None), ("computed", mirror / HARMFUL_MODEL.location)):
         brief = write_section("filter", match="suffix", annotations=annotations)
         outputs = tmp_path / f"{annotations}.parquet", tmp_path / "counts.json"
-        filter_part(part, "en_meta_part_2", mirror_blocklist, brief, *outputs, harmful_model=model)
+        filter_part(part, "en_meta_part_2", brief, *outputs, mirror_blocklist, model)
         kept[annotations] = set(pyarrow.parquet.read_table(outputs[0], columns=["line"])["line"].to_pylist())
     assert len(kept["published"]) > 800
     assert len(kept["published"] - kept["computed"]) <= 3

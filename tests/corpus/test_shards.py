@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symbert.corpus.reasons import REASONS
 from symbert.corpus.shards import pack_shards
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
@@ -43,14 +44,16 @@ def write_parts(folder, documents: list[Document], cuts=(), left_out=()) -> dict
     return files
 
 
-def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, max_tokens=None, shard_rows=3):
+def pack_files(
+    folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, max_tokens=None, shard_rows=3, counts=None
+):
     """Packs parts; gives the manifest."""
     values = {"sequence_length": length, "validation_sequences": held_out, "max_training_rows": max_rows}
     values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
     values["max_tokens"] = max_tokens
     (folder / "pack.json").write_text(json.dumps(values))
     output = folder / "shards" / "manifest.json"
-    pack_shards(**files, vocabulary=folder / "vocab.txt", settings=folder / "pack.json", output=output)
+    pack_shards(**files, vocabulary=folder / "vocab.txt", settings=folder / "pack.json", output=output, counts=counts)
     return read_json(output)
 
 
@@ -283,3 +286,34 @@ def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 2 * peaks[0]
+
+
+def counted(folder, *parts: tuple[int, int, int]) -> list:
+    """Counts as filter-part writes them: of each part the documents kept, too high in perplexity, and warned of."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for number, (kept, high, warned) in enumerate(parts):
+        dropped = {**dict.fromkeys(REASONS, 0), "perplexity_too_high": high, "quality_warning": warned}
+        files.append(folder / f"{number}.counts.json")
+        files[-1].write_text(json.dumps({"read": kept + high + warned, "kept": kept, "bad": 0, "dropped": dropped}))
+    return files
+
+
+def test_too_few_documents_are_not_only_a_matter_of_validation_rows(tmp_path, capsys):
+    """They were dropped, and the message says by which filter."""
+    told = "1 of 1,137 documents were kept (perplexity_too_high 1,099, quality_warning 37)"
+    counts = counted(tmp_path, (1, 99, 37), (0, 1000, 0))
+    for documents, words in (([(1, 3)], "fewer than the 8 held out"), ([(1, 8)], "no training row is left")):
+        with pytest.raises(DataError) as stop:
+            pack(tmp_path, documents, counts=counts)
+        assert words in str(stop.value) and told in str(stop.value) and "\n" not in str(stop.value)
+        assert "--keep-rejected" in str(stop.value) and "corpus.filter" in str(stop.value)
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize(("dropped", "warned"), [(3, False), (4, True)])
+def test_most_text_is_not_dropped_without_a_word(tmp_path, capsys, dropped, warned):
+    pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=counted(tmp_path, (3, 0, dropped)))
+    said = capsys.readouterr().err
+    assert ("3 of 7 documents were kept (quality_warning 4); symbert filter-part --keep-rejected" in said) == warned
+    assert ("documents were kept" in said) == warned

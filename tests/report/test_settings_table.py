@@ -55,3 +55,12 @@ def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_fil
     changed = read_settings(settings_file(pretrain={"new_key": 0.5}, batch_size=None), ReportSettings)
     table = settings_table(changed)
     assert cells(table)["pretrain.new_key"] == ("0.5", "–") and cells(table)["pretrain.batch_size"] == ("–", "256")
+
+
+@pytest.mark.parametrize(("rules", "told"), [([], "none"), (["perplexity"], "perplexity")])
+def test_filters_that_are_not_chosen_stand_out(settings_file, rules, told):
+    changes = PAPER | {"rules": rules, "match": None}
+    table = settings_table(read_settings(settings_file(**changes), ReportSettings))
+    assert cells(table)["corpus.filter.rules"] == (told, "categories, perplexity, quality_warnings")
+    assert cells(table)["corpus.filter.match"] == ("–", "exact")
+    assert bold(table) == {"corpus.filter.rules", "corpus.filter.match"}

@@ -134,6 +134,16 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     assert not any(path.exists() for path in outputs)
 
 
+@pytest.mark.parametrize(("dropped", "few"), [(998, False), (999, True)])
+def test_the_corpus_caption_says_where_fewer_than_half_were_kept(corpus, outputs, dropped, few):
+    """1,000 kept, 2 bad."""
+    part = {"read": 1002 + dropped, "dropped": {"quality_warning": dropped}}
+    tabulate_corpus(*corpus(1, **part), outputs)
+    said = "1,000 of 2,001 documents were kept (quality_warning 999, bad 2), fewer than half; symbert filter-part"
+    assert (said in outputs[1].read_text().replace("\\", "")) == few
+    assert ("fewer than half" in outputs[2].read_text()) == few
+
+
 def test_a_new_reason_gets_a_column(corpus, outputs):
     tabulate_corpus(*corpus(1, dropped={"too_long": 4}), outputs)
     assert read(outputs[0])[0]["too_long"] == "4"

@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import random
+import re
+import shutil
 import string
 from pathlib import Path
 
@@ -163,3 +165,21 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     digests = {str(path): sha256_of(path) for path in (tmp_path / "own").rglob("*.*")}
     assert json.loads((results / "sources.json").read_text())["files"] == digests
     assert len(digests) == 2, "the user's files are nobody's to remove"
+
+
+def test_text_that_oscars_filters_would_drop_is_kept_on_request(run, published, tmp_path):
+    """Short texts without URL; no UT1 archive and no model are asked for, and the report has no table of them."""
+    shutil.copytree(published, tmp_path / "mirror")
+    shutil.rmtree(tmp_path / "mirror/ut1")
+    shutil.rmtree(tmp_path / "mirror/oscar-corpus/harmful-kenlms")
+    draw = random.Random(5)
+    lines = [json.dumps({"text": text(draw).replace("\n", " ")}) + "\n" for _ in range(30)]
+    (tmp_path / "own.jsonl").write_text("".join(lines))
+    files = {"source": "files", "files": str(tmp_path / "own.jsonl")}
+    _, output = run("dropped", files, mirror=str(published), code=1)
+    assert re.search(r"0 of 30 documents were kept \((\w+ \d+, )*quality_warning \d+\), symbert filter-part", output)
+    results, _ = run("copy", files, "--config", "corpus={filter: none}", mirror=str(tmp_path / "mirror"))
+    counts = json.loads((results / "filtered/own.counts.json").read_text())
+    assert (counts["read"], counts["kept"], counts["without_url"]) == (30, 30, 30)
+    tables = results.parent / "report/tables"
+    assert (tables / "corpus.csv").is_file() and not (tables / "corpus_categories.csv").exists()

@@ -30,7 +30,16 @@ def symbert(finished, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("scale=paper", "source=hub"), ("scale=single-gpu", "source=hub"), ("corpus={source: hub}",), MIXED]
+    "options",
+    [
+        (),
+        ("scale=paper", "source=hub"),
+        ("scale=single-gpu", "source=hub"),
+        ("corpus={source: hub}",),
+        ("corpus={filter: none, annotations: computed}",),
+        ("corpus={filter: {rules: [categories]}, annotations: computed}",),
+        MIXED,
+    ],
 )
 def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkeypatch, options):
     if options == MIXED:

@@ -8,10 +8,14 @@ localrules:
     count_batch,
 
 
+# A word of the command, not a parameter, which would have the parts of earlier versions filtered again.
+LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
+
+
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        page("tables", TABLE_FORMATS, ["corpus", "corpus_categories"]),
+        page("tables", TABLE_FORMATS, CORPUS_TABLES),
         page("figures", FIGURE_FORMATS, ["corpus"]),
         FILES_RECORD,
 
@@ -41,10 +45,10 @@ rule filter_part:
         part=lambda wildcards: FILES.get(wildcards.part, f"{RAW}/{wildcards.part}.jsonl.zst"),
         batch=batch_before,
         intake=ancient(settings("intake")),
-        blocklist=f"{RESULTS}/corpus/blocklist.marisa",
+        blocklist=f"{RESULTS}/corpus/blocklist.marisa" if BY_CATEGORY else [],
         settings=settings("filter"),
         sources=RESOLVED,
-        harmful_model=f"{RESULTS}/corpus/{config['corpus']['harmful_model']}" if COMPUTED else [],
+        harmful_model=f"{RESULTS}/corpus/{config['corpus']['harmful_model']}" if BY_MODEL else [],
     output:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
         counts=f"{RESULTS}/corpus/filtered/{{part}}.counts.json",
@@ -62,7 +66,8 @@ rule filter_part:
         batch=option("batch"),
         harmful_model=option("harmful_model"),
     shell:
-        "python -m symbert filter-part --part {input.part:q} --name {wildcards.part:q} --blocklist {input.blocklist:q}"
+        "python -m symbert filter-part --part {input.part:q} --name {wildcards.part:q}"
+        f" {LISTED}"
         " --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
         " --output {output.documents:q} --counts {output.counts:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
@@ -132,6 +137,7 @@ rule pack_shards:
         tokens=expand(f"{RESULTS}/corpus/tokens/{{part}}.npy", part=PARTS),
         offsets=expand(f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy", part=PARTS),
         records=records(PARTS),
+        counts=COUNTS,
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
         settings=settings("pack"),
     output:
@@ -148,7 +154,8 @@ rule pack_shards:
         tokens=given("tokens"),
         offsets=given("offsets"),
         records=given("records"),
+        counts=given("counts"),
     shell:
         "python -m symbert pack-shards {params.tokens} {params.offsets}"
-        " {params.records} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
+        " {params.records} {params.counts} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

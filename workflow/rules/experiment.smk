@@ -18,7 +18,8 @@ SHARDS = EXPERIMENT.shards
 
 PARTS = configuration.parts_of(config)
 FILES = configuration.files_of(config) if configuration.source_of(config, "corpus") == "files" else {}
-COMPUTED = configuration.annotations_of(config) == "computed"
+BY_CATEGORY = configuration.has_filter(config, "categories")
+BY_MODEL = configuration.needs_harmful_model(config)
 REPOSITORIES = configuration.repositories_of(config)
 BATCHES = configuration.batches_of(config)
 SWEEP = config["sweep"]
@@ -142,7 +143,8 @@ def has_other_seeds(wildcards):
 
 
 # What the report has of this experiment beside what it has of imported scores.
-OWN_TABLES = ["corpus", "corpus_categories", "table2_training", "settings", "hours"]
+CORPUS_TABLES = ["corpus", *(["corpus_categories"] if BY_CATEGORY else [])]
+OWN_TABLES = [*CORPUS_TABLES, "table2_training", "settings", "hours"]
 OWN_TABLES += ["robustness"] if robustness() else []
 OWN_FIGURES = ["corpus", *(["robustness"] if robustness() else [])]
 MEASURED_SIZES = SWEEP["sizes"]  # of figure 2

@@ -12,7 +12,6 @@ if "download" not in workflow.global_resources:  # another number: --resources d
 
 localrules:
     resolve_corpus,
-    record_files,
     download_part,
     download_blocklist,
     download_vocabulary,
@@ -77,6 +76,9 @@ rule resolve_corpus:
 
 
 if FILES:
+
+    localrules:
+        record_files,
 
     rule record_files:
         input:

@@ -116,6 +116,11 @@ class Found(NamedTuple):
     suffix: frozenset[str]
 
 
+def look_up_nothing(url: str | None) -> Found:
+    """In the place of `Blocklist.look_up`, where no blocklist is asked for: only whether it is a web address."""
+    return NOTHING if url and address_of(url) else NO_ADDRESS
+
+
 NOTHING = Found(frozenset(), frozenset())
 NO_ADDRESS = Found(frozenset(), frozenset())
 """For what no category can be found, because it has no URL or one that is no web address."""

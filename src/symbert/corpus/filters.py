@@ -16,8 +16,9 @@ def make_rules(settings: FilterSettings) -> Rules:
     """The rules of the settings, as one function; they are tried for every document, hence no function for each."""
     blocked = frozenset(settings.blocked_categories)
     low, high = settings.min_harmful_perplexity, settings.max_harmful_perplexity
-    by_metadata = settings.categories_from in ("metadata", "both")
-    by_url = settings.categories_from in ("blocklist", "both")
+    by_metadata = settings.has("categories") and settings.categories_from in ("metadata", "both")
+    by_url = settings.has("categories") and settings.categories_from in ("blocklist", "both")
+    by_perplexity, by_quality = settings.has("perplexity"), settings.has("quality_warnings")
     match = settings.match
 
     def reasons(document: Document, found: Found) -> list[str]:
@@ -27,13 +28,15 @@ def make_rules(settings: FilterSettings) -> Rules:
             against.append("blocked_category")
         if by_url and found.suffix and not blocked.isdisjoint(getattr(found, match)):
             against.append("blocked_url")
-        if metadata.harmful_pp is None:
+        if not by_perplexity:
+            pass
+        elif metadata.harmful_pp is None:
             against.append("no_perplexity")
         elif metadata.harmful_pp <= low:
             against.append("perplexity_too_low")
         elif metadata.harmful_pp >= high:
             against.append("perplexity_too_high")
-        if metadata.quality_warnings:
+        if by_quality and metadata.quality_warnings:
             against.append("quality_warning")
         return against
 

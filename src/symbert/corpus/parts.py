@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from symbert.corpus.annotation import annotator
-from symbert.corpus.blocklist import Blocklist
+from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.intake import is_full
@@ -31,10 +32,10 @@ CHARACTERS_PER_ROW_GROUP = 8_000_000
 def filter_part(
     part: Path,
     name: str,
-    blocklist: Path,
     settings: Path,
     output: Path,
     counts: Path,
+    blocklist: Path | None = None,
     harmful_model: Path | None = None,
     sources: Path | None = None,
     batch: Path | None = None,
@@ -46,13 +47,14 @@ def filter_part(
     `counts` holds documents read, kept, bad and dropped by first reason, the documents that fail each rule
     whatever the order (`overlaps`), where OSCAR's categories and the blocklist differ, and distributions.
     `sources` gives the part's published SHA-256 (IntegrityError), `harmful_model` the KenLM model for text
-    without annotations. When the earlier parts up to `batch` fill the `intake`, nothing is read. `keep_rejected`
-    names a parquet file for the documents that are dropped, with all reasons, the counted one first.
+    without annotations; UsageError where a filter is chosen that lacks it, or the blocklist. When the earlier parts up
+    to `batch` fill the `intake`, nothing is read. `keep_rejected` names a parquet file for the documents that are
+    dropped, with all reasons, the counted one first.
     """
     choice = read_settings(settings, FilterSettings)
     taken = not is_full(batch, intake)
     digest = _verified(part, sources) if taken else None
-    select = _Selection(choice, Blocklist(blocklist), harmful_model)
+    select = _Selection(choice, blocklist, harmful_model)
     with ExitStack() as stack:
         kept = stack.enter_context(_written(output, KEPT, taken))
         rejected = stack.enter_context(_written(keep_rejected, REJECTED, taken)) if keep_rejected else None
@@ -70,16 +72,23 @@ def filter_part(
 class _Selection:
     """The reasons against a document, which is annotated first where OSCAR has not done so, and counted."""
 
-    def __init__(self, settings: FilterSettings, blocklist: Blocklist, harmful_model: Path | None) -> None:
-        check_categories(settings.blocked_categories, blocklist)
+    def __init__(self, settings: FilterSettings, blocklist: Path | None, harmful_model: Path | None) -> None:
+        if settings.has("categories"):
+            if blocklist is None:
+                raise UsageError("the filter of categories needs UT1; add --blocklist")
+            listed = Blocklist(blocklist)
+            check_categories(settings.blocked_categories, listed)
+            self._look_up = listed.look_up
+        else:
+            settings = replace(settings, blocked_categories=[])  # of which nothing is known
+            self._look_up = look_up_nothing
         self.tally = Tally(settings)
-        self._look_up = blocklist.look_up
         self._rules = make_rules(settings)
         self._annotate = None
         if settings.annotations == "computed":
-            if harmful_model is None:
-                raise UsageError("annotations are computed, which needs a KenLM model; add --harmful-model")
-            self._annotate = annotator(harmful_model, blocklist, settings.match)
+            if harmful_model is None and settings.has("perplexity"):
+                raise UsageError("perplexity is computed, which needs a KenLM model; add --harmful-model")
+            self._annotate = annotator(harmful_model, self._look_up, settings.match)
 
     def __call__(self, document: Document) -> list[str]:
         if self._annotate:

@@ -5,6 +5,7 @@ parts. Deviation from the authors, who drop the remainder of each thousand docum
 remainder at the very end is lost.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from symbert.corpus.arrays import ArrayWriter, open_array, write_header
+from symbert.corpus.reasons import are_few, kept_in_words
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError, IntegrityError, MissingInputError
@@ -25,6 +27,8 @@ DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint3
 TOKENS_AT_ONCE = 1 << 20
 RECORD = {"part": str, "taken": bool, "documents": int}
 RECORD |= {"vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
+COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
+TO_SEE_THEM = "symbert filter-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,13 @@ class Split:
 
 
 def pack_shards(
-    tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary: Path, settings: Path, output: Path
+    tokens: list[Path],
+    offsets: list[Path],
+    records: list[Path],
+    vocabulary: Path,
+    settings: Path,
+    output: Path,
+    counts: list[Path] | None = None,
 ) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
@@ -96,17 +106,22 @@ def pack_shards(
     held out until they fill `validation_sequences` rows; their tokens beyond, and training rows beyond
     `max_training_rows`, are counted as surplus. Raises IntegrityError when a file is not what its record says,
     DataError when the documents do not fill the validation rows and one training row, or parts were left out that
-    are needed.
+    are needed. With the `counts` of filter-part it says why documents were dropped where they do not suffice, and on
+    stderr where fewer than half were kept.
     """
     pack = read_settings(settings, PackSettings)
+    filtered = [read_json(path, COUNTS, "run filter-part again") for path in counts or ()]
+    if are_few(filtered):
+        print(f"{output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
     parts = _read_parts(tokens, offsets, records, vocabulary_sha256)
     parts = _take(parts, pack, output)
-    threshold = _validation_threshold(parts, pack)
+    why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if filtered else ""
+    threshold = _validation_threshold(parts, pack, why)
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
     filled = {split.name: split.tokens() for split in (train, validation)}
-    rows = {"train": _training_rows(filled["train"], pack, output), "validation": pack.validation_sequences}
+    rows = {"train": _training_rows(filled["train"], pack, output, why), "validation": pack.validation_sequences}
     shards, indexes = [], []
     for split in (train, validation):
         shards += _write_shards(split, rows[split.name], pack, output.parent)
@@ -193,7 +208,7 @@ def _refuse_gap(left_out: list[str], output: Path) -> None:
     )
 
 
-def _validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
+def _validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.uint64:
     """The largest id hash of the validation documents; equal ids are never on both sides.
 
     Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
@@ -209,17 +224,17 @@ def _validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
     if lengths.sum() < needed or not len(lengths):
         raise DataError(
             f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
-            "take more parts or lower corpus.pack.validation_sequences"
+            f"take more parts or lower corpus.pack.validation_sequences{why}"
         )
     return id_hashes[-1]
 
 
-def _training_rows(tokens: int, pack: PackSettings, output: Path) -> int:
+def _training_rows(tokens: int, pack: PackSettings, output: Path, why: str) -> int:
     rows = tokens // pack.sequence_length
     if not rows:
         raise DataError(
             f"{output}: no training row is left beside the validation rows; take more parts or lower "
-            "corpus.pack.validation_sequences"
+            f"corpus.pack.validation_sequences{why}"
         )
     return rows if pack.max_training_rows is None else min(rows, pack.max_training_rows)
 

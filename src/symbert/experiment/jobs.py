@@ -6,7 +6,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from symbert.config import annotations_of, batches_of, parts_of, source_of
+from symbert.config import batches_of, has_filter, needs_harmful_model, parts_of, source_of
 from symbert.experiment.layout import Experiment
 
 STAGES = ("corpus", "pretrain", "glue", "report")
@@ -26,7 +26,6 @@ TABLES_AND_FIGURES = (  # one job each
     "tabulate_milestones",
     "tabulate_claims",
     "tabulate_corpus",
-    "tabulate_categories",
     "tabulate_training",
     "tabulate_settings",
     "tabulate_runs",
@@ -61,15 +60,16 @@ def _corpus(experiment: Experiment) -> Jobs:
     config, embedded = experiment.config, experiment.is_embedded
     own = source_of(config, "corpus") == "files"
     parts, batches = len(parts_of(config)), len(batches_of(config))
-    once = ("resolve_corpus", "download_blocklist", "download_vocabulary", "build_blocklist", "scan_characters")
+    once = ("resolve_corpus", "download_vocabulary", "scan_characters", "pack_shards")
+    by_category = has_filter(config, "categories")
     return Jobs(
-        dict.fromkeys((*once, "pack_shards"), 1),
-        write_settings=len(SETTINGS_OF["corpus"]) - (not embedded),
+        dict.fromkeys((*once, *(("download_blocklist", "build_blocklist") if by_category else ())), 1),
+        write_settings=len(SETTINGS_OF["corpus"]) - (not embedded) - (not by_category),
         write_documentation=int(embedded),
         write_embedded_corpus=int(embedded),
         record_files=int(own),
         download_part=0 if own else parts,
-        download_harmful_model=int(annotations_of(config) == "computed"),
+        download_harmful_model=int(needs_harmful_model(config)),
         filter_part=parts,
         tokenize_part=parts,
         count_batch=max(batches - 2, 0),
@@ -102,6 +102,7 @@ def _report(experiment: Experiment) -> Jobs:
     sweep, robust = experiment.config["sweep"], bool(experiment.measured_tasks)
     return Jobs(
         dict.fromkeys(TABLES_AND_FIGURES, 1),
+        tabulate_categories=int(has_filter(experiment.config, "categories")),
         write_settings=1,
         count_parameters=1,
         draw_loss=len(sweep["sizes"]),

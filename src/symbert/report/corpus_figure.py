@@ -59,7 +59,8 @@ def corpus_figure(counts: list[Row], records: list[Row], settings: ReportSetting
     figure, panels = figure_of("Documents of the corpus", note, [3, 2, 1], PANEL)
     without = characters[0].documents - perplexity[0].documents
     missing = f" ({compact(without)} documents have none)" if without else ""
-    window = settings.min_harmful_perplexity, settings.max_harmful_perplexity
+    low, high = settings.min_harmful_perplexity, settings.max_harmful_perplexity
+    window = None if low is None or high is None else (low, high)
     _fill(*panels[0], f"harmful perplexity{missing}", perplexity, window)
     _fill(*panels[1], "characters per document", characters)
     _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", [_of_records(records)])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.corpus.reasons import REASONS
+from symbert.corpus.reasons import REASONS, are_few, kept_in_words
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.report import captions, published
@@ -49,10 +49,15 @@ def corpus_table(counts: list[Path], records: list[Path], manifest: Path, settin
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
         f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows, beyond the "
         f"budget, and of the last row. {skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}"
-        f"The paper is {published.PAPER}, which does not say what it read or dropped."
+        f"{_of_few(parts)}The paper is {published.PAPER}, which does not say what it read or dropped."
     )
     everything = [*rows, total, paper]
     return table_of(everything, caption, "tab:corpus", readable=_on_its_side(everything, reasons))
+
+
+def _of_few(parts: list[Row]) -> str:
+    few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
+    return few if are_few(parts) else ""
 
 
 def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:

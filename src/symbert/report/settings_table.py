@@ -5,7 +5,7 @@ from typing import Any
 
 from symbert.report import published
 from symbert.report.formats import Table, table_of, write_table
-from symbert.settings import ReportSettings, read_settings
+from symbert.settings import FILTERS, ReportSettings, read_settings
 
 Facts = dict[str, Any]
 UNTOLD = "–"
@@ -27,8 +27,10 @@ def tabulate_settings(settings: Path, output: list[Path]) -> None:
 def settings_table(settings: ReportSettings) -> Table:
     """Each setting that changes losses or scores, beside the paper's; bold where the two differ."""
     training = (settings.steps, settings.batch_size, settings.sequence_length)
-    ours = _common(settings) | _keys(training, settings.pretrain, settings.glue)
+    ours = _rules(settings.rules) | _common(settings) | _keys(training, settings.pretrain, settings.glue)
     theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
+    if settings.rules is not None:
+        theirs |= _rules(list(FILTERS))
     keys = list({**theirs, **ours})
     rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
     other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
@@ -40,10 +42,16 @@ def settings_table(settings: ReportSettings) -> Table:
     return table_of(rows, caption, "tab:settings", best=frozenset(other))
 
 
+def _rules(chosen: list[str] | None) -> Facts:
+    """The filters of the corpus, where some of them were chosen."""
+    return {} if chosen is None else {"corpus.filter.rules": ", ".join(chosen) or "none"}
+
+
 def _common(settings: ReportSettings) -> Facts:
     """Settings by the keys of `PAPER`."""
     filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
-    return dict(zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True))
+    told = zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True)
+    return {key: value for key, value in told if value is not None}
 
 
 def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:
