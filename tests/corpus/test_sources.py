@@ -25,6 +25,7 @@ from symbert.corpus.sources import (
     download_part,
     download_vocabulary,
     part_file,
+    record_files,
     resolve_corpus,
 )
 from symbert.errors import (
@@ -387,3 +388,18 @@ def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, pu
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert json.loads(brief.read_text())["root"] in message
+
+
+def test_the_record_of_sources_knows_the_users_files(tmp_path):
+    """Each by the digest that filter-part noted, in the order of the parts; none of a file that it left out."""
+    (tmp_path / "repositories.json").write_text(
+        json.dumps({"source": "hub", "repositories": {BERT: {"commit": COMMIT}}})
+    )
+    counts = [tmp_path / "a.counts.json", tmp_path / "b.counts.json"]
+    for path, digest in zip(counts, (sha256(b"a"), None), strict=True):
+        path.write_text(json.dumps({"file_sha256": digest}))
+    files = [Path("own/a.jsonl"), Path("own/b.json.gz")]
+    record_files(tmp_path / "repositories.json", counts, files, tmp_path / "sources.json")
+    found = read_json(tmp_path / "sources.json")
+    assert found["files"] == {"own/a.jsonl": sha256(b"a"), "own/b.json.gz": None}
+    assert found["repositories"][BERT]["commit"] == COMMIT
