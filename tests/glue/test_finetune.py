@@ -196,7 +196,7 @@ def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_thos
     assert [resumed] == run(seeds=[1, 2, 3]) and counted == [2, 3, 1, 2, 3]
 
 
-def test_the_fast_recipe_is_recorded_and_trains_with_a_dropout_in_sixteenths(run, monkeypatch):
+def test_the_fast_recipe_and_the_dropout_that_the_device_decides_are_recorded(run, monkeypatch):
     seen, train = [], job.train
     monkeypatch.setattr(
         job,
@@ -204,7 +204,8 @@ def test_the_fast_recipe_is_recorded_and_trains_with_a_dropout_in_sixteenths(run
         lambda model, *given: seen.append(model.config.attention_probs_dropout_prob) or train(model, *given),
     )
     ((fast,),), ((faithful,),) = run(recipe="fast", dropout=0.1), run(recipe="faithful", dropout=0.1)
-    assert (fast["recipe"], faithful["recipe"]) == ("fast", "faithful") and seen == [0.125, 0.1]
+    assert (fast["recipe"], faithful["recipe"]) == ("fast", "faithful") and seen == [0.1, 0.1]
+    assert fast["attention_dropout"] == 0.1 and "attention_dropout" not in faithful
     assert fast["settings_hash"] != faithful["settings_hash"]
 
 

@@ -204,3 +204,11 @@ def test_an_unknown_operator_names_the_near_one_and_never_falls_back():
         attention_class("pairwise_scaled")
     with pytest.raises(ConfigError, match="'vanilla' is unknown"):
         build_config("tiny", "vanilla")
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_under_autocast_all_that_the_kernel_gets_is_bf16(name):
+    """Parameters are float32: a product with one of them that autocast does not know would be, too."""
+    module = operator(name).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert {side.dtype for side in module.query_key_value(hidden_states().float())} == {torch.bfloat16}

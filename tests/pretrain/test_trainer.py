@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
@@ -256,12 +257,44 @@ def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the
     assert loss / count == pytest.approx(expected, rel=1e-6)
 
 
+class _Reads(TorchDispatchMode):
+    """Counts what is read from tensors one by one (`item`, `float`, `if`), each of which waits for the device."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        self.count += function is torch.ops.aten._local_scalar_dense.default
+        return function(*arguments, **(options or {}))
+
+
+def test_buffers_are_constants_that_processes_need_not_broadcast(build, monkeypatch):
+    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    trainer, shared = build(), build(world=World(1, 2, pick_device()))
+    before = {name: buffer.clone() for name, buffer in shared.model.named_buffers()}
+    trainer.step(0)
+    for name, buffer in trainer.model.named_buffers():
+        assert torch.equal(buffer, before[name]), name
+    assert before and not shared.objective.options["broadcast_buffers"]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
+    trainer, told = build(), []
+    trainer.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
+    trainer.step(0)
+    read = World.read_total
+    monkeypatch.setattr(World, "read_total", lambda *given: told.append(given) or read(*given))
+    with _Reads() as reads:
+        trainer.step(1)
+    assert (len(told), reads.count) == (1, 0)
+
+
 class _Exchanging(torch.nn.Module):
     """Stands where DistributedDataParallel does, without its exchange."""
 
-    def __init__(self, module: torch.nn.Module, find_unused_parameters: bool) -> None:
+    def __init__(self, module: torch.nn.Module, **options: bool) -> None:
         super().__init__()
-        self.module = module
+        self.module, self.options = module, options
 
     def forward(self, **batch):
         return self.module(**batch)

@@ -80,9 +80,9 @@ def _published(experiment: Experiment, run: Run) -> str | None:
 
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
-    """What precision `auto` becomes is known only where it is trained, and of no corpus is known what it will be."""
-    wanted = identity_of(experiment, run)
-    known = {key: value for key, value in existing.items() if key in wanted or key not in ("precision", "corpus_hash")}
+    """What a device decides is known only where it trains, and of no corpus is known what it will be."""
+    wanted, unknown = identity_of(experiment, run), ("precision", "attention_dropout", "corpus_hash")
+    known = {key: value for key, value in existing.items() if key in wanted or key not in unknown}
     return difference(known, wanted)
 
 

@@ -23,7 +23,7 @@ from symbert.glue.tasks import Task, task_named
 from symbert.glue.training import predict, steps_of, train
 from symbert.model.device import pick_device, resolve_precision
 from symbert.pretrain.provenance import facts_of_machine
-from symbert.pretrain.recipe import RECIPES, attention_dropout, compiler_explained
+from symbert.pretrain.recipe import RECIPES, attention_dropout, compiler_explained, dropout_told
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
 
@@ -51,6 +51,11 @@ class Job:
         """What is really computed in."""
         return resolve_precision(self.settings.precision, self.device)
 
+    @property
+    def dropout_told(self) -> Record:
+        """The dropout of attention weights, where the recipe lets the device decide it."""
+        return dropout_told(RECIPES[self.settings.recipe], self.settings.dropout, self.device)
+
     def classifier(self, task: Task, seed: int) -> torch.nn.Module:
         """The encoder under a head drawn with the seed; ConfigError when it is of another operator."""
         model = load_classifier(self.checkpoint, task.num_labels, self.settings.dropout)
@@ -60,7 +65,7 @@ class Job:
                 "give the checkpoint of that operator"
             )
         recipe = RECIPES[self.settings.recipe]
-        model.config.attention_probs_dropout_prob = attention_dropout(recipe, self.settings.dropout)
+        model.config.attention_probs_dropout_prob = attention_dropout(recipe, self.settings.dropout, self.device)
         reset_head(model, seed)
         return model.to(self.device)
 
@@ -71,6 +76,7 @@ class Job:
             "settings_hash": hash_of(self.settings),
             "recipe": self.settings.recipe,
             "precision": self.precision,
+            **self.dropout_told,
             "versions": {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]},
             "origin": "finetune",
             "checkpoint_sha256": self.checkpoint_sha256,
@@ -105,6 +111,7 @@ class Finetuning:
     def key(self) -> str:
         """Eight hexadecimal digits that stand for all that determines a result but the seed."""
         origin = {"checkpoint_sha256": self.job.checkpoint_sha256, "data_sha256": self.data_sha256}
+        origin |= self.job.dropout_told
         return hash_of(self.job.settings, self.job.precision, self.job.identity, origin)[:8]
 
     def name(self, seed: int) -> str:

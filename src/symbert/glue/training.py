@@ -44,9 +44,8 @@ def train(
 class Trainer:
     """Takes the optimizer steps of one fine-tuning.
 
-    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and attention takes
-    kernels that want another dropout (`symbert.pretrain.recipe`; the classifier has it on any device). The batches
-    are the same.
+    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and on Hopper attention
+    takes kernels that want another dropout (`symbert.pretrain.recipe`). The batches are the same.
     """
 
     def __init__(self, model: nn.Module, settings: GlueSettings, precision: str, steps: int) -> None:

@@ -137,7 +137,8 @@ class SharedAttention(SelfAttention):
 
     def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
         shared = self.projection(hidden)
-        return tuple(self.split_heads(shared * scale) for scale in (self.query_scale, self.key_scale, self.value_scale))
+        scales = (scale.to(shared.dtype) for scale in (self.query_scale, self.key_scale, self.value_scale))
+        return tuple(self.split_heads(shared * scale) for scale in scales)
 
 
 class WideLinear(nn.Linear):

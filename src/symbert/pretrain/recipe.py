@@ -11,6 +11,7 @@ from symbert.errors import ConfigError
 
 NO_COMPILER = ("No working C++ compiler", "C++ compile error", "Failed to find C compiler")  # of Inductor, of Triton
 CUDNN_DROPOUTS = 16  # cuDNN's attention takes dropout in sixteenths only
+HOPPER = 9  # the major number of its compute capability
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,9 @@ class Recipe:
     # One graph: in pre-training for batches of one shape (masked positions are padded to a fixed number of slots), in
     # fine-tuning, on a GPU, for rows of all lengths.
     compiled: bool
-    cudnn_attention: bool  # attention dropout is rounded to sixteenths, so that cuDNN's kernels take it
+    cudnn_attention: (
+        bool  # on Hopper, where attention dropout is rounded to sixteenths, so that cuDNN's kernels take it
+    )
 
 
 RECIPES: dict[str, Recipe] = {
@@ -29,9 +32,21 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def attention_dropout(recipe: Recipe, dropout: float) -> float:
+def takes_cudnn(recipe: Recipe, device: torch.device) -> bool:
+    """Whether the recipe has cuDNN's attention on this device: on Hopper, where the flash kernel takes twice as long."""
+    if not recipe.cudnn_attention or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
+        return False
+    return torch.cuda.get_device_capability(device)[0] == HOPPER
+
+
+def attention_dropout(recipe: Recipe, dropout: float, device: torch.device) -> float:
     """The dropout of attention weights: the paper's, or the nearest that the recipe's kernels take."""
-    return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if recipe.cudnn_attention else dropout
+    return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if takes_cudnn(recipe, device) else dropout
+
+
+def dropout_told(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
+    """What a result is known by beside its settings, where the recipe lets the device decide the dropout."""
+    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe.cudnn_attention else {}
 
 
 @contextmanager
@@ -51,8 +66,8 @@ def compiler_explained() -> Iterator[None]:
 
 @contextmanager
 def attention_kernels(recipe: Recipe, device: torch.device) -> Iterator[None]:
-    """On a GPU, prefer cuDNN's attention where the recipe wants it (on Hopper twice as fast as the flash kernel)."""
-    if not recipe.cudnn_attention or device.type != "cuda":
+    """Prefer cuDNN's attention where the recipe takes it."""
+    if not takes_cudnn(recipe, device):
         yield
         return
     preferred = [

@@ -20,7 +20,7 @@ from symbert.pretrain.memory import memory_explained
 from symbert.pretrain.metrics import METRICS
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import facts_of_machine, open_session, read_sessions
-from symbert.pretrain.recipe import compiler_explained
+from symbert.pretrain.recipe import RECIPES, compiler_explained, dropout_told
 from symbert.pretrain.rows import REMEDY, verify_shards
 from symbert.pretrain.status import reported
 from symbert.pretrain.stop import StopRequest
@@ -35,7 +35,7 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
     torch.set_num_threads(execution.threads)
     with join_world() as world, _writing(world, places):
         settings = read_settings(places.settings, PretrainSettings)
-        identity = identity_of(run, settings, resolve_precision(settings.precision, world.device), places)
+        identity = identity_of(run, settings, world.device, places)
         reached, at_a_time = Reached(), execution.micro_batch_size or settings.batch_size
         with (
             reported(places.state / "status.json", lambda: reached.step, world.leads),
@@ -59,10 +59,14 @@ def _writing(world: World, places: Places) -> AbstractContextManager:
     return single_writer(places.state.parent) if world.leads else nullcontext()
 
 
-def identity_of(run: Run, settings: PretrainSettings, precision: str, places: Places) -> dict[str, Any]:
-    """All that determines a run's result, `auto` resolved: another identity is another run."""
-    corpus_hash = read_json(places.manifest, {"hash": str}, REMEDY)["hash"]
-    return {**vars(run), **run.model, **settings_told(settings), "precision": precision, "corpus_hash": corpus_hash}
+def identity_of(run: Run, settings: PretrainSettings, device: torch.device, places: Places) -> dict[str, Any]:
+    """All that determines a run's result, with what the device decides: another identity is another run."""
+    decided = {
+        "precision": resolve_precision(settings.precision, device),
+        **dropout_told(RECIPES[settings.recipe], settings.dropout, device),
+        "corpus_hash": read_json(places.manifest, {"hash": str}, REMEDY)["hash"],
+    }
+    return {**vars(run), **run.model, **settings_told(settings), **decided}
 
 
 def _open(trainer: Trainer, execution: Execution, state: Path) -> Journal:
@@ -98,7 +102,7 @@ def _pace_of(trainer: Trainer) -> Pace:
 def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float, places: Places) -> None:
     """Write the declared outputs, unless the settings changed meanwhile: an orphan must not publish an old run."""
     settings = read_settings(places.settings, PretrainSettings)
-    if identity_of(trainer.run, settings, trainer.precision, places) != identity:
+    if identity_of(trainer.run, settings, trainer.device, places) != identity:
         raise ConfigError(f"{places.settings}: changed while {trainer.run} was trained; run the same command again")
     sessions = read_sessions(places.state / "provenance.json")
     timed = max(sessions, key=lambda session: session.get("steps_timed", 0))  # of several, that which timed most steps

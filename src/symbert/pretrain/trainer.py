@@ -85,7 +85,7 @@ class Trainer:
 
     def _build_model(self, vocabulary_size: int) -> SymBertForMaskedLM:
         config = build_config(self.run.size, self.run.attention, vocabulary_size, self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout(self.recipe, self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout(self.recipe, self.settings.dropout, self.device)
         model = SymBertForMaskedLM(config)
         initialize(model, self.run.pretrain_seed)
         config.architectures = [type(model).__name__]
@@ -97,8 +97,9 @@ class Trainer:
             objective = torch.compile(objective, fullgraph=True, dynamic=False)
         if self.world.size == 1:
             return objective
-        # Without it gradients are added in another order from the second step of a session on: other bits on resume.
-        return DistributedDataParallel(objective, find_unused_parameters=True)
+        # Without the search DDP groups gradients anew after a session's first step, and adds them in another order: on
+        # resume other bits. Buffers are constants, which need no broadcast.
+        return DistributedDataParallel(objective, find_unused_parameters=True, broadcast_buffers=False)
 
     @property
     def parameters(self) -> int:
@@ -119,7 +120,8 @@ class Trainer:
             self.scaler.unscale_(self.optimizer)
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip)
             self.ahead = (step + 1, self._batch(step + 1))  # before the device is waited for
-            stepped = Stepped(*self.world.total(loss.item()), norm.item(), rate)
+            loss, norms = self.world.read_total(loss, norm)  # the one wait for the device in a step
+            stepped = Stepped(loss, norms / self.world.size, rate)  # the processes' norms are equal, so this is exact
             self._refuse_divergence(step, stepped)
             self.scaler.step(self.optimizer)
             self.scaler.update()

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from symbert.errors import ConfigError, InputOutputError
 from symbert.model.device import pick_device
@@ -41,11 +42,21 @@ class World:
 
     def total(self, *values: float) -> list[float]:
         """The sum of each value over all processes; InputOutputError when one of them is gone."""
-        if self.size == 1:
-            return list(values)
-        sums = torch.tensor(values, dtype=torch.float64, device=self.device)
+        return (
+            list(values)
+            if self.size == 1
+            else self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
+        )
+
+    def read_total(self, *scalars: Tensor) -> list[float]:
+        """As `total`, of values that lie on the device, which is waited for once."""
+        return self._added_up(torch.stack(scalars))
+
+    def _added_up(self, values: Tensor) -> list[float]:
+        sums = values.double()
         try:
-            dist.all_reduce(sums)
+            if self.size > 1:
+                dist.all_reduce(sums)
         except RuntimeError as error:
             raise _peer_ended(self.rank, error) from None
         return sums.tolist()
