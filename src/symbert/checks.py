@@ -2,12 +2,15 @@
 
 import difflib
 import os
+import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from packaging.requirements import Requirement
 
 from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
 from symbert.errors import ConfigError, MissingInputError
@@ -31,6 +34,16 @@ def check(config: Config, schema_file: Path) -> None:
     _check_robustness(config)
     _check_processes(config)
     _check_sweep(config)
+
+
+def check_versions(project: Path) -> None:
+    """Refuse an installed package that is older than `project`, a pyproject.toml, wants it."""
+    for needed in map(Requirement, tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]):
+        if needed.specifier and not needed.specifier.contains(metadata.version(needed.name), prereleases=True):
+            raise ConfigError(
+                f"{needed.name} {metadata.version(needed.name)} is installed, {project} wants {needed.specifier}; run "
+                "`make env`, or `pip install -c envs/constraints.txt -e .`"
+            )
 
 
 def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-TRACKED = ("Snakefile", "config.yaml", "profiles", "workflow", "envs", "src")
+TRACKED = ("Snakefile", "pyproject.toml", "config.yaml", "profiles", "workflow", "envs", "src")
 HANG = 900  # seconds after which a run hangs, however slow the machine
 ENVIRONMENT = {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
 

@@ -41,6 +41,8 @@ PACKAGES = "torch transformers datasets tokenizers pyarrow matplotlib kenlm msgs
 missing = [name for name in PACKAGES.split() if importlib.util.find_spec(name) is None]
 if missing:
     stop(f"missing packages: {', '.join(missing)}; run `make env`, or `pip install -c envs/constraints.txt -e .`", 78)
+with one_line_errors():
+    checks.check_versions(Path(workflow.basedir) / "pyproject.toml")
 
 
 # One job per GPU on this machine. On a cluster, which has --jobs, its scheduler counts. Another number: --resources gpu=2
