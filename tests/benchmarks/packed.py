@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from symbert.corpus.shards import hash_of_corpus
 from symbert.files import sha256_of
 
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
@@ -24,8 +25,15 @@ def write_corpus(folder: Path, rows: int, tokens: int, vocabulary_size: int) -> 
         path = folder / f"{split}-00000.npy"
         np.save(path, _stream(generator, count * tokens, vocabulary_size, special).reshape(count, tokens))
         shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
-    facts = {"hash": "made-up", "vocabulary_size": vocabulary_size, "special_tokens": special, "shards": shards}
-    (folder / "manifest.json").write_text(json.dumps(facts))
+    manifest = {
+        "sequence_length": tokens,
+        "vocabulary_size": vocabulary_size,
+        "vocabulary_sha256": sha256_of(folder / "vocab.txt"),
+        "special_tokens": special,
+        "rows": {"train": rows, "validation": VALIDATION_ROWS},
+        "shards": shards,
+    }
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
     return folder / "manifest.json"
 
 

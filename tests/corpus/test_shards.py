@@ -111,6 +111,91 @@ def test_shards_do_not_depend_on_how_documents_are_dealt_to_parts(tmp_path_facto
     assert dealt == whole
 
 
+def write_texts(folder, documents: list[tuple[int, str]], cuts=()) -> dict[str, list]:
+    """As `write_parts`, the tokens of each document being the letters of its text."""
+    files = write_parts(folder, [(id_hash, len(text)) for id_hash, text in documents], cuts)
+    texts = iter(text for _, text in documents)
+    for tokens, offsets, record in zip(*files.values(), strict=True):
+        letters = "".join(next(texts) for _ in np.load(offsets))
+        np.save(tokens, np.frombuffer(letters.encode(), np.uint8).astype(np.uint16))
+        record.write_text(json.dumps({**read_json(record), "tokens_sha256": sha256_of(tokens)}))
+    return files
+
+
+def letters_of(rows: np.ndarray) -> list[str]:
+    """The rows of `write_texts` as they were written."""
+    return [bytes(row.astype(np.uint8)).decode() for row in rows]
+
+
+def test_no_validation_row_is_a_training_row(tmp_path):
+    """It was believed that documents on one side only make rows on one side only; boilerplate makes both."""
+    files = write_texts(tmp_path, [(9, "menuTEXTmenu"), (1, "firsmenutextmenulastmore"), (8, "ONEmlastENDS")], [1, 2])
+    manifest = pack_files(tmp_path, files, length=4, held_out=4)
+    train, validation = (letters_of(rows_of(tmp_path, manifest, split)) for split in ("train", "validation"))
+    assert train == ["menu", "TEXT", "menu", "ONEm", "last", "ENDS"], "which no validation row changes"
+    assert validation == ["firs", "text", "more"], "`more` was surplus; `last` is a row, and `menu` is so twice"
+    assert manifest["rows"] == {"train": 6, "validation": 3} and manifest["passed_over_rows"] == 3
+    assert manifest["surplus_tokens"] == {"train": 0, "validation": 12}
+    index = np.load(tmp_path / "shards/validation-documents.npy")
+    assert index.tolist() == [(0, 1, 1)]
+
+
+def test_surplus_beyond_the_last_validation_row_is_not_called_passed_over(tmp_path):
+    files = write_texts(tmp_path, [(9, "menu"), (1, "menutextmoremenulast")])
+    manifest = pack_files(tmp_path, files, length=4, held_out=2)
+    assert letters_of(rows_of(tmp_path, manifest, "validation")) == ["text", "more"]
+    assert manifest["passed_over_rows"] == 1 and manifest["surplus_tokens"]["validation"] == 12
+
+
+def test_training_rows_beyond_the_limit_make_no_validation_row_a_repetition(tmp_path):
+    files = write_texts(tmp_path, [(9, "textmenu"), (1, "menu")])
+    assert pack_files(tmp_path, files, held_out=1, max_rows=1)["passed_over_rows"] == 0
+    with pytest.raises(
+        DataError, match=r"all 1 held-out rows occur among the training rows; take more parts or raise cor"
+    ):
+        pack_files(tmp_path, files, held_out=1)
+
+
+texts = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
+
+
+@settings(deadline=None, max_examples=60)
+@given(texts, st.lists(st.integers(0, 30), max_size=4), st.integers(2, 5), st.integers(1, 6), st.integers(1, 40))
+def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
+    tmp_path_factory, documents, cuts, length, held_out, shard_rows
+):
+    """Rows over three letters, of which many occur twice. The index says of every token which document it is from."""
+    documents = [*documents, (2**64 - 1, 20 * "ab")]
+    folder = tmp_path_factory.mktemp("corpus")
+    lowest = sorted(documents)
+    count = int(np.argmax(np.cumsum([len(text) for _, text in lowest]) >= held_out * length)) + 1
+    sides: dict[str, list[tuple[str, int]]] = {"train": [], "validation": []}
+    for number, (id_hash, text) in enumerate(documents):
+        side = "validation" if id_hash <= lowest[count - 1][0] else "train"
+        sides[side] += [(letter, number) for letter in text]
+    rows = {
+        side: [letters[at : at + length] for at in range(0, len(letters) - length + 1, length)]
+        for side, letters in sides.items()
+    }
+    read = {"".join(letter for letter, _ in row) for row in rows["train"]}
+    candidates = rows["validation"][: 2 * held_out]
+    kept = [row for row in candidates if "".join(letter for letter, _ in row) not in read][:held_out]
+    files = write_texts(folder, documents, cuts)
+    if not kept or not rows["train"]:
+        with pytest.raises(DataError):
+            pack_files(folder, files, length=length, held_out=held_out, shard_rows=shard_rows)
+        return
+    manifest = pack_files(folder, files, length=length, held_out=held_out, shard_rows=shard_rows)
+    for side, expected in (("train", rows["train"]), ("validation", kept)):
+        assert letters_of(rows_of(folder, manifest, side)) == ["".join(letter for letter, _ in row) for row in expected]
+        origins = [number for row in expected for _, number in row]
+        index = np.load(folder / f"shards/{side}-documents.npy")
+        first = [at for at in range(len(origins)) if at == 0 or origins[at] != origins[at - 1]]
+        assert index["start"].tolist() == first
+        bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts)]
+        assert [bounds[part] + (line - 1) // 10 for _, part, line in index.tolist()] == [origins[at] for at in first]
+
+
 @settings(deadline=None, max_examples=15)
 @given(corpora, st.lists(st.integers(0, 40), max_size=4))
 def test_the_indexes_say_where_each_documents_tokens_are(tmp_path_factory, documents, cuts):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
@@ -27,14 +29,22 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
             path = directory / f"{split}-{number:05d}.npy"
             np.save(path, ids.astype(np.uint16))
             shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
-    facts = {
+    write_vocabulary(directory / "vocab.txt", vocabulary_size)
+    manifest = {
         "sequence_length": length,
         "vocabulary_size": vocabulary_size,
+        "vocabulary_sha256": sha256_of(directory / "vocab.txt"),
         "special_tokens": SPECIAL,
-        "hash": "0123456789abcdef",
+        "rows": {"train": rows, "validation": 8},
+        "shards": shards,
     }
-    (directory / "manifest.json").write_text(json.dumps({**facts, "shards": shards}))
+    (directory / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
     return directory / "manifest.json"
+
+
+def write_vocabulary(path: Path, size: int) -> None:
+    """As many pieces: BERT's special ones, w0, w1 and so on."""
+    path.write_text("".join(f"{piece}\n" for piece in (*SPECIAL_TOKENS.values(), *(f"w{n}" for n in range(size - 5)))))
 
 
 def options(manifest: Path, settings: Path, run: Path, attention: str = "pairwise", **changes) -> list[str]:

@@ -3,9 +3,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
-from pretrain.corpora import write_corpus
-from symbert.errors import MissingInputError
-from symbert.files import read_json, write_json, write_text
+from pretrain.corpora import write_corpus, write_vocabulary
+from symbert.errors import IntegrityError, MissingInputError
+from symbert.files import read_json, sha256_of, write_json
 from symbert.model.attention import ATTENTION
 from symbert.model.card import model_card
 from symbert.model.export import export
@@ -14,8 +14,6 @@ from symbert.pretrain.job import Run
 from symbert.pretrain.run import pretrain_model
 from symbert.pretrain.trainer import Trainer
 from symbert.settings import PretrainSettings, read_settings
-
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(55))]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +24,7 @@ def run(tmp_path_factory):
 @pytest.fixture
 def extracted(run, brief, tmp_path):
     """Step 20 of a run of 30 steps, extracted."""
-    (run / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    write_vocabulary(run / "vocab.txt", 60)
     if not (run / "done.json").exists():
         manifest = write_corpus(run / "shards")
         paths = (run / "state", run / "done.json", run / "metrics.jsonl", run / "timing.json")
@@ -66,7 +64,7 @@ def started(manifest, brief, tmp_path):
         trainer.model.config.to_json_file(state / "config.json", use_diff=False)
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
         write_json(tmp_path / "done.json", {**vars(trainer.run), **facts})
-        write_text(tmp_path / "vocab.txt", "\n".join(WORDS) + "\n")
+        write_vocabulary(tmp_path / "vocab.txt", 60)
         extract_checkpoint(state, 0, tmp_path / "vocab.txt", tmp_path / "done.json", "embedded", output)
         return trainer, output
 
@@ -111,6 +109,25 @@ def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted
     with pytest.raises(MissingInputError, match="step 15 was not kept; the nearest kept steps: 10, 20"):
         extract_checkpoint(run / "state", 15, run / "vocab.txt", run / "done.json", "embedded", run / "step-15")
     assert not (run / "step-15").exists()
+
+
+@pytest.mark.parametrize("step", [0, 20])
+def test_a_vocabulary_that_the_run_did_not_learn_is_refused(extracted, run, tmp_path, step):
+    """It was believed that the file beside the rows stays what they were made with: 301 pieces went with 300."""
+    vocabulary, words = tmp_path / "vocab.txt", (run / "vocab.txt").read_text().splitlines()
+    others = {
+        "61 pieces, the model has 60": [*words, "w55"],
+        "59 pieces, the model has 60": words[:-1],
+        r"sha256 expected \w{64}, found \w{64}": [*words[:-2], words[-1], words[-2]],
+    }
+    for message, pieces in others.items():
+        vocabulary.write_text("\n".join(pieces) + "\n")
+        with pytest.raises(
+            IntegrityError, match=rf"vocab\.txt: {message}; give the vocabulary that the corpus was packed"
+        ):
+            extract_checkpoint(run / "state", step, vocabulary, run / "done.json", "embedded", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert read_json(run / "done.json")["vocabulary_sha256"] == sha256_of(run / "vocab.txt")
 
 
 def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extracted):

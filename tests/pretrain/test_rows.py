@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json
 from symbert.pretrain import rows as module
-from symbert.pretrain.rows import Rows, verify_shards
+from symbert.pretrain.rows import Rows, verify_manifest, verify_shards
 
 
 def flip_a_bit(path) -> None:
@@ -72,6 +72,40 @@ def test_a_missing_shard_is_named_before_training(manifest, tmp_path):
     (manifest.parent / "validation-00000.npy").unlink()
     with pytest.raises(MissingInputError, match=r"validation-00000\.npy"):
         verify_shards(manifest, tmp_path / "shards.json")
+
+
+def edited(manifest, **changes) -> None:
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changes}))
+
+
+def test_a_manifest_that_was_edited_is_not_the_corpus_that_its_hash_names(manifest):
+    """It was believed that shards with right sums are the corpus; their list, and how ids are read, were not in it."""
+    told = json.loads(manifest.read_text())
+    assert verify_manifest(manifest) == told["hash"]
+    first, *others = told["shards"]
+    for changes in (
+        {"sequence_length": 8},
+        {"vocabulary_size": 61},
+        {"vocabulary_sha256": 64 * "0"},
+        {"special_tokens": {**told["special_tokens"], "unk": 9}},
+        {"rows": {"train": 49, "validation": 8}},
+        {"shards": others},
+        {"shards": [{**first, "split": "validation"}, *others]},
+        {"shards": [{**first, "sha256": 64 * "0"}, *others]},
+        {"hash": "0123456789abcdef"},
+    ):
+        edited(manifest, **changes)
+        with pytest.raises(
+            IntegrityError, match=r"manifest\.json: hash expected \w{16}, found \w{16}: edited.*; run pack_s"
+        ):
+            verify_manifest(manifest)
+        edited(manifest, **told)
+    for lacking in ("hash", "special_tokens"):
+        manifest.write_text(json.dumps({key: value for key, value in told.items() if key != lacking}))
+        with pytest.raises(
+            IntegrityError, match=r"manifest\.json: lacks some of sequence_length.* and hash; run pack_sh"
+        ):
+            verify_manifest(manifest)
 
 
 def test_what_was_verified_is_not_read_again_until_it_changes(manifest, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -13,7 +14,7 @@ from safetensors import safe_open
 from pretrain.corpora import command, options, start, wait_for
 from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
-from symbert.files import read_json, sha256_of
+from symbert.files import read_json, sha256_of, write_json
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.trainer import Trainer
 from symbert.sizes import SIZES
@@ -227,6 +228,20 @@ def test_a_damaged_shard_stops_the_run_before_it_trains(tmp_path, manifest, brie
     shard.write_bytes(content)
     assert main(options(manifest, brief(), tmp_path / "run")) == 76
     assert "train-00000.npy" in capsys.readouterr().err
+
+
+def test_an_edited_manifest_with_the_old_hash_does_not_train_on(
+    tmp_path, manifest, brief, whole, uninterrupted, capsys
+):
+    """Neither a run that begins nor one that goes on: half of the training rows were left out without a word."""
+    shutil.copytree(whole, tmp_path / "old")
+    told = read_json(manifest)
+    write_json(manifest, {**told, "shards": told["shards"][1:]})
+    for run in ("new", "old"):
+        assert main(options(manifest, brief(), tmp_path / run)) == 76
+        said = capsys.readouterr().err
+        assert re.search(r"manifest\.json: hash expected \w+, found \w+: edited, or of .*; run pack_shards again", said)
+    assert not (tmp_path / "new/state/weights").exists()
 
 
 def test_a_session_on_other_threads_warns_and_goes_on(tmp_path, manifest, brief, whole, uninterrupted, capsys):

@@ -2,7 +2,7 @@
 
 Rows run over document and part boundaries, so the shards do not depend on how documents are dealt to
 parts. Deviation from the authors, who drop the remainder of each thousand documents: here only one
-remainder at the very end is lost.
+remainder at the very end is lost. Held-out rows that occur among the training rows (boilerplate) are passed over.
 """
 
 import sys
@@ -23,8 +23,10 @@ from symbert.progress import Progress
 from symbert.settings import PackSettings, hash_of, read_settings
 
 DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
-"""Where a document comes from: its first token in the split's stream, its part (index) and line of the raw part."""
-TOKENS_AT_ONCE = 1 << 20
+"""Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""
+TOKENS_AT_ONCE = 1 << 16
+# What training reads of a manifest, and so what its hash is of.
+LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
 RECORD = {"part": str, "taken": bool, "documents": int}
 RECORD |= {"vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
@@ -76,8 +78,8 @@ class Split:
                 for start in range(first, after, TOKENS_AT_ONCE):
                     yield tokens[start : min(start + TOKENS_AT_ONCE, after)]
 
-    def index(self) -> Iterator[np.ndarray]:
-        """DOCUMENT of each document, part by part."""
+    def index(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """DOCUMENT of each document and the token after its last one, part by part."""
         start = 0
         for number, part in enumerate(self.parts):
             documents = part.documents()
@@ -87,7 +89,7 @@ class Split:
             rows["start"], rows["part"] = start + np.cumsum(lengths) - lengths, number
             rows["line"] = documents["line"][mask]
             start += int(lengths.sum())
-            yield rows
+            yield rows, rows["start"] + lengths
 
 
 def pack_shards(
@@ -103,11 +105,13 @@ def pack_shards(
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
     Only the first `max_documents` documents count, or those up to `max_tokens`. The documents of lowest id hash are
-    held out until they fill `validation_sequences` rows; their tokens beyond, and training rows beyond
-    `max_training_rows`, are counted as surplus. Raises IntegrityError when a file is not what its record says,
-    DataError when the documents do not fill the validation rows and one training row, or parts were left out that
-    are needed. With the `counts` of filter-part it says why documents were dropped where they do not suffice, and on
-    stderr where fewer than half were kept.
+    held out until they fill `validation_sequences` rows. Of these rows, those that occur among the training rows are
+    passed over (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go.
+    Held-out tokens that are in no row, and training rows beyond `max_training_rows`, are counted as surplus. Raises
+    IntegrityError when a file is not what its record says, DataError when the documents do not fill the validation rows
+    and one training row, all held-out rows are passed over, or parts were left out that are needed. With the `counts`
+    of filter-part it says why documents were dropped where they do not suffice, and on stderr where fewer than half
+    were kept.
     """
     pack = read_settings(settings, PackSettings)
     filtered = [read_json(path, COUNTS, "run filter-part again") for path in counts or ()]
@@ -121,32 +125,42 @@ def pack_shards(
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
     filled = {split.name: split.tokens() for split in (train, validation)}
-    rows = {"train": _training_rows(filled["train"], pack, output, why), "validation": pack.validation_sequences}
-    shards, indexes = [], []
-    for split in (train, validation):
-        shards += _write_shards(split, rows[split.name], pack, output.parent)
-        indexes.append(_write_index(split, rows[split.name] * pack.sequence_length, output.parent))
+    rows = {"train": _training_rows(filled["train"], pack, output, why)}
+    held_out = _held_out_rows(validation, filled["validation"], pack)
+    repeated: set[bytes] = set()  # of the held-out rows; known when the training rows are written
+    read = _looked_through(_rows_of(train, rows["train"], pack.sequence_length), held_out, repeated)
+    shards = [*_write_shards("train", rows["train"], read, pack, output.parent)]
+    chosen, passed_over = _choose(held_out, repeated, pack, output)
+    rows["validation"] = len(chosen)
+    shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
+    indexes = [
+        _write_index(split, rows[split.name], passed, pack.sequence_length, output.parent)
+        for split, passed in ((train, np.empty(0, np.int64)), (validation, passed_over))
+    ]
     _remove_others(output.parent, {file["file"] for file in shards + indexes})
     remainder = filled["train"] % pack.sequence_length
     over = {name: filled[name] - rows[name] * pack.sequence_length for name in rows}
-    write_json(
-        output,
-        {
-            "sequence_length": pack.sequence_length,
-            "vocabulary_size": len(pieces),
-            "vocabulary_sha256": vocabulary_sha256,
-            "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
-            "rows": rows,
-            "documents": {index["split"]: index["documents"] for index in indexes},
-            "tokens": sum(filled.values()),
-            "remainder_tokens": remainder,
-            "surplus_tokens": {"train": over["train"] - remainder, "validation": over["validation"]},
-            "parts": [part.record["part"] for part in parts],
-            "indexes": indexes,
-            "shards": shards,
-            "hash": hash_of([shard["sha256"] for shard in shards], vocabulary_sha256),
-        },
-    )
+    manifest = {
+        "sequence_length": pack.sequence_length,
+        "vocabulary_size": len(pieces),
+        "vocabulary_sha256": vocabulary_sha256,
+        "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
+        "rows": rows,
+        "passed_over_rows": len(passed_over),
+        "documents": {index["split"]: index["documents"] for index in indexes},
+        "tokens": sum(filled.values()),
+        "remainder_tokens": remainder,
+        "surplus_tokens": {"train": over["train"] - remainder, "validation": over["validation"]},
+        "parts": [part.record["part"] for part in parts],
+        "indexes": indexes,
+        "shards": shards,
+    }
+    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+
+
+def hash_of_corpus(manifest: dict[str, Any]) -> str:
+    """What a run knows its corpus by: a hash of all that training reads; KeyError where the manifest lacks some."""
+    return hash_of({key: manifest[key] for key in LEARNED_FROM})
 
 
 def _read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str) -> list[Part]:
@@ -239,44 +253,104 @@ def _training_rows(tokens: int, pack: PackSettings, output: Path, why: str) -> i
     return rows if pack.max_training_rows is None else min(rows, pack.max_training_rows)
 
 
-class _Stream:
-    """Tokens that are taken from the front, a given number at a time."""
+def _rows_of(split: Split, count: int, length: int) -> Iterator[np.ndarray]:
+    """The first `count` rows of a split's stream, [rows, length], about TOKENS_AT_ONCE at a time."""
+    rest = np.empty(0, TOKEN)
+    for tokens in split.slices():
+        tokens = np.concatenate([rest, tokens])
+        rows = min(len(tokens) // length, count)
+        yield tokens[: rows * length].reshape(rows, length)
+        rest, count = tokens[rows * length :], count - rows
+        if not count:
+            return
 
-    def __init__(self, slices: Iterator[np.ndarray]) -> None:
-        self._slices = slices
+
+def _held_out_rows(validation: Split, tokens: int, pack: PackSettings) -> np.ndarray:
+    """The rows that validation may have: twice as many as are wanted, or as many as the held-out tokens fill."""
+    count = min(tokens // pack.sequence_length, 2 * pack.validation_sequences)
+    return np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
+
+
+def _contents(rows: np.ndarray) -> list[bytes]:
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel().tolist()
+
+
+def _looked_through(blocks: Iterator[np.ndarray], held_out: np.ndarray, repeated: set[bytes]) -> Iterator[np.ndarray]:
+    """The blocks as they are; of the held-out rows, those that occur in them are added to `repeated`."""
+    wanted = frozenset(_contents(held_out))
+    for block in blocks:
+        repeated |= wanted.intersection(_contents(block))
+        yield block
+
+
+def _choose(
+    held_out: np.ndarray, repeated: set[bytes], pack: PackSettings, output: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """The validation rows, and which of the held-out rows were passed over for them."""
+    is_repeated = np.array([content in repeated for content in _contents(held_out)])
+    chosen, passed_over = (np.flatnonzero(mask) for mask in (~is_repeated, is_repeated))
+    if not len(chosen):
+        raise DataError(
+            f"{output}: all {len(held_out)} held-out rows occur among the training rows; take more parts or raise "
+            "corpus.pack.sequence_length"
+        )
+    if len(chosen) >= pack.validation_sequences:
+        chosen = chosen[: pack.validation_sequences]
+        passed_over = passed_over[passed_over < chosen[-1]]
+    return held_out[chosen], passed_over
+
+
+class _Stream:
+    """Rows that are taken from the front, a given number at a time."""
+
+    def __init__(self, blocks: Iterator[np.ndarray]) -> None:
+        self._blocks = blocks
         self._rest = np.empty(0, TOKEN)
 
     def take(self, count: int) -> Iterator[np.ndarray]:
         while count:
             if not len(self._rest):
-                self._rest = next(self._slices)
-            piece, self._rest = self._rest[:count], self._rest[count:]
-            count -= len(piece)
-            yield piece
+                self._rest = next(self._blocks)
+            block, self._rest = self._rest[:count], self._rest[count:]
+            count -= len(block)
+            yield block
 
 
-def _write_shards(split: Split, rows: int, pack: PackSettings, directory: Path) -> Iterator[dict[str, Any]]:
+def _write_shards(
+    split: str, rows: int, blocks: Iterator[np.ndarray], pack: PackSettings, directory: Path
+) -> Iterator[dict[str, Any]]:
     """Publish the shards of a split; what the manifest says of each."""
-    stream = _Stream(split.slices())
-    progress = Progress(f"pack: {split.name}", rows, "rows")
+    stream = _Stream(blocks)
+    progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
         shape = min(pack.sequences_per_shard, rows - first), pack.sequence_length
-        path = directory / f"{split.name}-{number:05}.npy"
+        path = directory / f"{split}-{number:05}.npy"
         with publish(path) as temporary, open(temporary, "wb") as file:
             write_header(file, TOKEN, shape)
-            for piece in stream.take(shape[0] * shape[1]):
-                file.write(piece.data)
-        yield {"file": path.name, "split": split.name, "rows": shape[0], "sha256": sha256_of(path)}
+            for block in stream.take(shape[0]):
+                file.write(block.data)
+        yield {"file": path.name, "split": split, "rows": shape[0], "sha256": sha256_of(path)}
         progress.update(first + shape[0])
 
 
-def _write_index(split: Split, tokens: int, directory: Path) -> dict[str, Any]:
-    """Publish DOCUMENT of the documents that are, at least in part, among the first `tokens` of the split."""
+def _write_index(split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path) -> dict[str, Any]:
+    """Publish DOCUMENT of the documents that are, at least in part, in the rows of a split; their first tokens are
+    counted in these rows, end to end."""
     path = directory / f"{split.name}-documents.npy"
     with publish(path) as temporary, ArrayWriter(temporary, DOCUMENT) as index:
-        for documents in split.index():
-            index.append(documents[documents["start"] < tokens])
+        for documents, ends in split.index():
+            documents["start"], ends = (
+                _in_rows(tokens, rows, passed_over, length) for tokens in (documents["start"], ends)
+            )
+            index.append(documents[documents["start"] < ends])
     return {"file": path.name, "split": split.name, "documents": index.length, "sha256": sha256_of(path)}
+
+
+def _in_rows(tokens: np.ndarray, rows: int, passed_over: np.ndarray, length: int) -> np.ndarray:
+    """Where tokens of a split's stream are in its rows; one that is in none: where the next one is that is."""
+    row, place = np.divmod(tokens, length)
+    place[np.isin(row, passed_over)] = 0
+    return np.minimum((row - np.searchsorted(passed_over, row)) * length + place, rows * length)
 
 
 def _remove_others(directory: Path, files: set[str]) -> None:

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from symbert.corpus.wordpiece import encoder
-from symbert.files import copy_file, read_json, write_json, write_text
+from symbert.corpus.wordpiece import encoder, read_vocabulary
+from symbert.errors import IntegrityError
+from symbert.files import copy_file, read_json, sha256_of, write_json, write_text
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 from symbert.model.card import model_card
 from symbert.pretrain.checkpoint import kept_weights, write_weights
 
+REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.
 FACTS_OF_START = {"size": str, "attention": str, "pretrain_seed": int, "parameters": int}
 CONFIG = {"model_type": str, "attention": str, "vocab_size": int, "hidden_size": int}
@@ -20,11 +22,13 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
 
     Step 0 is the model before its first step: not pre-trained, and made anew, because it follows from the seed alone.
     The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
-    Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones.
+    Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. A vocabulary other
+    than the one that the run learned is an IntegrityError.
     """
     kept = kept_weights(state, step) if step else None
     config, run = read_json(state / "config.json", CONFIG), read_json(done, FACTS_OF_START)
     weights = output / "model.safetensors"
+    _check_vocabulary(vocabulary, config["vocab_size"], run)
     if kept is None:
         write_weights(initial_model(config, run["pretrain_seed"]), weights)
         facts = {name: run[name] for name in FACTS_OF_START}
@@ -35,6 +39,15 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     write_json(output / "config.json", config)
     _write_tokenizer(vocabulary, output)
     write_text(output / "README.md", model_card(config))
+
+
+def _check_vocabulary(vocabulary: Path, size: int, run: dict[str, Any]) -> None:
+    """A piece more or another order would give each word another's embedding, without a word."""
+    pieces, sha256 = len(read_vocabulary(vocabulary)), sha256_of(vocabulary)
+    if pieces != size:
+        raise IntegrityError(f"{vocabulary}: {pieces:,} pieces, the model has {size:,}; {REMEDY}")
+    if sha256 != run.get("vocabulary_sha256", sha256):  # runs of older versions do not say
+        raise IntegrityError(f"{vocabulary}: sha256 expected {run['vocabulary_sha256']}, found {sha256}; {REMEDY}")
 
 
 def initial_model(config: dict[str, Any], seed: int) -> SymBertForMaskedLM:

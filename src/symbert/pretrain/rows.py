@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
 from symbert.progress import Progress
@@ -48,6 +49,20 @@ def _open(path: Path, rows: int) -> NDArray[np.uint16]:
     if len(array) != rows:
         raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
     return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
+
+
+def verify_manifest(manifest: Path) -> str:
+    """The corpus's hash; IntegrityError when what the manifest tells of it was changed since it was packed."""
+    told = read_json(manifest)
+    try:
+        written, found = told["hash"], hash_of_corpus(told)
+    except (KeyError, TypeError):
+        raise IntegrityError(f"{manifest}: lacks some of {', '.join(LEARNED_FROM)} and hash; {REMEDY}") from None
+    if written != found:
+        raise IntegrityError(
+            f"{manifest}: hash expected {written}, found {found}: edited, or of another version; {REMEDY}"
+        )
+    return written
 
 
 def verify_shards(manifest: Path, record: Path) -> None:

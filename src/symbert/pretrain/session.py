@@ -21,7 +21,7 @@ from symbert.pretrain.metrics import METRICS
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import facts_of_machine, open_session, read_sessions
 from symbert.pretrain.recipe import RECIPES, compiler_explained, dropout_told
-from symbert.pretrain.rows import REMEDY, verify_shards
+from symbert.pretrain.rows import verify_manifest, verify_shards
 from symbert.pretrain.status import reported
 from symbert.pretrain.stop import StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
@@ -35,7 +35,6 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
     torch.set_num_threads(execution.threads)
     with join_world() as world, _writing(world, places):
         settings = read_settings(places.settings, PretrainSettings)
-        identity = identity_of(run, settings, world.device, places)
         reached, at_a_time = Reached(), execution.micro_batch_size or settings.batch_size
         with (
             reported(places.state / "status.json", lambda: reached.step, world.leads),
@@ -43,6 +42,7 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
             compiler_explained(),
             peers_explained(world),
         ):
+            identity = identity_of(run, settings, world.device, places)
             if world.leads:
                 guard_settings(places.state, identity, execution.on_settings_change, places.done.parent)
                 verify_shards(places.manifest, places.state / "shards.json")
@@ -60,11 +60,14 @@ def _writing(world: World, places: Places) -> AbstractContextManager:
 
 
 def identity_of(run: Run, settings: PretrainSettings, device: torch.device, places: Places) -> dict[str, Any]:
-    """All that determines a run's result, with what the device decides: another identity is another run."""
+    """All that determines a run's result, with what the device decides: another identity is another run.
+
+    IntegrityError when the manifest is not the one that its hash was made of.
+    """
     decided = {
         "precision": resolve_precision(settings.precision, device),
         **dropout_told(RECIPES[settings.recipe], settings.dropout, device),
-        "corpus_hash": read_json(places.manifest, {"hash": str}, REMEDY)["hash"],
+        "corpus_hash": verify_manifest(places.manifest),
     }
     return {**vars(run), **run.model, **settings_told(settings), **decided}
 
@@ -111,6 +114,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "validation_loss": validation_loss,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
+        "vocabulary_sha256": read_json(places.manifest)["vocabulary_sha256"],
         "settings_hash": hash_of(identity),
         "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
     }
