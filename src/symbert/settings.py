@@ -84,7 +84,7 @@ class PackSettings:
     """How kept documents become rows of token ids."""
 
     sequence_length: int
-    validation_sequences: int
+    validation_sequences: int  # at most: held-out rows that are also training rows are passed over
     max_documents: int
     max_training_rows: int | None  # null: all
     max_tokens: int | None  # at which the intake ended; null: no limit

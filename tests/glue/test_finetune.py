@@ -3,13 +3,14 @@ import os
 import platform
 import signal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 from symbert import __version__
 from symbert.cli import main
-from symbert.errors import ConfigError, UsageError
+from symbert.errors import ConfigError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import job
 from symbert.glue.finetune import finetune
@@ -40,6 +41,26 @@ def run(tmp_path, write_section, prepared, checkpoint):
         return [json.loads(path.read_text()) for path in output]
 
     return go
+
+
+def test_rows_of_a_larger_vocabulary_are_refused_by_name(prepared, checkpoint, vocabulary, tmp_path, write_section):
+    """It was believed that rows and model have one vocabulary: the first piece that only one has was a bug of ours."""
+    data, pieces = prepared("rte"), len(vocabulary.read_text().splitlines())
+    table = pq.read_table(data)
+    ids = table["input_ids"].to_pylist()
+    ids[-1][1] = pieces
+    column = pa.array(ids, table.schema.field("input_ids").type)
+    pq.write_table(table.set_column(table.column_names.index("input_ids"), "input_ids", column), data)
+    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}
+    settings, output = write_section("glue", epochs=1), [tmp_path / "scores.json"]
+    with pytest.raises(
+        IntegrityError,
+        match=rf"rte\.parquet: has token id {pieces}, the model of .* has {pieces} pieces; prepare the task with",
+    ):
+        finetune(
+            checkpoint(), [data], settings, **identity, finetune_seeds=[1], state=tmp_path, output=output, threads=1
+        )
+    assert not output[0].exists()
 
 
 def kept_files(tmp_path, suffix):

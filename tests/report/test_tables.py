@@ -106,6 +106,19 @@ def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was
     assert r"tokens kept & 642,000 & 642,000 & 1,284,000 & -- & 70,000,000,000 \\" in outputs[2].read_text()
 
 
+def test_the_corpus_table_says_how_many_rows_were_passed_over(corpus, outputs):
+    """Held-out rows that are also training rows were scored as if no model had seen them."""
+    counts, records, manifest, settings = corpus(1)
+    tabulate_corpus(counts, records, manifest, settings, outputs)
+    assert "of held-out documents beyond their rows, beyond the budget" in outputs[1].read_text()
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"passed_over_rows": 1045}))
+    tabulate_corpus(counts, records, manifest, settings, outputs)
+    said = (
+        "beyond their rows and in 1,045 rows that are also among the training rows, and so passed over, beyond the bud"
+    )
+    assert all(said in path.read_text() for path in outputs[1:])
+
+
 def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, settings_file):
     counts, records, manifest, settings = corpus(1, 2)
     empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "without_url": 0}

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 
-from symbert.errors import ConfigError, DivergedError
+from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import sha256_of, single_writer
 from symbert.glue.batches import Rows, read_rows
 from symbert.glue.classifier import load_classifier, reset_head
@@ -153,8 +153,14 @@ class Finetuning:
         return model
 
     def _trained(self, seed: int) -> torch.nn.Module:
-        """Fine-tune with one seed; DivergedError."""
+        """Fine-tune with one seed; DivergedError, or IntegrityError where the rows are of a larger vocabulary."""
         model, settings = self.job.classifier(self.task, seed), self.job.settings
+        highest, pieces = max(int(rows.input_ids.max()) for rows in self.rows.values()), model.config.vocab_size
+        if highest >= pieces:
+            raise IntegrityError(
+                f"{self.data}: has token id {highest}, the model of {self.job.checkpoint} has {pieces:,} pieces; "
+                "prepare the task with the vocabulary of the checkpoint"
+            )
         told = Progress(self.name(seed), steps_of(len(self.rows["train"]), settings), "steps")
         try:
             with compiler_explained():

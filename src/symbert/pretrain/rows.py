@@ -53,11 +53,8 @@ def _open(path: Path, rows: int) -> NDArray[np.uint16]:
 
 def verify_manifest(manifest: Path) -> str:
     """The corpus's hash; IntegrityError when what the manifest tells of it was changed since it was packed."""
-    told = read_json(manifest)
-    try:
-        written, found = told["hash"], hash_of_corpus(told)
-    except (KeyError, TypeError):
-        raise IntegrityError(f"{manifest}: lacks some of {', '.join(LEARNED_FROM)} and hash; {REMEDY}") from None
+    told = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
+    written, found = told["hash"], hash_of_corpus(told)
     if written != found:
         raise IntegrityError(
             f"{manifest}: hash expected {written}, found {found}: edited, or of another version; {REMEDY}"
