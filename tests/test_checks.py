@@ -165,3 +165,19 @@ def test_a_torch_that_is_too_old_is_not_tried_out(root, monkeypatch):
     installed["torch"] = "2.12.0.dev20260101+cpu"
     with pytest.raises(ConfigError, match=r"transformers 5\.16\.9 is installed, .* wants >=5\.17; run `make env`"):
         check_versions(root / "pyproject.toml")
+
+
+@pytest.mark.parametrize("key", ["raw", "shards", "checkpoints"])
+def test_braces_in_a_path_are_refused_and_not_taken_for_a_wildcard(config, schema, key):
+    with pytest.raises(ConfigError, match=rf"'storage\.{key}': /data/{{x}} has braces, .*; rename it or link to it$"):
+        check(merge(config, {"storage": {key: "/data/{x}"}}), schema)
+
+
+def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to_it_are_read(config, schema, tmp_path):
+    folder = tmp_path / "crawl {2024}"
+    folder.mkdir()
+    (folder / "a.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"'corpus\.files': .*/crawl \{2024\}/a\.jsonl has braces"):
+        check(own_files(config, folder / "*.jsonl"), schema)
+    (tmp_path / "link").symlink_to(folder)
+    check(own_files(config, tmp_path / "link/*.jsonl"), schema)

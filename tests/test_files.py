@@ -1,5 +1,7 @@
+import ast
 import errno
 import fcntl
+import json
 import multiprocessing
 import os
 import platform
@@ -13,9 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors import SafetensorError
 
-from symbert.errors import DataError, InputOutputError, MissingInputError
-from symbert.files import copy_file, free_space, publish, read_json, sha256_of, single_writer, write_json
+from symbert.errors import CannotCreateError, DataError, InputOutputError, MissingInputError, explain
+from symbert.files import (
+    copy_file,
+    flaws,
+    free_space,
+    publish,
+    read_json,
+    read_json_lines,
+    sha256_of,
+    single_writer,
+    write_json,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -101,6 +114,102 @@ def test_a_full_quota_is_a_full_disk_and_another_failure_is_not(tmp_path):
     assert "space" not in str(failure.value) and os.listdir(tmp_path) == []
 
 
+def refuse(number):
+    """What stands for a call of the system: it fails so, and names no file, as libraries and descriptors do."""
+
+    def call(*arguments, **options):
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("call", ["os.replace", "os.fsync", "os.open"])
+@pytest.mark.parametrize(
+    ("number", "kind", "said"),
+    [
+        (errno.EIO, InputOutputError, "Input/output error while it was written; check the disk or network file system"),
+        (errno.ESTALE, InputOutputError, "Stale file handle while it was written; check the disk or network file"),
+        (errno.EROFS, CannotCreateError, "Read-only file system; make the directory writable or choose another"),
+        (errno.EACCES, CannotCreateError, "Permission denied; make the directory writable or choose another"),
+    ],
+)
+def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number, kind, said):
+    target = tmp_path / "table.csv"
+    target.write_text("old")
+    monkeypatch.setattr(call, refuse(number))
+    with pytest.raises(kind) as failure:
+        write_json(target, {})
+    monkeypatch.undo()
+    assert str(failure.value).startswith(f"{target}: {said}") and failure.value.exit_code == explain(failure.value)[0]
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
+
+
+def test_a_leftover_that_cannot_be_removed_is_told_and_not_taken_for_a_bug(tmp_path, monkeypatch):
+    target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
+    killed.wait()
+    (tmp_path / f".table.csv.{killed.pid}.tmp").touch()
+    monkeypatch.setattr("os.unlink", refuse(errno.EIO))
+    with pytest.raises(InputOutputError, match=r"table\.csv: Input/output error while it was written; check the disk"):
+        write_json(target, {})
+
+
+def test_a_file_that_cannot_be_removed_after_a_failure_does_not_hide_the_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.unlink", refuse(errno.EIO))
+    with pytest.raises(ZeroDivisionError), publish(tmp_path / "x"):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.EROFS, "as pyarrow says it"),
+        SafetensorError("Error while serializing: I/O error: Read-only file system (os error 30)"),
+        PermissionError(errno.EACCES, "Permission denied", "/cannot/.table.csv.1.tmp"),
+    ],
+)
+def test_a_read_only_output_is_named_whatever_the_library_says_of_it(tmp_path, failure):
+    target = tmp_path / "table.csv"
+    if getattr(failure, "filename", None):
+        failure.filename = str(tmp_path / ".table.csv.1.tmp")
+    with pytest.raises(CannotCreateError, match=rf"^{target}: .*; make the directory writable or"), publish(target):
+        raise failure
+
+
+def test_an_input_that_may_not_be_read_is_not_told_as_an_output_that_may_not_be_written(tmp_path):
+    part = tmp_path / "raw/part.jsonl"
+    part.parent.mkdir()
+    part.touch()
+    with pytest.raises(PermissionError) as failure, publish(tmp_path / "filtered/part.parquet"):
+        raise PermissionError(errno.EACCES, "Permission denied", str(part))
+    assert explain(failure.value) == (66, f"{part}: Permission denied; make it readable")
+
+
+@pytest.mark.parametrize("read", [read_json, sha256_of, lambda path: list(read_json_lines(path, "make it again"))])
+@pytest.mark.parametrize(
+    ("number", "kind", "said"),
+    [
+        (errno.EACCES, MissingInputError, "Permission denied; make it readable"),
+        (errno.EIO, InputOutputError, "Input/output error while it was read; check the disk"),
+    ],
+)
+def test_an_input_that_cannot_be_read_is_named(tmp_path, monkeypatch, read, number, kind, said):
+    path = tmp_path / "input"
+    path.write_text("{}")
+    monkeypatch.setattr("builtins.open", refuse(number))
+    monkeypatch.setattr("io.open", refuse(number))
+    with pytest.raises(kind, match=f"^{path}: {said}"):
+        read(path)
+
+
+def test_a_folder_that_is_a_file_is_no_bug(tmp_path):
+    (tmp_path / "results").touch()
+    for target in ("results/x.json", "results/deep/x.json"):
+        with pytest.raises(CannotCreateError, match=f"{target}: .*; choose another place for it"):
+            write_json(tmp_path / target, {})
+    with pytest.raises(CannotCreateError, match="lock: .*; choose another place"), single_writer(tmp_path / "results"):
+        pass
+
+
 ON_A_SMALL_DISK = """
 import os, sys
 from pathlib import Path
@@ -142,6 +251,56 @@ def test_a_missing_and_a_broken_json_file_are_named(tmp_path):
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(DataError, match="broken.json"):
         read_json(tmp_path / "broken.json")
+
+
+SHAPE = {"step": int, "scaler": dict, "sha256": {str: str}, "shards": [{"rows": int}], "loss": (float, type(None))}
+FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2, "more": 3}], "loss": None, "other": 4}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([], "is [], expected an object"),
+        (None, "is None, expected an object"),
+        ("x" * 99, "is '" + "x" * 59 + "…, expected an object"),
+        ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
+        (FITTING | {"step": True}, "has the step True"),
+        (FITTING | {"step": 1.0}, "has the step 1.0"),
+        (FITTING | {"scaler": []}, "has the scaler []"),
+        (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),
+        (FITTING | {"shards": {}}, "has the shards {}"),
+        (FITTING | {"shards": [{"rows": 1}, {}]}, "has no 'shards[1].rows'"),
+        (FITTING | {"loss": "1"}, "has the loss '1'"),
+    ],
+)
+def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value, told):
+    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(value, SHAPE)
+    (tmp_path / "x.json").write_text(json.dumps(value))
+    with pytest.raises(DataError) as failure:
+        read_json(tmp_path / "x.json", SHAPE)
+    assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1} x', b"\xef\xbb\xbf{}"]
+)
+def test_bytes_that_are_no_json_are_told_with_file_and_line(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(DataError, match=rf"^{tmp_path}/x: not (JSON|UTF-8)"):
+        read_json(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"{}\n" + content + b"\n{}\n")
+    with pytest.raises(DataError, match=rf"^{tmp_path}/x:2: not (JSON|UTF-8).*; make it again$"):
+        list(read_json_lines(tmp_path / "x", "make it again"))
+
+
+def test_every_reader_of_json_says_what_it_expects(root):
+    """But for those that look at it themselves: without a shape, `[]` in the place of an object was a bug."""
+    without = set()
+    for file in sorted((root / "src").rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "read_json" and len(call.args) < 2:
+                without.add(file.name)
+    assert without == {"config.py", "reading.py", "records.py", "trainer_results.py", "export.py"}
 
 
 def test_copying_a_missing_file_names_it(tmp_path):

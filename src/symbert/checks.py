@@ -31,6 +31,7 @@ def check(config: Config, schema_file: Path) -> None:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
     for stage in ("corpus", "glue"):
         _check_source(config, stage)
+    _check_braces(config)
     _check_robustness(config)
     _check_processes(config)
     _check_sweep(config)
@@ -130,6 +131,18 @@ def refuse_stand_ins(config: Config, stage: str) -> None:
         f"config: 'scale' is {config['scale']}, but '{key}' is embedded, which makes stand-ins from documentation; "
         f"{remedy}"
     )
+
+
+def _check_braces(config: Config) -> None:
+    """Snakemake takes braces in the paths of its rules for wildcards, and has no way to escape them."""
+    paths = [(f"storage.{kind}", path) for kind, path in config["storage"].items() if path]
+    if source_of(config, "corpus") == "files":
+        paths += [("corpus.files", path) for path in files_of(config).values()]
+    for key, path in paths:
+        if set(path) & set("{}"):
+            raise ConfigError(
+                f"config: '{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
+            )
 
 
 def _check_robustness(config: Config) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from corpus.oscar import record, refuse, write_part
 from symbert.corpus.document import decode, decode_web_text, documents
-from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.corpus.lines import LONGEST_LINE
+from symbert.errors import ConfigError, DataError, InputOutputError, MissingInputError
 
 
 def with_metadata(text: str) -> bytes:
@@ -173,3 +174,69 @@ def test_a_part_of_oscar_is_read_with_its_annotations(tmp_path):
     assert (document.metadata.harmful_pp, document.metadata.quality_warnings) == (7.5, ["tiny"])
     [(_, document)] = documents(part, "computed", refuse)
     assert (document.metadata.harmful_pp, document.content) == (None, "Some text.")
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path, pack):
+    """Windows puts one before the first line, and files put together have more; it was "invalid character"."""
+    name = {bytes: "a.jsonl", gzip.compress: "a.jsonl.gz", zstandard.compress: "a.jsonl.zst"}[pack]
+    (tmp_path / name).write_bytes(pack(BOM + LINES[0] + b"\r\n" + BOM + LINES[1] + b"\n" + LINES[2]))
+    (tmp_path / "plain.jsonl").write_bytes(b"\n".join(LINES))
+    read = list(documents(tmp_path / name, "computed", refuse))
+    assert read == list(documents(tmp_path / "plain.jsonl", "computed", refuse)) and len(read) == 3
+
+
+@pytest.mark.parametrize("annotations", ["published", "computed"])
+def test_blank_lines_are_no_documents_and_no_bad_ones_and_are_told(tmp_path, capsys, annotations):
+    """They were bad lines, for a reason that had nothing to do with them."""
+    path, line = tmp_path / "a.jsonl", b'{"content": "a", "metadata": {}}\n'
+    path.write_bytes(BOM + b"\n" + line + b"\n \t\r\n" + line + b"\n")
+    assert [number for number, _ in documents(path, annotations, refuse)] == [2, 5]
+    assert capsys.readouterr().err == f"{path}: 4 blank lines skipped\n"
+    path.write_bytes(2 * line)
+    assert len(list(documents(path, annotations, refuse))) == 2 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"text": "\xff"}', "not UTF-8; convert the file to UTF-8, or allow max_bad_fraction"),
+        ('{"text": "a"}'.encode("utf-16"), "not UTF-8; convert the file to UTF-8, or allow max_bad_fraction"),
+        (b" " * LONGEST_LINE + b"x", "longer than 67,108,864 bytes; split the document, or allow max_bad_fraction"),
+    ],
+    ids=["latin", "utf-16", "long"],
+)
+def test_a_line_is_told_by_its_own_fault(tmp_path, line, told):
+    """One sentence named both faults, and neither remedy."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(DataError) as failure:
+        list(documents(path, "computed", refuse))
+    assert str(failure.value) == f"{path}:1: {told}"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.parquet"])
+def test_a_part_that_may_not_be_read_is_told_so_and_not_that_it_is_damaged(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    path.touch()
+
+    def denied(*arguments, **options):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", denied)
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", denied)
+    with pytest.raises(MissingInputError, match=f"^{path}: Permission denied; make it readable$"):
+        list(documents(path, "computed", refuse))
+
+
+def test_a_disk_that_fails_while_a_part_is_read_is_told_with_the_part(tmp_path, monkeypatch):
+    def failing(self, size):
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "a.jsonl").write_bytes(LINES[0])
+    monkeypatch.setattr("symbert.corpus.lines._Text.readinto", failing)
+    with pytest.raises(InputOutputError, match=r"a\.jsonl: Input/output error while it was read; check the disk"):
+        list(documents(tmp_path / "a.jsonl", "computed", refuse))

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from damage import CONTENTS
 from symbert import __version__
 from symbert.cli import main
-from symbert.errors import ConfigError, IntegrityError, UsageError
+from symbert.errors import ConfigError, DataError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import job
 from symbert.glue.finetune import finetune
@@ -265,3 +266,22 @@ def test_the_command_line_names_a_checkpoint_that_is_absent(tmp_path, write_sect
     assert main(["finetune", *options.split()]) == 66
     assert "model.safetensors" in capfd.readouterr().err
     assert not (tmp_path / "cola.json").exists()
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_kept_result_that_is_something_else_is_named_with_the_remedy(run, tmp_path, content):
+    """It went into the scores, or ended as a bug."""
+    run()
+    (kept,) = kept_files(tmp_path, ".json")
+    kept.write_text(content)
+    with pytest.raises(DataError, match=rf"{kept.name}: .*; delete it and run again"):
+        run()
+
+
+def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(run, monkeypatch):
+    def failing(*given):
+        raise RuntimeError("InductorError: RuntimeError: Failed to find C compiler. Please specify via CC")
+
+    monkeypatch.setattr(job, "train", failing)
+    with pytest.raises(ConfigError, match="'recipe' is fast, .*Failed to find C compiler.*or set 'recipe: faithful'"):
+        run(recipe="fast")

@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
+from damage import CONTENTS
 from symbert.cli import main
-from symbert.errors import UsageError
+from symbert.errors import DataError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import job
 from symbert.glue.finetune import finetune
@@ -217,3 +218,13 @@ def test_the_command_line_runs_it(places, sets, tmp_path, capfd):
     assert main(["measure-robustness", *options, "--keep-finetuned"]) == 0
     assert len(json.loads((tmp_path / "out.json").read_text())) == 1
     assert "finetune tiny-pairwise seed 1 step 300: rte seed 1: 4/4 steps" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_kept_measurement_that_is_something_else_is_named_with_the_remedy(measured, tmp_path, content):
+    """It went into the records as it was."""
+    measured()
+    (kept,) = (tmp_path / "state/rte").glob("robustness-*.json")
+    kept.write_text(content)
+    with pytest.raises(DataError, match=rf"{kept.name}: .*; delete it and run again"):
+        measured()

@@ -1,10 +1,15 @@
+import json
+import os
+import subprocess
 from contextlib import nullcontext
 
 import pytest
 import torch
 
+from pretrain.corpora import command
+from symbert.errors import ConfigError
 from symbert.pretrain import recipe
-from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels, dropout_told
+from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels, compiler_explained, dropout_told
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -62,3 +67,25 @@ def test_recipes_are_those_of_the_schema(root):
 
     schema = yaml.safe_load((root / "workflow/schemas/config.schema.yaml").read_text())
     assert set(schema["properties"]["recipe"]["enum"]) == set(RECIPES)
+
+
+@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
+def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
+    """In a process of its own, because torch remembers what it compiled and with what."""
+    words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")
+    told = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), **environment}
+    done = subprocess.run(words, capture_output=True, text=True, env=told)
+    assert done.returncode == 78, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert "config: 'recipe' is fast, which compiles the model, but no compiler works on this machine (" in said
+    assert said.endswith("); install a C and C++ compiler (g++), or set 'recipe: faithful'")
+    status = json.loads((tmp_path / "run/state/status.json").read_text())
+    assert (status["state"], status["exit_code"]) == ("failed", 78)
+
+
+@pytest.mark.parametrize("said", ["RuntimeError: Failed to find C compiler. Please specify", "C++ compile error"])
+def test_want_of_a_compiler_is_known_by_what_torch_says(said):
+    with pytest.raises(ConfigError, match="no compiler works .*recipe: faithful"), compiler_explained():
+        raise RuntimeError(f"backend='inductor' raised:\n{said}\n")
+    with pytest.raises(RuntimeError, match="shapes"), compiler_explained():
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")

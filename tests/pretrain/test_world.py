@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pretrain.corpora import options, wait_for
+from symbert.errors import InputOutputError
 from symbert.files import read_json, sha256_of
-from symbert.pretrain.world import World, alone
+from symbert.pretrain.world import World, alone, peers_explained
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))
@@ -172,3 +174,44 @@ def test_a_refused_run_of_two_processes_ends_and_says_why(tmp_path, manifest, br
     error = process.communicate(timeout=120)[1]
     assert process.returncode != 0 and "learning_rate: 0.001 → 0.5" in error and "internal error" not in error
     assert read_json(run / "state/status.json")["exit_code"] == 78
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_survivors_of_a_killed_process_end_with_74_and_say_that_another_one_ended(
+    tmp_path, manifest, brief, victim
+):
+    """What gradients are exchanged by is no collective of ours: its RuntimeError was a bug, to the one who read it."""
+    run = tmp_path / "run"
+    process = started(options(manifest, brief(dropout=0.0, steps=5000, save_every=10), run), run, 3)
+    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(sorted(map(int, workers))[victim], signal.SIGKILL)
+    error = process.communicate(timeout=240)[1]
+    said = [line for line in error.splitlines() if line.startswith("symbert pretrain-model: ")]
+    assert process.returncode != 0 and len(said) == 2 and "internal error" not in error, error
+    for line in said:
+        assert re.search(r": process [012]: another process of this run ended \(.+\); see why, and run the same", line)
+    status = read_json(run / "state/status.json")
+    assert (status["state"], status["exit_code"]) == ("failed", 74)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:24131",
+        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:456] writev [127.0.0.1]:1: Broken pipe",
+        "NCCL error in: ProcessGroupNCCL.cpp:3690, remote process exited or there was a network error",
+    ],
+)
+def test_a_process_that_is_gone_is_known_by_what_torch_says_wherever_it_says_it(said):
+    with (
+        pytest.raises(InputOutputError, match="process 0: another process of this run ended"),
+        peers_explained(alone()),
+    ):
+        raise RuntimeError(f"{said}\nmore lines")
+    with pytest.raises(InputOutputError, match="another process"), peers_explained(alone()):
+        raise torch.distributed.DistBackendError("timeout")
+
+
+def test_another_error_of_torch_is_no_process_that_is_gone():
+    with pytest.raises(RuntimeError, match="shapes"), peers_explained(alone()):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from workflow.checkout import check_out
+
 PAPER = ("scale=paper", "source=hub")
 STAGES = ("symbert.corpus.", "symbert.pretrain.", "symbert.glue.", "symbert.model.")
 
@@ -126,6 +128,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
         (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
         (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
         (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' is there twice, in line 1; keep one"]),
+        (["storage={raw: '/data/{x}'}"], 78, ["'storage.raw': /data/{x} has braces", "rename it or link to it"]),
     ],
 )
 def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, words):
@@ -175,3 +178,20 @@ def test_the_papers_scale_without_a_source_stops_before_any_job_with_the_word_to
 def test_the_papers_tables_need_no_text_at_any_scale(checkout, scale):
     outcome = checkout.snakemake("--dry-run", "paper_tables", "--config", f"scale={scale}")
     assert outcome.code == 0 and outcome.jobs["paper_tables"] == 1, outcome.output
+
+
+def test_a_folder_with_braces_is_refused_for_the_project_and_not_taken_for_a_wildcard(root, tmp_path):
+    """It was a NameError of Snakemake's, with a traceback."""
+    outcome = check_out(root, tmp_path / "my {copy}").snakemake("--dry-run")
+    lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
+    assert outcome.code == 78 and "Traceback" not in outcome.output, outcome.output
+    assert lines == [
+        f"symbert: {tmp_path}/my {{copy}}: has braces, which Snakemake takes for wildcards; rename the folder"
+    ]
+
+
+def test_a_mirror_may_have_braces_in_its_path(checkout, tmp_path):
+    """No rule has it in a path."""
+    (tmp_path / "{mirror}").mkdir()
+    outcome = checkout.snakemake("--dry-run", "corpus", "--config", "source=mirror", f"mirror={tmp_path}/{{mirror}}")
+    assert outcome.code == 0 and outcome.jobs["filter_part"] > 0, outcome.output

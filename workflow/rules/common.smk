@@ -29,6 +29,10 @@ def stop(message, exit_code):
     sys.exit(exit_code)
 
 
+if set(workflow.basedir) & set("{}"):
+    stop(f"{workflow.basedir}: has braces, which Snakemake takes for wildcards; rename the folder", 78)
+
+
 @contextmanager
 def one_line_errors():
     try:

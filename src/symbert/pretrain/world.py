@@ -78,7 +78,7 @@ def peers_explained(world: World) -> Iterator[None]:
 
 
 def _peer_ended(rank: int, error: RuntimeError) -> InputOutputError:
-    reason = str(error).splitlines()[0]
+    reason = str(error).splitlines()[0].partition(". ")[0]
     return InputOutputError(
         f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
     )

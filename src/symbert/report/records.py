@@ -33,6 +33,8 @@ def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[R
     records = read_json(file, remedy=remedy)
     if not isinstance(records, list):
         raise DataError(f"{file}: expected a list of {what} records, found {type(records).__name__}; {remedy}")
+    if not records:
+        raise DataError(f"{file}: no {what} record in it; {remedy}")
     for number, record in enumerate(records, start=1):
         for flaw in flaws(record, types):
             raise DataError(f"{file}: {what} record {number} {flaw}; {remedy}")

@@ -1,0 +1,120 @@
+"""JSON files of a run that hold something else, and a damaged log: named, or the checkpoint before is taken."""
+
+import json
+import shutil
+
+import pytest
+
+from damage import CONTENTS, assert_named
+from pretrain.corpora import options
+from symbert.cli import main
+from symbert.files import read_json, sha256_of
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(55))]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of one finished run, made by the first test that needs it."""
+    return tmp_path_factory.mktemp("finished")
+
+
+@pytest.fixture
+def run(finished, tmp_path, manifest, brief):
+    """A copy of a finished run that has nothing published, so that it goes on from its last checkpoint."""
+    if not (finished / "done.json").exists():
+        assert main(options(manifest, brief(), finished)) == 0
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def words(run, manifest, brief):
+    return options(manifest, brief(), run)
+
+
+NAMED = ["identity.json", "status.json", "provenance.json", "shards.json"]
+
+
+@pytest.mark.parametrize("name", [*NAMED, "../state.json"])
+def test_a_record_of_a_run_that_is_none_is_named(run, words, capsys, name):
+    contents = tuple(content for content in CONTENTS if content != "{}") if name == "shards.json" else CONTENTS
+    assert_named(words, run / "state" / name, capsys, contents)
+
+
+def test_what_a_run_is_told_is_named_when_it_is_something_else(words, manifest, brief, capsys):
+    for file in (manifest, brief()):
+        assert_named(words, file, capsys)
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_newest_checkpoint_whose_record_is_none_is_skipped_for_the_one_before(run, words, finished, capsys, content):
+    """Only what was no JSON, or had another hash, was: `[]` ended with 70, "internal error"."""
+    record = run / "state/resume/step-00000030/checkpoint.json"
+    record.write_text(content)
+    assert main(words) == 0
+    assert f"warning: {record}: " in capsys.readouterr().err
+    for name in ("metrics.jsonl", "done.json"):
+        assert sha256_of(run / name) == sha256_of(finished / name), name
+    assert read_json(record)["step"] == 30
+
+
+def spoil(log, line, damage):
+    """Damage one line (from 0) of a log, so that its length stays."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[line] = damage(lines[line])
+    log.write_bytes(b"".join(lines))
+
+
+DAMAGES = {
+    "no JSON": lambda line: b"#" + line[1:],
+    "no UTF-8": lambda line: line[:5] + b"\xff" + line[6:],
+    "another number": lambda line: line.replace(b'"step": 30', b'"step": 31'),
+    "no object": lambda line: b"[" + b" " * (len(line) - 3) + b"]\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_log_that_is_damaged_since_the_checkpoint_before_is_written_again_from_there(
+    run, words, finished, capsys, damage
+):
+    """Its bytes were in no checksum: a flipped digit became a point of the curve."""
+    log = run / "state/metrics.jsonl"
+    spoil(log, -1, DAMAGES[damage])
+    assert sha256_of(log) != sha256_of(finished / "metrics.jsonl")
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert f"warning: {log}: sha256 of its first {log.stat().st_size} bytes" in said and "falling back" in said
+    for name in ("metrics.jsonl", "done.json"):
+        assert sha256_of(run / name) == sha256_of(finished / name), name
+
+
+def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, words, capsys):
+    log = run / "state/metrics.jsonl"
+    spoil(log, 0, DAMAGES["no JSON"])
+    assert main(words) == 76
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert (
+        "no intact checkpoint" in said and f"{log}: sha256" in said and "restore the file from a copy, or del" in said
+    )
+
+
+def test_a_run_whose_checkpoints_know_no_checksum_of_the_log_goes_on(run, words, finished):
+    """Those of an older version."""
+    from symbert.settings import hash_of
+
+    for record in (run / "state/resume").glob("*/checkpoint.json"):
+        facts = read_json(record)
+        del facts["hash"], facts["metrics_sha256"]
+        record.write_text(json.dumps({**facts, "hash": hash_of(facts)}))
+    assert main(words) == 0 and sha256_of(run / "metrics.jsonl") == sha256_of(finished / "metrics.jsonl")
+
+
+def test_what_an_extraction_reads_is_named_when_it_is_something_else(run, tmp_path, capsys):
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    given = {"state": run / "state", "vocabulary": tmp_path / "vocab.txt", "done": run / "done.json"}
+    given |= {"corpus-source": "embedded", "output": tmp_path / "out", "step": 20}
+    words = ["extract-checkpoint", *(str(word) for name, value in given.items() for word in (f"--{name}", value))]
+    for file in (run / "state/config.json", run / "state/weights/step-00000020.json", run / "done.json"):
+        assert_named(words, file, capsys)
+    assert main(words) == 0

@@ -1,0 +1,120 @@
+"""JSON files that the report reads and that hold something else ended its commands with 70, "internal error"."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from damage import assert_named, options
+from symbert.config import imported
+from symbert.errors import DataError
+
+TASKS = ["cola", "rte"]
+
+
+@pytest.fixture
+def files(
+    tmp_path, settings_file, corpus_files, parameters_file, write_run, write_timing, write_sessions, robustness_records,
+    write_scores
+):  # fmt: skip
+    """A file of each kind, by the option that it is given as."""
+    settings = settings_file(tasks=TASKS)
+    counts, records = corpus_files(1)
+    done, metrics = write_run("tiny", "original", [(50, 5.0), (1800, 3.0)])
+    scores, robustness = robustness_records([("tiny", "original", 0.6)], tasks=TASKS)
+    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
+    manifest |= {"rows": {"train": 9900, "validation": 100}}
+    manifest |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": 20}}
+    told = {"name": "theirs", "directory": "d", "files": 1, "sha256": "0", "steps": 1800, "steps_from": "the command"}
+    return {
+        "settings": [settings],
+        "counts": counts,
+        "records": records,
+        "manifest": [write(tmp_path / "manifest.json", manifest)],
+        "parameters": [parameters_file()],
+        "done": [done],
+        "metrics": [metrics],
+        "timing": [write_timing(done)],
+        "sessions": [write_sessions(done, ("a", "cpu", 1, 60))],
+        "scores": write_scores(scores),
+        "robustness": write_scores(robustness, "robustness"),
+        "import": [write(tmp_path / "import.json", told)],
+    }
+
+
+def write(path: Path, value) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+SEEDS = ["--finetune-seeds", "1", "2"]
+COMMANDS = {
+    "tabulate-corpus": ("counts", "records", "manifest", "settings"),
+    "tabulate-categories": ("counts", "settings"),
+    "tabulate-operators": ("parameters",),
+    "tabulate-parameters": ("parameters",),
+    "tabulate-training": ("done", "metrics", "timing", "settings"),
+    "tabulate-glue": ("scores", "settings"),
+    "tabulate-scores": ("scores", "settings"),
+    "tabulate-milestones": ("done", "metrics", "settings"),
+    "tabulate-claims": ("parameters", "done", "metrics", "timing", "settings"),
+    "tabulate-robustness": ("scores", "robustness", "settings"),
+    "tabulate-settings": ("settings",),
+    "tabulate-provenance": ("settings",),
+    "draw-corpus": ("counts", "records", "settings"),
+    "draw-loss": ("done", "metrics", "settings"),
+}
+
+
+def words_of(command, names, files, tmp_path):
+    seeds = SEEDS if "scores" in names else []
+    suffix = "png" if command.startswith("draw") else "csv"
+    return [command, *options(**{name: files[name] for name in names}), *seeds, "--output", tmp_path / f"out.{suffix}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "damaged"), [(command, name) for command, names in COMMANDS.items() for name in names]
+)
+def test_a_file_of_the_report_that_is_something_else_is_named(tmp_path, files, capsys, command, damaged):
+    words = words_of(command, COMMANDS[command], files, tmp_path)
+    assert_named(words, files[damaged][0], capsys)
+
+
+@pytest.mark.parametrize("damaged", ["done", "timing", "sessions"])
+def test_a_record_of_a_runs_machine_that_is_something_else_is_named(tmp_path, files, capsys, damaged):
+    given = {"runs": files["done"] + files["timing"], "sessions": files["sessions"]}
+    words = ["tabulate-hours", *options(benchmarks=tmp_path / "none", **given, output=tmp_path / "out.csv")]
+    assert_named(words, files[damaged][0], capsys)
+
+
+def test_an_import_that_is_something_else_is_named(tmp_path, files, settings_file, capsys):
+    settings = settings_file(scale="imported")
+    given = options(provenance=files["import"], settings=settings, output=tmp_path / "out.csv")
+    assert_named(["tabulate-runs", *given], files["import"][0], capsys)
+    for content in ("[]", "null", "{}", "3", '{"sweep": {}, "losses": []}'):
+        files["import"][0].write_text(content)
+        with pytest.raises(DataError, match=r"import\.json: .*; delete it and run symbert import-scores again"):
+            imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "not UTF-8"),
+        (b'{"split": "validation", "step": 60, "loss"', "not JSON"),
+        (b"[3]", "is [3], expected an object"),
+        (b"null", "is None, expected an object"),
+        (b'{"split": "validation", "step": 60}', "has no 'loss'"),
+        (b'{"split": "validation", "loss": 4.0}', "has no 'step'"),
+    ],
+)
+def test_a_damaged_line_of_a_log_is_told_with_file_line_and_remedy(tmp_path, files, capsys, line, told):
+    """Only what was no JSON was."""
+    from symbert.cli import main
+
+    (log,) = files["metrics"]
+    lines = log.read_bytes().splitlines()
+    log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+    assert main([str(word) for word in words_of("draw-loss", COMMANDS["draw-loss"], files, tmp_path)]) == 65
+    said = capsys.readouterr().err
+    assert f"{log}:3: {told}" in said and "; run pretrain again" in said

@@ -1,0 +1,56 @@
+"""What the system refuses ends with the exit code and the remedy that are promised, never as a bug."""
+
+import errno
+import os
+
+import pytest
+
+from symbert.errors import explain, system_error
+
+DISK = "check the disk or network file system and run again"
+WRITTEN = [
+    (errno.EACCES, 73, "Permission denied; make the directory writable or choose another"),
+    (errno.EPERM, 73, "Operation not permitted; make the directory writable or choose another"),
+    (errno.EROFS, 73, "Read-only file system; make the directory writable or choose another"),
+    (errno.ENOTDIR, 73, "Not a directory; choose another place for it"),
+    (errno.ENAMETOOLONG, 73, "File name too long; choose another place for it"),
+    (errno.ENOSPC, 74, "No space left on device; free space and run again"),
+    (errno.EDQUOT, 74, "Disk quota exceeded; free space and run again"),
+    (errno.EIO, 74, f"Input/output error while it was written; {DISK}"),
+    (errno.ESTALE, 74, f"Stale file handle while it was written; {DISK}"),
+]
+READ = [
+    (errno.ENOENT, 66, "file not found"),
+    (errno.EACCES, 66, "Permission denied; make it readable"),
+    (errno.ENOTDIR, 66, "Not a directory; correct the path"),
+    (errno.EISDIR, 66, "Is a directory; correct the path"),
+    (errno.ENAMETOOLONG, 66, "File name too long; correct the path"),
+    (errno.ELOOP, 66, "Too many levels of symbolic links; correct the path"),
+    (errno.EIO, 74, f"Input/output error while it was read; {DISK}"),
+    (errno.ESTALE, 74, f"Stale file handle while it was read; {DISK}"),
+    (errno.EREMOTEIO, 74, f"Remote I/O error while it was read; {DISK}"),
+]
+
+
+@pytest.mark.parametrize(("number", "code", "said"), WRITTEN)
+def test_what_cannot_be_written_is_no_bug(number, code, said):
+    failure = system_error(OSError(number, "words of a library"), "out.json", written=True)
+    assert explain(failure) == (code, f"out.json: {said}")
+
+
+@pytest.mark.parametrize(("number", "code", "said"), READ)
+def test_what_cannot_be_read_is_no_bug_and_no_matter_of_a_directory_that_is_written_to(number, code, said, tmp_path):
+    file = tmp_path / "part.jsonl"
+    file.touch()
+    told = code, f"{file}: {said}"
+    assert explain(OSError(number, os.strerror(number), str(file))) == told
+    assert explain(system_error(OSError(number, os.strerror(number)), file, written=False)) == told
+
+
+def test_an_error_of_a_library_that_names_no_file_does_not_name_none():
+    code, said = explain(OSError(errno.EIO, "words of a library"))
+    assert code == 74 and said == f"a file: Input/output error while it was read; {DISK}"
+
+
+def test_words_of_a_library_that_are_no_error_of_the_system_are_a_bug():
+    assert explain(OSError("cannot load the config"))[0] == 70
