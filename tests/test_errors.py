@@ -48,8 +48,15 @@ def test_what_cannot_be_read_is_no_bug_and_no_matter_of_a_directory_that_is_writ
 
 
 def test_an_error_of_a_library_that_names_no_file_does_not_name_none():
-    code, said = explain(OSError(errno.EIO, "words of a library"))
-    assert code == 74 and said == f"a file: Input/output error while it was read; {DISK}"
+    assert explain(OSError(errno.EIO, "Input/output error")) == (
+        74,
+        f"a file: Input/output error while it was read; {DISK}",
+    )
+    pyarrow_says = "Failed to open local file '/x/a.parquet'. Detail: [errno 13] Permission denied"
+    assert explain(OSError(errno.EACCES, pyarrow_says)) == (
+        66,
+        f"a file ({pyarrow_says}): Permission denied; make it readable",
+    )
 
 
 def test_words_of_a_library_that_are_no_error_of_the_system_are_a_bug():

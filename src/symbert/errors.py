@@ -118,6 +118,14 @@ def system_error(error: OSError, file: object, written: bool) -> SymbertError:
     return InputOutputError(f"{said} while it was {doing}; check the disk or network file system and run again")
 
 
+def _named(error: OSError) -> str:
+    """The file that an error is about; libraries tell it in their words, if at all."""
+    if error.filename is not None:
+        return str(error.filename)
+    told = " ".join(str(error.strerror).split())
+    return "a file" if told == os.strerror(error.errno) else f"a file ({told})"
+
+
 def _is_there(file: str) -> bool:
     try:
         return Path(file).exists()
@@ -131,7 +139,7 @@ def explain(error: BaseException) -> tuple[int, str]:
     What was written is known where it is published; of other files, one that is there was to be read.
     """
     if isinstance(error, OSError) and error.errno in errno.errorcode:
-        file = "a file" if error.filename is None else error.filename
+        file = _named(error)
         is_new = error.errno in _REFUSED and error.filename is not None and not _is_there(error.filename)
         error = system_error(error, file, written=is_new)
     if isinstance(error, SymbertError):

@@ -362,3 +362,17 @@ def test_redirections_without_end_are_refused(site, output):
     site.redirects[PATH] = (PATH, {})
     with pytest.raises(RemoteError, match=r"cannot be asked for \(TooManyRedirects\)"):
         get(site, output)
+
+
+def test_a_disk_that_fails_under_a_download_is_told_with_the_file(tmp_path, monkeypatch):
+    from symbert.corpus.download import _Partial
+
+    partial = _Partial(tmp_path / "part.jsonl.zst")
+
+    def failing(descriptor):
+        raise OSError(5, "Input/output error")
+
+    partial.clear()
+    monkeypatch.setattr("os.fsync", failing)
+    with pytest.raises(InputOutputError, match=r"part\.jsonl\.zst\.partial: Input/output error while it was written"):
+        partial.append([b"text"], 4)

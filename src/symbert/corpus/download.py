@@ -32,6 +32,7 @@ from symbert.errors import (
     PermissionRefusedError,
     RemoteError,
     SymbertError,
+    system_error,
 )
 from symbert.files import MEGABYTE, publish, write_json
 from symbert.progress import Progress
@@ -220,7 +221,7 @@ class _Partial:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._no_space((size or held) - held) from None
-            raise
+            raise system_error(error, self.path, written=True) from error
         if size is not None and held < size:
             raise Interrupted(f"ended after {held:,} of {size:,} bytes")
 

@@ -150,8 +150,13 @@ def _step_of(path: Path) -> int | None:
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the files of a checkpoint are as they were written."""
     hashes = facts(checkpoint / "checkpoint.json").get("sha256")
-    return bool(hashes) and all(
-        (checkpoint / name).is_file() and sha256_of(checkpoint / name) == expected for name, expected in hashes.items()
+    return (
+        isinstance(hashes, dict)
+        and bool(hashes)
+        and all(
+            (checkpoint / name).is_file() and sha256_of(checkpoint / name) == expected
+            for name, expected in hashes.items()
+        )
     )
 
 
