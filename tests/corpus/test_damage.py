@@ -83,9 +83,8 @@ def test_a_scan_of_characters_that_is_none_is_named(tmp_path, write_section, voc
     from symbert.corpus.parts import filter_part
 
     part = write_part(tmp_path / "part.jsonl.zst", [record(harmful_pp=7.5)])
-    filter_part(
-        part, "part", blocklist_file, write_section("filter"), tmp_path / "part.parquet", tmp_path / "counts.json"
-    )
+    kept, counts = tmp_path / "part.parquet", tmp_path / "counts.json"
+    filter_part(part, "part", write_section("filter"), kept, counts, blocklist=blocklist_file)
     scan = write(tmp_path / "characters.json", {"versions": {}, "problem": None, "differing": []})
     outputs = {name: tmp_path / name for name in ("output", "offsets", "record")}
     given = options(documents=tmp_path / "part.parquet", vocabulary=vocabulary, characters=scan, **outputs)

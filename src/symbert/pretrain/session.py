@@ -114,7 +114,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "validation_loss": validation_loss,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
-        "vocabulary_sha256": read_json(places.manifest)["vocabulary_sha256"],
+        "vocabulary_sha256": read_json(places.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
         "settings_hash": hash_of(identity),
         "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
     }

@@ -11,13 +11,18 @@ from symbert.report.operators import ERRATUM, OPERATORS
 
 Row = dict[str, Any]
 REMEDY = "run count-parameters again"
+SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
+COUNTS = {
+    "shape": {**SHAPE, "vocab_size": int},
+    "parameters": {str: int},
+    "attention_parameters": {str: int},
+}
 CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
 
 
 def read_parameters(file: Path) -> Row:
     """The counts of count-parameters; DataError names the file."""
-    counts = {"shape": {str: int}, "parameters": {str: int}, "attention_parameters": {str: int}}
-    found = read_json(file, {str: counts}, REMEDY)
+    found = read_json(file, {str: COUNTS}, REMEDY)
     if not found:
         raise DataError(f"{file}: counts of no size; {REMEDY}")
     return found
