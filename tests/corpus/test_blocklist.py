@@ -281,11 +281,9 @@ def test_the_archive_that_was_checked_is_the_one_that_is_read(tmp_path):
         IntegrityError, match=r"ut1\.tar\.gz: sha256 expected \w{64}, found \w{64}; delete it and run download-block"
     ):
         build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json", record)
-    for other in ("{}", "[]"):
+    for other, flaw in (("{}", "has no 'sha256'"), ("[]", r"is \[\], expected an object")):
         record.write_text(other)
-        with pytest.raises(
-            DataError, match=r"blacklists\.json: no sha256 of the archive in it; delete it and run downl"
-        ):
+        with pytest.raises(DataError, match=rf"blacklists\.json: {flaw}; delete it and run download-blocklist"):
             build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json", record)
 
 

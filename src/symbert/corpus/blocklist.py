@@ -43,10 +43,7 @@ def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | N
 
 
 def _recorded(record: Path) -> Digest:
-    try:
-        return Digest("sha256", read_json(record, {"sha256": str})["sha256"])
-    except (KeyError, TypeError):
-        raise DataError(f"{record}: no sha256 of the archive in it; delete it and run download-blocklist") from None
+    return Digest("sha256", read_json(record, {"sha256": str}, "delete it and run download-blocklist")["sha256"])
 
 
 def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterator[tuple[str, bytes]]:

@@ -154,7 +154,7 @@ def record_files(repositories: Path, counts: list[Path], files: list[Path], outp
     """Write sources.json of a user's own files: what resolve-corpus wrote as `repositories`, and the SHA-256 of each
     file when it was filtered, from its `counts`; null for a file that was not read."""
     digests = [read_json(path, {"file_sha256": (str, type(None))})["file_sha256"] for path in counts]
-    write_json(output, {**read_json(repositories, SOURCES), "files": dict(zip(map(str, files), digests, strict=True))})
+    write_json(output, {**read_json(repositories, {}), "files": dict(zip(map(str, files), digests, strict=True))})
 
 
 def resolve(settings: SourceSettings, revisions: dict[str, tuple[str, str]]) -> dict[str, Any]:
