@@ -34,3 +34,9 @@ def test_glue_of_the_hub_is_there_when_all_tables_are(changed, folder):
     assert inputs.missing_tasks(hub) == ["cola"] and inputs.missing_tasks(changed({})) == []
     write(folder / hub.results / "glue/raw/cola.parquet", 0)
     assert inputs.missing_tasks(hub) == []
+
+
+@pytest.mark.parametrize("parts", [3, "en_meta_part_1", None, {"a": 1}, [[1], 2]])
+def test_a_manifest_whose_parts_are_no_list_of_names_is_no_corpus_and_no_bug(experiment, traces, parts):
+    write(traces.corpus(), {"hash": "c", "parts": parts})
+    assert not has_corpus(experiment)

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -38,7 +39,7 @@ def test_a_prepared_task_has_ids_types_and_labels_of_each_split(prepared, vocabu
 
 
 def test_the_facts_say_what_was_used_and_that_it_is_partial(prepared):
-    facts = facts_of(pq.read_schema(prepared("mrpc")))
+    facts = facts_of(prepared("mrpc"))
     assert facts == {
         "task": "mrpc",
         "stand_in": True,
@@ -71,7 +72,7 @@ def test_more_rows_than_official_are_not_complete_either(prepared, monkeypatch):
     everything = {"max_examples": None, "max_evaluation_examples": None}
     with pytest.raises(DataError, match=r"'train' has 1,000 rows, expected 997 .*'glue.allow_partial: true' to go on"):
         prepared("mrpc", allow_partial=False, **everything)
-    facts = facts_of(pq.read_schema(prepared("mrpc", **everything)))
+    facts = facts_of(prepared("mrpc", **everything))
     assert facts["rows"] == {"train": 1000, "validation": 500} and facts["partial"]
 
 
@@ -94,8 +95,7 @@ def prepared_from_mirror(mirror, tmp_path, write_section):
 
 @pytest.mark.parametrize(("name", "rows", "longest"), [("rte", (2490, 277), 128), ("wnli", (635, 71), 108)])
 def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name, rows, longest):
-    table = pq.read_table(prepared_from_mirror(name))
-    facts = facts_of(table.schema)
+    table, facts = pq.read_table(prepared_from_mirror(name)), facts_of(prepared_from_mirror(name))
     assert facts["rows"] == facts["official_rows"] == dict(zip(("train", "validation"), rows, strict=True))
     assert facts["partial"] is False and facts["stand_in"] is False
     assert max(len(ids) for ids in table["input_ids"].to_pylist()) == longest
@@ -104,3 +104,14 @@ def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name
 def test_one_missing_real_row_is_noticed(prepared_from_mirror):
     with pytest.raises(DataError, match=r"wnli: split 'validation' has 70 rows, expected 71 as"):
         prepared_from_mirror("wnli", lambda table: table.slice(0, len(table) - 1))
+
+
+def test_rows_that_nobody_prepared_are_named_and_no_bug(tmp_path):
+    """A table without what prepare-task says of it ended with 70."""
+    file = tmp_path / "rte.parquet"
+    for write in (lambda: pq.write_table(pa.table({"label": [1]}), file), lambda: file.write_bytes(b"PAR1")):
+        write()
+        with pytest.raises(
+            DataError, match=r"rte\.parquet: no prepared rows, or damaged; delete it and run prepare-task"
+        ):
+            facts_of(file)

@@ -44,7 +44,7 @@ def robustness(tmp_path, write_section, vocabulary):
 
 def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robustness):
     output = robustness("mnli", noise=[0.1, 0.2], noise_kinds=["mixed", "drop"])
-    facts, table = facts_of(pq.read_schema(output)), pq.read_table(output)
+    facts, table = facts_of(output), pq.read_table(output)
     expected = [
         f"{kind}-{percent} {column}"
         for column in ("mnli_matched", "mnli_mismatched")
@@ -78,7 +78,7 @@ def test_noise_changes_the_rows_that_are_scored_clean(robustness, tmp_path, voca
     output = robustness("rte", task=limits, noise=[ALMOST_NOTHING, 0.4], noise_kinds=["mixed"])
     prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **limits), tmp_path / "rte")
     clean = pq.read_table(tmp_path / "rte").filter(pc.field("split") == "validation").drop_columns("split")
-    table, sets = pq.read_table(output), list(facts_of(pq.read_schema(output))["sets"])
+    table, sets = pq.read_table(output), list(facts_of(output)["sets"])
     untouched, noisy = (table.filter(pc.field("set") == name).drop_columns("set") for name in sets)
     assert len(clean) == 12 and untouched.to_pylist() == clean.to_pylist()
     assert noisy["label"].to_pylist() == clean["label"].to_pylist()
@@ -99,18 +99,18 @@ def test_a_task_without_sets_has_a_valid_file_without_rows(robustness, tmp_path)
     output = robustness("stsb", sets=["hans", "ax", "advglue"], root=str(tmp_path))
     table = pq.read_table(output)
     assert len(table) == 0 and table.column_names == [*SCHEMA, "label"]
-    assert facts_of(table.schema) == {"task": "stsb", "stand_in": False, "sets": {}}
+    assert facts_of(output) == {"task": "stsb", "stand_in": False, "sets": {}}
 
 
 def test_sets_of_stand_in_rows_are_marked(robustness):
     rows = raw_rows("sst2", 5).replace_schema_metadata({STAND_IN: b"true"})
-    assert facts_of(pq.read_schema(robustness("sst2", rows)))["stand_in"] is True
+    assert facts_of(robustness("sst2", rows))["stand_in"] is True
 
 
 def test_real_challenge_sets_stand_beside_the_noise(robustness, mirror):
     chosen = {"root": str(mirror / "ood"), "sets": ["ax", "advglue"], "noise": [0.2], "noise_kinds": ["swap"]}
     output = robustness("mnli", task={"max_evaluation_examples": None}, **chosen)
-    facts, table = facts_of(pq.read_schema(output))["sets"], pq.read_table(output)
+    facts, table = facts_of(output)["sets"], pq.read_table(output)
     assert {name: told["rows"] for name, told in facts.items()} == {
         "swap-20 mnli_matched": 30,
         "swap-20 mnli_mismatched": 30,
@@ -143,7 +143,7 @@ def hans(tmp_path):
 
 def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness, hans):
     output = robustness("mnli", task={"max_evaluation_examples": 40}, **hans)
-    told, labels = facts_of(pq.read_schema(output))["sets"]["hans"], pq.read_table(output)["label"].to_pylist()
+    told, labels = facts_of(output)["sets"]["hans"], pq.read_table(output)["label"].to_pylist()
     assert (told["rows"], told["official_rows"], told["partial"]) == (40, 30000, True)
     assert told["classes"] == [0, 1, 1]
     assert labels == sorted(labels) and 10 <= sum(labels) <= 30

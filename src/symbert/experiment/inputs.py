@@ -12,7 +12,8 @@ CORPUS_SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # a
 def has_corpus(experiment: Experiment) -> bool:
     """Whether the rows are packed, under today's settings and of today's parts."""
     manifest, wanted = facts(manifest_of(experiment)), parts_of(experiment.config)
-    packed = set(manifest.get("parts") or ())
+    parts = manifest.get("parts")
+    packed = set(map(str, parts)) if isinstance(parts, list) else set()
     if not manifest or not agree(experiment, *CORPUS_SETTINGS) or not packed <= set(wanted):
         return False
     return all(part in packed or _was_left_out(experiment, part) for part in wanted)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 
 from symbert.errors import ConfigError, DivergedError, IntegrityError
@@ -99,7 +98,7 @@ class Finetuning:
     """One task, fine-tuned in a job with any number of seeds."""
 
     def __init__(self, job: Job, data: Path) -> None:
-        self.job, self.data, self.facts = job, data, facts_of(pq.read_schema(data))
+        self.job, self.data, self.facts = job, data, facts_of(data)
         self.task, self.data_sha256 = task_named(self.facts["task"]), sha256_of(data)
 
     @cached_property

@@ -47,12 +47,15 @@ def write_prepared(output: Path, table: pa.Table, facts: dict[str, Any]) -> None
         pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts)}), temporary)
 
 
-def facts_of(schema: pa.Schema) -> dict[str, Any]:
+def facts_of(prepared: Path) -> dict[str, Any]:
     """What a prepared file says of itself: task, stand_in, rows, official_rows (by split), partial.
 
-    A file of `prepare_robustness` says task, stand_in and sets.
+    A file of `prepare_robustness` says task, stand_in and sets. DataError names a file that is none of the two.
     """
-    return json.loads(schema.metadata[FACTS])
+    try:
+        return json.loads((pq.read_schema(prepared).metadata or {})[FACTS])
+    except (pa.ArrowInvalid, KeyError, ValueError):
+        raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run prepare-task") from None
 
 
 def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from symbert.errors import UsageError
 from symbert.files import read_json, sha256_of, write_json
@@ -68,7 +67,7 @@ class Measurement:
     @property
     def facts(self) -> Record:
         """What the file of the sets says of itself."""
-        return facts_of(pq.read_schema(self.data))
+        return facts_of(self.data)
 
     def record(self, seed: int) -> Record:
         """The record of a seed; measured if it is not kept."""

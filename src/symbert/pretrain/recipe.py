@@ -21,9 +21,7 @@ class Recipe:
     # One graph: in pre-training for batches of one shape (masked positions are padded to a fixed number of slots), in
     # fine-tuning, on a GPU, for rows of all lengths.
     compiled: bool
-    cudnn_attention: (
-        bool  # on Hopper, where attention dropout is rounded to sixteenths, so that cuDNN's kernels take it
-    )
+    cudnn_attention: bool  # on Hopper; attention dropout is then rounded to sixteenths, which its kernels take
 
 
 RECIPES: dict[str, Recipe] = {
