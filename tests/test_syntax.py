@@ -12,7 +12,7 @@ from symbert.errors import ConfigError
 from symbert.model.attention import ATTENTION, SelfAttention
 from symbert.syntax import operator_code
 
-IMPORT = "from symbert.errors import ConfigError"
+IMPORT = "from symbert.syntax import unknown_operator"
 
 
 @pytest.fixture
@@ -75,20 +75,35 @@ def test_comments_docstrings_and_blanks_are_no_code(changed):
     assert not changed(("The paper's equation 3.", "The paper's third equation."), (line, parts))
 
 
-def test_what_an_operator_imports_from_this_project_is_its_code(changed):
-    """A function of another module, under another name, and what that function calls in turn; not its neighbours."""
-    before = (
-        (IMPORT, f"from symbert.doubling import doubled as twice\n{IMPORT}"),
-        ("projection(hidden)", "projection(twice(hidden))"),
-    )
+@pytest.mark.parametrize(
+    ("statement", "used"),
+    [
+        ("from symbert.doubling import doubled as twice", "twice"),
+        ("from ..doubling import doubled", "doubled"),
+        ("from symbert.doubling import *", "doubled"),
+        ("from symbert import doubling", "doubling.doubled"),
+        ("from .. import doubling as low", "low.doubled"),
+        ("import symbert.doubling as low", "low.doubled"),
+        ("import symbert.doubling", "symbert.doubling.doubled"),
+    ],
+)
+def test_what_an_operator_imports_from_this_project_is_its_code(changed, statement, used):
+    """A function of another module, and what that function calls in turn."""
+    before = ((IMPORT, f"{statement}\n{IMPORT}"), ("projection(hidden)", f"projection({used}(hidden))"))
     module = "def doubled(x):\n    return times(x, 2)\n\n\ndef times(x, factor):\n    return x * factor\n"
     assert changed(before=before, doubling=(module, module.replace("x * factor", "x + factor"))) == {"shared"}
+    assert not changed(before=before, doubling=(module, module.replace("times(x, 2)", "times(x, 2)  # twice")))
+
+
+def test_neighbours_of_what_an_operator_imports_are_not_its_code(changed):
+    before = ((IMPORT, f"from symbert.doubling import doubled\n{IMPORT}"), ("projection(hidden)", "doubled(hidden)"))
+    module = "def doubled(x):\n    return 2 * x\n"
     assert not changed(before=before, doubling=(module, module + "\n\ndef neighbour():\n    pass\n"))
 
 
-def test_an_unknown_operator_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match="attention 'vanilla' is unknown; choose from original, symmetric"):
-        operator_code("vanilla")
+def test_an_unknown_operator_is_refused_with_the_nearest_one():
+    with pytest.raises(ConfigError, match="attention 'simetric' is unknown; did you mean symmetric\\?"):
+        operator_code("simetric")
 
 
 @pytest.mark.parametrize("name", ATTENTION)

@@ -139,6 +139,14 @@ def test_another_precision_is_never_mixed_in(run, counted, monkeypatch):
     assert first["settings_hash"] == changed["settings_hash"]
 
 
+def test_an_edited_operator_does_not_keep_the_scores_of_a_start_that_it_leaves_as_it_was(run, counted, monkeypatch):
+    """Of step 0 the weights do not tell: they follow from the seed, and the edited formula has the same ones."""
+    run()
+    monkeypatch.setattr(job, "operator_code", lambda attention: "0123456789abcdef")
+    run()
+    assert counted == [1, 1]
+
+
 def test_a_repeated_run_gives_the_same_scores(run, tmp_path):
     ((first,),) = run()
     for kept in (tmp_path / "state/rte").iterdir():

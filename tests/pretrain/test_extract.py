@@ -14,6 +14,7 @@ from symbert.pretrain.job import Run
 from symbert.pretrain.run import pretrain_model
 from symbert.pretrain.trainer import Trainer
 from symbert.settings import PretrainSettings, read_settings
+from symbert.syntax import operator_code
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,8 @@ def test_step_0_says_that_it_is_not_pre_trained(started):
     trainer, output = started("pairwise", 3)
     config, card = read_json(output / "config.json"), (output / "README.md").read_text()
     facts = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 3, "step": 0}
-    assert config["pretraining"] == {**facts, "parameters": trainer.parameters}
+    code = {"operator_code": operator_code("pairwise")}
+    assert config["pretraining"] == {**facts, "parameters": trainer.parameters, "settings": code}
     assert card == model_card(config) and "Not pre-trained: these are the weights that a run with seed 3 starts" in card
     assert "5e771" not in card and "2.5" not in card
 

@@ -4,6 +4,7 @@ from symbert.report.braces import braced
 from symbert.report.contents import place_of
 from symbert.settings import hash_of
 from symbert.sizes import SIZES
+from symbert.syntax import operator_code
 
 TABLE_FORMATS = ["html", "csv", "md", "tex"]  # the first is in the Snakemake report and on the page
 FIGURE_FORMATS = ["png", "pdf"]

@@ -34,6 +34,8 @@ rule count_parameters:
     params:
         sizes=[size for size in SIZES if size in ("small", "base", *SWEEP["sizes"])],
         attention=SWEEP["attention"],
+        # Of other code or another shape, what is counted is another model.
+        models=lambda wildcards: [*map(operator_code, SWEEP["attention"]), *(vars(SIZES[size]) for size in SIZES)],
     shell:
         "python -m symbert count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
         " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

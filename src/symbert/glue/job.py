@@ -25,6 +25,7 @@ from symbert.pretrain.provenance import facts_of_machine
 from symbert.pretrain.recipe import RECIPES, attention_dropout, compiler_explained, dropout_told
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
+from symbert.syntax import operator_code
 
 Record = dict[str, Any]
 
@@ -110,6 +111,7 @@ class Finetuning:
     def key(self) -> str:
         """Eight hexadecimal digits that stand for all that determines a result but the seed."""
         origin = {"checkpoint_sha256": self.job.checkpoint_sha256, "data_sha256": self.data_sha256}
+        origin |= {"operator_code": operator_code(self.job.identity["attention"])}
         origin |= self.job.dropout_told
         return hash_of(self.job.settings, self.job.precision, self.job.identity, origin)[:8]
 

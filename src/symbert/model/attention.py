@@ -9,7 +9,6 @@ To add one: a class with `query_key_value`, its line in `ATTENTION`, its word in
 (workflow/schemas/config.schema.yaml) and in `sweep.attention` of the configuration. docs/operators.md says more.
 """
 
-import difflib
 from abc import ABC, abstractmethod
 
 import torch
@@ -19,7 +18,7 @@ from transformers import initialization as init
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from symbert.errors import ConfigError
+from symbert.syntax import unknown_operator
 
 QueryKeyValue = tuple[Tensor, Tensor, Tensor]  # each `batch heads token head`
 
@@ -198,8 +197,7 @@ ATTENTION: dict[str, type[SelfAttention]] = {
 
 
 def attention_class(name: str) -> type[SelfAttention]:
-    """The operator of that name; ConfigError names the nearest one (never a silent fallback)."""
+    """The operator of that name; ConfigError for an unknown one."""
     if name in ATTENTION:
         return ATTENTION[name]
-    near = difflib.get_close_matches(name, ATTENTION, n=1) or list(ATTENTION)
-    raise ConfigError(f"attention '{name}' is unknown; did you mean {' or '.join(near)}?")
+    raise unknown_operator(name, list(ATTENTION))

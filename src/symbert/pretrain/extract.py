@@ -9,6 +9,7 @@ from symbert.files import copy_file, read_json, sha256_of, write_json, write_tex
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 from symbert.model.card import model_card
 from symbert.pretrain.checkpoint import kept_weights, write_weights
+from symbert.syntax import operator_code
 
 REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.
@@ -32,6 +33,7 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     if kept is None:
         write_weights(initial_model(config, run["pretrain_seed"]), weights)
         facts = {name: run[name] for name in FACTS_OF_START}
+        facts["settings"] = {"operator_code": operator_code(run["attention"])}
     else:
         copy_file(kept, weights)
         facts = {**run, "corpus_source": corpus_source}

@@ -42,11 +42,9 @@ class World:
 
     def total(self, *values: float) -> list[float]:
         """The sum of each value over all processes; InputOutputError when one of them is gone."""
-        return (
-            list(values)
-            if self.size == 1
-            else self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
-        )
+        if self.size == 1:
+            return list(values)
+        return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
 
     def read_total(self, *scalars: Tensor) -> list[float]:
         """As `total`, of values that lie on the device, which is waited for once."""
