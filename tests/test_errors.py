@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from symbert.errors import explain, system_error
+from symbert.errors import SymbertError, explain, system_error
+from symbert.files import reading, writing
 
 DISK = "check the disk or network file system and run again"
 WRITTEN = [
@@ -61,3 +62,31 @@ def test_an_error_of_a_library_that_names_no_file_does_not_name_none():
 
 def test_words_of_a_library_that_are_no_error_of_the_system_are_a_bug():
     assert explain(OSError("cannot load the config"))[0] == 70
+
+
+RESOURCES = [
+    (errno.ENOMEM, 71, "Cannot allocate memory; run where there is more memory"),
+    (errno.EMFILE, 74, "Too many open files; raise the limit (ulimit -n) and run again"),
+    (errno.ENFILE, 74, "Too many open files in system; raise the limit (ulimit -n) and run again"),
+]
+
+
+@pytest.mark.parametrize(("number", "code", "said"), RESOURCES)
+def test_not_everything_that_the_system_refuses_is_a_failing_disk(number, code, said, tmp_path):
+    """A machine without memory was told to check its disk."""
+    assert explain(OSError(number, os.strerror(number), "part.jsonl")) == (code, f"part.jsonl: {said}")
+    for context in (reading, writing):
+        with pytest.raises(SymbertError) as told, context(tmp_path / "part.jsonl"):
+            raise OSError(number, os.strerror(number))
+        assert explain(told.value) == (code, f"{tmp_path / 'part.jsonl'}: {said}")
+
+
+@pytest.mark.parametrize("number", [errno.ECONNRESET, errno.EEXIST, errno.EINVAL])
+def test_what_has_no_known_remedy_is_given_none(number, tmp_path):
+    """A file that is there already was to have its path corrected, a lost connection its disk checked."""
+    refused = OSError(number, os.strerror(number))
+    internal = f"internal error: {type(refused).__name__}: {refused} (run with --debug for the traceback)"
+    assert explain(refused) == (70, internal)
+    with pytest.raises(OSError, match=os.strerror(number)) as raised, reading(tmp_path / "part.jsonl"):
+        raise refused
+    assert raised.value is refused and refused.__cause__ is None

@@ -96,11 +96,13 @@ class DivergedError(SymbertError):
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+_DISK = (errno.EIO, errno.EREMOTEIO, errno.ESTALE, errno.EUCLEAN)
+_OPEN_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-def system_error(error: OSError, file: object, written: bool) -> SymbertError:
-    """What the system refused while `file` was written, or else read, with the remedy."""
+def system_error(error: OSError, file: object, written: bool) -> SymbertError | None:
+    """What the system refused while `file` was written, or else read, with the remedy; None where none is known."""
     said = f"{file}: {os.strerror(error.errno)}"
     if error.errno in FULL:
         return FullDiskError(f"{said}; free space and run again")
@@ -108,14 +110,20 @@ def system_error(error: OSError, file: object, written: bool) -> SymbertError:
         return CannotCreateError(f"{said}; make the directory writable or choose another")
     if error.errno in _REFUSED:
         return MissingInputError(f"{said}; make it readable")
-    if error.errno in _NO_FILE and written:
+    if error.errno in (*_NO_FILE, errno.EEXIST) and written:
         return CannotCreateError(f"{said}; choose another place for it")
     if error.errno == errno.ENOENT:
         return MissingInputError(f"{file}: file not found")
     if error.errno in _NO_FILE:
         return MissingInputError(f"{said}; correct the path")
-    doing = "written" if written else "read"
-    return InputOutputError(f"{said} while it was {doing}; check the disk or network file system and run again")
+    if error.errno == errno.ENOMEM:
+        return MemoryExhaustedError(f"{said}; run where there is more memory")
+    if error.errno in _OPEN_FILES:
+        return InputOutputError(f"{said}; raise the limit (ulimit -n) and run again")
+    if error.errno in _DISK:
+        doing = "written" if written else "read"
+        return InputOutputError(f"{said} while it was {doing}; check the disk or network file system and run again")
+    return None
 
 
 def _named(error: OSError) -> str:
@@ -141,7 +149,7 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in errno.errorcode:
         file = _named(error)
         is_new = error.errno in _REFUSED and error.filename is not None and not _is_there(error.filename)
-        error = system_error(error, file, written=is_new)
+        error = system_error(error, file, written=is_new) or error
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
     message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"

@@ -59,7 +59,7 @@ def publish(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path, written: Path | None = None) -> Iterator[None]:
-    """InputOutputError or CannotCreateError, with the remedy, in the place of what the system says about `path`.
+    """What `system_error` tells, with the remedy, in the place of what the system says about `path`.
 
     A full disk is named with what was `written` and what is free. An error that names another file stays as it is.
     """
@@ -69,14 +69,14 @@ def writing(path: Path, written: Path | None = None) -> Iterator[None]:
         failure = _system_failure(error)
         if failure is not None and failure.errno in FULL:
             raise _no_space(path, written or path, failure.errno) from error
-        if failure is not None and _is_about(failure, path):
-            raise system_error(failure, path, written=True) from error
+        if failure is not None and _is_about(failure, path) and (told := system_error(failure, path, written=True)):
+            raise told from error
         raise
 
 
 @contextmanager
 def reading(path: Path, absent: str = "") -> Iterator[None]:
-    """MissingInputError or InputOutputError, with the remedy, in the place of what the system says about `path`.
+    """What `system_error` tells, with the remedy, in the place of what the system says about `path`.
 
     `absent` is the remedy where there is no such file.
     """
@@ -88,8 +88,8 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
     except Exception as error:
         failure = _system_failure(error)
-        if failure is not None and _is_about(failure, path):
-            raise system_error(failure, path, written=False) from error
+        if failure is not None and _is_about(failure, path) and (told := system_error(failure, path, written=False)):
+            raise told from error
         raise
 
 

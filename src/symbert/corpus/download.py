@@ -221,7 +221,9 @@ class _Partial:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._no_space((size or held) - held) from None
-            raise system_error(error, self.path, written=True) from error
+            if told := system_error(error, self.path, written=True):
+                raise told from error
+            raise
         if size is not None and held < size:
             raise Interrupted(f"ended after {held:,} of {size:,} bytes")
 
