@@ -403,3 +403,19 @@ def test_the_record_of_sources_knows_the_users_files(tmp_path):
     found = read_json(tmp_path / "sources.json")
     assert found["files"] == {"own/a.jsonl": sha256(b"a"), "own/b.json.gz": None}
     assert found["repositories"][BERT]["commit"] == COMMIT
+
+
+@pytest.mark.parametrize(
+    ("noted", "flaw"), [({}, "has no 'blocklist.sha256'"), ({"sha256": 3}, "has the blocklist.sha256 3")]
+)
+def test_a_record_of_a_blocklist_without_its_digest_is_not_taken_for_one(
+    blocklist_brief, published, output, tmp_path, noted, flaw
+):
+    """An empty record had the archive taken unchecked, one with other keys was a bug."""
+    fetched = published / "fetched.json"
+    record = {"endpoint": "https://hub.example", "repositories": {}, "blocklist": noted, "files": {}}
+    fetched.write_text(json.dumps(record))
+    with pytest.raises(DataError) as refused:
+        download_blocklist(blocklist_brief, output, tmp_path / "record.json")
+    assert str(refused.value) == f"{fetched}: {flaw}; remove it and give the same command again"
+    assert not output.exists()

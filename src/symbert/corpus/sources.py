@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.corpus.intake import is_full
 from symbert.errors import DataError, MissingInputError, UsageError
-from symbert.files import publish, read_json, write_json, write_text
+from symbert.files import flaws, publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
 
 
@@ -77,15 +77,21 @@ FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror
 NOTED = {  # commits, and the digest of each file when it came, by location
     "endpoint": str,
     "repositories": {str: {"kind": str, "revision": str, "commit": str}},
-    "blocklist": (dict, type(None)),
+    "blocklist": (dict, type(None)),  # as download-blocklist records it
     "files": {str: {"bytes": int, "sha256": str}},
 }
 
 
 def read_fetched(root: Path) -> dict[str, Any] | None:
     """What fetch-mirror noted of a mirror; None where it noted nothing, DataError when that is no such record."""
-    path = root / FETCHED
-    return read_json(path, NOTED, "remove it and give the same command again") if path.is_file() else None
+    path, remedy = root / FETCHED, "remove it and give the same command again"
+    if not path.is_file():
+        return None
+    record = read_json(path, NOTED, remedy)
+    if record["blocklist"] is not None:
+        for flaw in flaws(record["blocklist"], {"sha256": str}, "blocklist"):
+            raise DataError(f"{path}: {flaw}; {remedy}")
+    return record
 
 
 @dataclass(frozen=True)
