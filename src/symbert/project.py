@@ -1,6 +1,7 @@
 """The project's folder, as commands outside Snakemake read it."""
 
-from collections.abc import Iterable
+import argparse
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def read_config(folder: Path, *changes: Config) -> Config:
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
     chosen = {} if scale is None else {"scale": scale}
+    _refuse_repeated_words(config or [])
     return read_config(folder, *map(read_yaml, configfile or []), dict(map(_assignment, config or [])), chosen)
 
 
@@ -45,17 +47,29 @@ def read_yaml(path: Path) -> Config:
     return values
 
 
-def refuse_repeated_keys(files: Iterable[Path], words: Iterable[str] = ()) -> None:
+def refuse_repeated_keys(files: Iterable[Path], words: Sequence[str] = ()) -> None:
     """ConfigError for a key that stands twice in a mapping, of which Snakemake would take the last alone.
 
-    It names file and line, or the `key=value` of the command line; what is no YAML is left to Snakemake.
+    It names file and line, or the key of `--config` among the `words` of Snakemake's command line; what is no YAML is
+    left to Snakemake.
     """
-    texts = [(str(file), Path(file).read_text(encoding="utf-8")) for file in files]
-    for key, _, value in (word.partition("=") for word in words):
-        texts.append((f"--config {key}", value))
-    for origin, text in texts:
+    for file in files:
         with suppress(yaml.YAMLError):
-            _refuse_repeated(text, origin)
+            _refuse_repeated(Path(file).read_text(encoding="utf-8"), str(file))
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--config", "-C", nargs="*", action="extend", default=[])  # as Snakemake declares it
+    _refuse_repeated_words(options.parse_known_args(words)[0].config)
+
+
+def _refuse_repeated_words(assignments: Iterable[str]) -> None:
+    """ConfigError for a key that several `key=value` have, or one value twice."""
+    keys: set[str] = set()
+    for key, _, value in (text.partition("=") for text in assignments):
+        if key in keys:
+            raise ConfigError(f"--config {key}: is there twice; keep one of them")
+        keys.add(key)
+        with suppress(yaml.YAMLError):
+            _refuse_repeated(value, f"--config {key}")
 
 
 def _refuse_repeated(text: str, origin: str) -> None:
@@ -83,7 +97,6 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
     try:
-        _refuse_repeated(value, f"--config {key}")
         return key, yaml.load(value, Loader=yaml.BaseLoader)  # Snakemake's: texts, lists, mappings alone
     except yaml.YAMLError as error:
         raise UsageError(f"--config {text}: the value is not YAML ({_first_line(error)}); correct it") from None

@@ -128,6 +128,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
         (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
         (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
         (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' is there twice, in line 1; keep one"]),
+        (["scale=demo", "scale=laptop"], 78, ["--config scale: is there twice; keep one of them"]),
         (["storage={raw: '/data/{x}'}"], 78, ["'storage.raw': /data/{x} has braces", "rename it or link to it"]),
     ],
 )
