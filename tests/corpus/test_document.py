@@ -240,3 +240,30 @@ def test_a_disk_that_fails_while_a_part_is_read_is_told_with_the_part(tmp_path, 
     monkeypatch.setattr("symbert.corpus.lines._Text.readinto", failing)
     with pytest.raises(InputOutputError, match=r"a\.jsonl: Input/output error while it was read; check the disk"):
         list(documents(tmp_path / "a.jsonl", "computed", refuse))
+
+
+@pytest.mark.parametrize("annotations", ["computed", "published"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([record(), record(number=2)]),
+        json.dumps([record(), record(number=2)], indent=2),
+        json.dumps(record(), indent=2),
+        "\n" + json.dumps(record()).replace(", ", ",\n"),
+    ],
+)
+def test_a_whole_file_of_json_is_not_told_to_be_got_again(tmp_path, text, annotations):
+    """To get an array again gives the same array."""
+    part, bad = tmp_path / "own.json", []
+    part.write_text(text)
+    assert list(documents(part, annotations, bad.append)) == []
+    line = 2 if text.startswith("\n") else 1
+    assert str(bad[0]) == f"{part}:{line}: an array, or JSON over several lines; write one object a line (JSON lines)"
+
+
+@pytest.mark.parametrize("lines", ['{"text": "a', '{"text": "a"}\n[1]\n', '{"text": 1}\n', "{]\n"])
+def test_a_line_that_is_damaged_or_cut_is_still_to_be_got_again(tmp_path, lines):
+    part, bad = tmp_path / "own.json", []
+    part.write_text(lines)
+    list(documents(part, "computed", bad.append))
+    assert len(bad) == 1 and "; get the file again, or allow max_bad_fraction" in str(bad[0])

@@ -136,12 +136,23 @@ def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad)
         except DataError as error:
             if isinstance(line, bytes) and not line.strip():
                 blank += 1
+            elif number == 1 + blank and isinstance(line, bytes) and _is_no_line(line):
+                told = "an array, or JSON over several lines; write one object a line (JSON lines)"
+                on_bad(DataError(f"{place}: {told}"))
             else:
                 on_bad(error)
         else:
             yield number, document
     if blank:
         print(f"{part}: {blank:,} blank lines skipped", file=sys.stderr)
+
+
+def _is_no_line(first: bytes) -> bool:
+    """Whether a file's first line is an array or goes on in the next one, as where the file as a whole is JSON."""
+    try:
+        return isinstance(msgspec.json.decode(first), list)
+    except (ValueError, RecursionError) as error:
+        return first.lstrip().startswith(b"[") or (first.endswith(b"\n") and "truncated" in str(error))
 
 
 def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
