@@ -9,7 +9,7 @@ import hashlib
 import json
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -164,13 +164,13 @@ class ReportSettings:
     batch_size: int | None
     pretrain: dict[str, float]  # the other settings of pre-training that change its losses, but for the recipe
     glue: dict[str, float | None]  # those of tasks and fine-tuning that change scores
-    runs: list[list[str | int]]  # that were asked for: size, attention, pretrain_seed; of imported scores none
-    curve_runs: list[list[str | int]]  # those of them that Figure 3 has
     settings_hash: str | None  # of fine-tuning: a score of another is stale
     match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
     min_harmful_perplexity: float | None
     max_harmful_perplexity: float | None
     rules: list[str] | None = None  # the filters that are chosen; None: all, or not told
+    runs: list[list[str | int]] = field(default_factory=list)  # asked for: size, attention, pretrain_seed
+    curve_runs: list[list[str | int]] = field(default_factory=list)  # those of them that Figure 3 has
 
 
 SECTIONS: dict[str, type] = {
@@ -197,7 +197,8 @@ def read_settings(path: Path, kind: type[Settings]) -> Settings:
 def settings_from(values: dict[str, Any], kind: type[Settings], origin: str) -> Settings:
     """Build `kind` from exactly its keys, each of its declared type; one that has a default may be missing."""
     hints = typing.get_type_hints(kind)
-    may_lack = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
+    with_defaults = (each for each in dataclasses.fields(kind) if {each.default, each.default_factory} != {MISSING})
+    may_lack = {each.name for each in with_defaults}
     for key in (values.keys() ^ hints.keys()) - (may_lack - values.keys()):
         state = "unknown" if key in values else "missing"
         raise ConfigError(f"{origin}: {state} key '{key}' for {kind.__name__}")

@@ -181,8 +181,6 @@ def _settings(name: str, steps: int, tasks: list[str]) -> ReportSettings:
         batch_size=None,
         pretrain={},
         glue={},
-        runs=[],
-        curve_runs=[],
         settings_hash=None,
         match=None,
         min_harmful_perplexity=None,
