@@ -100,6 +100,35 @@ def test_a_schedule_that_ends_with_the_training_is_in_no_settings(config):
     assert configuration.sections(longer, "here")["report"]["pretrain"]["schedule_steps"] == 9600
 
 
+def filter_section(config, chosen):
+    return configuration.sections(merge(config, {"corpus": {"filter": chosen}}), "here")["filter"]
+
+
+def test_both_spellings_of_no_filter_are_the_same_settings(config):
+    """Another spelling filtered everything again, and so did a key of a filter that is off."""
+    spelt = filter_section(config, configuration.NO_FILTER)
+    assert filter_section(config, {"rules": []}) == spelt == {**configuration.NO_FILTER, "annotations": "published"}
+    off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0}
+    assert filter_section(config, {"rules": [], **off}) == spelt
+    assert filter_section(config, {"rules": [], "max_bad_fraction": 0.1}) == {**spelt, "max_bad_fraction": 0.1}
+
+
+def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
+    by_category, by_perplexity = ({"rules": [name]} for name in ("categories", "perplexity"))
+    chosen = filter_section(config, by_category)
+    assert chosen == filter_section(config, {**by_category, "max_harmful_perplexity": 9.0})
+    assert chosen != filter_section(config, {**by_category, "match": "suffix"})
+    chosen = filter_section(config, by_perplexity)
+    assert chosen == filter_section(config, {**by_perplexity, "categories_from": "metadata", "match": "suffix"})
+    assert chosen != filter_section(config, {**by_perplexity, "max_harmful_perplexity": 9.0})
+
+
+def test_all_filters_are_the_settings_of_before_there_was_a_choice(config):
+    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "rules"}
+    assert configuration.sections(config, "here")["filter"] == {**chosen, "annotations": "published"}
+    assert list(configuration.sections(config, "here")["filter"]) == [*chosen, "annotations"]
+
+
 def own_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 

@@ -22,7 +22,7 @@ ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
 _AXES = {"sizes": [str], "finetune_seeds": [int]}
 IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
 IMPORT |= {"losses": [list]}
-# What `corpus.filter: none` stands for; without rules only max_bad_fraction counts.
+# What `corpus.filter: none` stands for, and what keys of a filter that is not chosen are.
 NO_FILTER: Config = {
     "rules": [],
     "blocked_categories": [],
@@ -31,6 +31,10 @@ NO_FILTER: Config = {
     "min_harmful_perplexity": 0.0,
     "max_harmful_perplexity": 1.0e300,
     "max_bad_fraction": 0.0,
+}
+FILTER_KEYS = {
+    "categories": ("blocked_categories", "categories_from", "match"),
+    "perplexity": ("min_harmful_perplexity", "max_harmful_perplexity"),
 }
 _TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|parquet)$")
 
@@ -158,10 +162,15 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
 
 def _filter(config: Config) -> Config:
-    """Of rules, only a choice is told: settings written before there was one are those of all."""
+    """Of rules, only a choice is told: settings written before there was one are those of all.
+
+    Keys of a filter that is not chosen say nothing, so that none of them has documents filtered again.
+    """
     chosen = config["corpus"]["filter"]
     every = set(chosen["rules"]) == set(FILTERS)
-    return {key: value for key, value in chosen.items() if key != "rules" or not every}
+    off = {key for rule, keys in FILTER_KEYS.items() if rule not in chosen["rules"] for key in keys}
+    told = {key: NO_FILTER[key] if key in off else value for key, value in chosen.items()}
+    return {key: value for key, value in told.items() if key != "rules" or not every}
 
 
 def _finetuning(config: Config) -> Config:
