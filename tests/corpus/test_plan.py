@@ -170,6 +170,19 @@ def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
         config_of(project, None, None, None, 3)
 
 
+def test_text_that_is_not_filtered_is_not_planned_as_if_a_third_were_dropped(project, tmp_path):
+    """All 4,680 bytes of text stay: 1,000 tokens of 4.68 bytes each, and 0.41 bytes of parquet for each byte."""
+    (tmp_path / "a.jsonl").write_bytes(b"x" * 6271)  # 1.34 for each byte of text
+    files = {"source": "files", "files": str(tmp_path / "*.jsonl")}
+    everything = plan_of(merge(PAPER, {"corpus": {**files, "filter": {"rules": []}}}))
+    filtered = plan_of(merge(PAPER, {"corpus": {**files, "filter": {"rules": ["categories"]}}}))
+    assert everything.tokens == pytest.approx(1000, rel=1e-3)
+    assert everything.disk["filtered documents"] == pytest.approx(0.41 * 4680, rel=1e-3)
+    assert everything.disk["token streams"] == pytest.approx(2 * 1000 + 20 * 1000 / (70e9 / 30e6), rel=1e-3)
+    assert filtered.tokens == pytest.approx(670, rel=1e-3)
+    assert filtered.disk["filtered documents"] == pytest.approx(0.67 * 0.41 * 4680, rel=1e-3)
+
+
 def test_the_command_prints_a_plan_without_network_or_files(project, capsys):
     before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
     assert cli.main(["plan-corpus", "--scale", "paper"]) == 0

@@ -25,7 +25,7 @@ TOKENS_PER_DOCUMENT = PAPER_TOKENS / PAPER_DOCUMENTS
 OSCAR_TEXT_BYTES, OSCAR_DOCUMENTS = 3.4e12, 1_235_510_986
 
 # Measured on 22,915 real documents in OSCAR's form (web pages, encyclopedia, news, reviews), of which 3,845 were kept.
-KEPT = 0.67  # of the text
+KEPT = 0.67  # of the text, where there is a filter
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, ZSTD, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text: JSON lines, compressed ones, filtered parts
 
@@ -89,13 +89,14 @@ def plan_of(config: Config) -> Plan:
     values, source = sections(config, ""), source_of(config, "corpus")
     limits = settings_from(values["intake"], IntakeSettings, "intake")
     texts = text_of_parts(config)
-    tokens_by_part = [KEPT * text / TEXT_PER_TOKEN for text in texts]
+    kept = KEPT if config["corpus"]["filter"]["rules"] else 1.0
+    tokens_by_part = [kept * text / TEXT_PER_TOKEN for text in texts]
     parts, ends_with = intake(tokens_by_part, config["corpus"]["parts_per_batch"], limits)
     text, tokens = sum(texts[:parts]), sum(tokens_by_part[:parts])
     packed_tokens = min(tokens, limits.max_documents * TOKENS_PER_DOCUMENT)
     rows = _rows(packed_tokens, settings_from(values["pack"], PackSettings, "pack"))
     raw = [] if source == "files" else [ZSTD * text for text in texts[:parts]]  # the user's files stay where they are
-    disk, high_water_mark = _disk(config["corpus"], raw, text, tokens, packed_tokens, rows)
+    disk, high_water_mark = _disk(config["corpus"], raw, tokens, packed_tokens, rows)
     return Plan(
         parts=parts,
         ends_with=ends_with,
@@ -115,13 +116,13 @@ def plan_of(config: Config) -> Plan:
 
 
 def _disk(
-    corpus: Config, raw: list[float], text: float, tokens: float, packed_tokens: float, rows: dict[str, int]
+    corpus: Config, raw: list[float], tokens: float, packed_tokens: float, rows: dict[str, int]
 ) -> tuple[dict[str, float], float]:
     """Bytes by kind of file, and the most at any time: while parts are read, or while shards are packed."""
     at_once = len(raw) if corpus["keep_raw"] else 2 * corpus["parts_per_batch"]
     disk = {
         "raw parts": max((sum(raw[first : first + at_once]) for first in range(len(raw))), default=0),
-        "filtered documents": PARQUET * KEPT * text,
+        "filtered documents": PARQUET * TEXT_PER_TOKEN * tokens,
         "token streams": TOKEN_BYTES * tokens + OFFSET_BYTES * tokens / TOKENS_PER_DOCUMENT,
         "shards": TOKEN_BYTES * sum(rows.values()) * corpus["pack"]["sequence_length"],
         "index of documents": INDEX_BYTES * packed_tokens / TOKENS_PER_DOCUMENT,
@@ -231,7 +232,7 @@ SOURCES = (
     "           2406.06366, section 3.1, and its authors' README, where another line speaks of 900 parts",
     f"documents  {OSCAR_TEXT_BYTES / OSCAR_DOCUMENTS:,.0f} bytes of text each: OSCAR 23.01's documentation, English "
     f"({OSCAR_DOCUMENTS:,} in 3.4 TB)",
-    f"text       assumed as in real text of OSCAR's form, for no part's size is published: {KEPT:.0%} of it is kept,",
+    f"text       assumed as in real text of OSCAR's form, for no part's size is published: a filter keeps {KEPT:.0%},",
     f"           {TEXT_PER_TOKEN} bytes are a token; a byte of it is {JSON} bytes of JSON lines, {ZSTD} compressed, "
     f"{PARQUET} as parquet",
     f"speed      measured, per core: filter {FILTER / 1e6:,.0f} MB/s of JSON lines (computed annotations: "
