@@ -59,6 +59,7 @@ def uninterrupted(whole, manifest, brief):
 
 def test_a_run_ends_with_its_summary(whole, uninterrupted):
     done = read_json(whole / "done.json")
+    assert done["metrics_sha256"] == sha256_of(whole / "metrics.jsonl")
     assert (done["size"], done["attention"], done["pretrain_seed"], done["steps"]) == ("tiny", "pairwise", 1, 30)
     lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
     validation = {line["step"]: line["loss"] for line in lines if line["split"] == "validation"}

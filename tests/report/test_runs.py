@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from symbert.errors import DataError
+from symbert.errors import DataError, IntegrityError
+from symbert.files import sha256_of
 from symbert.report.runs import Run, models_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
@@ -57,6 +58,25 @@ def refused(done, metrics, steps=1800):
         read_runs(done, metrics, steps)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
+    """An edited loss was printed as the run's: only the copy in the state had a checksum."""
+    done, metrics = write_run("tiny", "original", POINTS)
+    found = sha256_of(metrics)
+    told = json.loads(done.read_text())
+    done.write_text(json.dumps(told | {"metrics_sha256": found}))
+    (run,) = read_runs([done], [metrics], 1800)
+    assert run.losses == [6.0, 5.5]
+    metrics.write_text(metrics.read_text().replace("5.5", "4.5"))
+    with pytest.raises(IntegrityError) as refused:
+        read_runs([done], [metrics], 1800)
+    assert str(refused.value) == (
+        f"{metrics}: sha256 expected {found}, found {sha256_of(metrics)}; delete it and run pretrain again"
+    )
+    done.write_text(json.dumps(told))
+    (run,) = read_runs([done], [metrics], 1800)
+    assert run.losses == [6.0, 4.5], "of a run of before, which does not say"
 
 
 def test_files_of_different_runs_are_refused(write_run):

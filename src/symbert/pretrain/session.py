@@ -9,7 +9,7 @@ import torch
 
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError
-from symbert.files import copy_file, read_json, single_writer, write_json
+from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
 from symbert.model.device import resolve_precision
 from symbert.pretrain.flops import measure_peak, model_flops
 from symbert.pretrain.guard import guard_settings, settings_told
@@ -119,5 +119,6 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
     }
     copy_file(places.state / METRICS, places.metrics)
+    summary["metrics_sha256"] = sha256_of(places.metrics)
     write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})
     write_json(places.done, {**vars(trainer.run), **summary})

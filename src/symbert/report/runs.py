@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from symbert.errors import DataError
-from symbert.files import flaws, read_json, read_json_lines
+from symbert.errors import DataError, IntegrityError
+from symbert.files import flaws, read_json, read_json_lines, sha256_of
 from symbert.report.order import model_rank
 from symbert.report.records import is_number
 from symbert.report.statistics import plateau_exit
@@ -74,7 +74,7 @@ def read_runs(
     """Runs sorted by size, operator and seed; a run's two files lie in one directory.
 
     DataError names the file of a run that is unpaired, there twice, or of another length, and the first of the `wanted`
-    (size, attention, pretrain_seed) that is not there.
+    (size, attention, pretrain_seed) that is not there; IntegrityError the metrics.jsonl that is not the run's.
     """
     if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
         raise DataError("runs: done and metrics are not of the same runs; give both files of each run")
@@ -121,7 +121,12 @@ def _name(run: Run) -> str:
 
 
 def _run(done: Path, log: Path, steps: int) -> Run:
-    run, records = read_json(done, DONE, REMEDY), list(_records(log))
+    run = read_json(done, DONE, REMEDY)
+    found = sha256_of(log)
+    if found != run.get("metrics_sha256", found):  # imported results and runs of older versions do not say
+        expected = run["metrics_sha256"]
+        raise IntegrityError(f"{log}: sha256 expected {expected}, found {found}; delete it and {REMEDY}")
+    records = list(_records(log))
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; run pretrain again")
     return Run(run["size"], run["attention"], run["pretrain_seed"], *_losses(log, records), *_initial(log, records))
