@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -363,6 +364,24 @@ def test_outside_slurm_a_lease_names_no_job(tmp_path, monkeypatch):
     with single_writer(tmp_path):
         lease = read_json(tmp_path / "lock")
     assert lease == {"host": platform.node(), "process": os.getpid(), "slurm_job": None}
+
+
+def test_what_the_system_says_of_a_lock_file_is_told_with_its_name_at_every_step(tmp_path, monkeypatch):
+    """Only opening it was; locking it and naming the holder in it were not."""
+    (tmp_path / "lock").symlink_to("/dev/full")
+    with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: Invalid argument"), single_writer(tmp_path):
+        pass
+    (tmp_path / "lock").unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: File too large"), single_writer(tmp_path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    monkeypatch.setattr("fcntl.flock", refuse(errno.EIO))
+    with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: Input/output error"), single_writer(tmp_path):
+        pass
 
 
 def test_free_space_is_that_of_the_file_system_even_of_a_folder_to_come(tmp_path):

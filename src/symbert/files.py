@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from symbert.errors import (
     FULL,
@@ -248,28 +248,32 @@ def single_writer(directory: Path) -> Iterator[None]:
     """
     with writing(directory / "lock"):
         directory.mkdir(parents=True, exist_ok=True)
-        file = open(directory / "lock", "a+")  # noqa: SIM115 (closed below)
+        file = open(directory / "lock", "ab+", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise InputOutputError(f"{directory}: in use by {_holder(file.read())}; wait for it or stop it") from None
-        except OSError as error:
-            if error.errno not in LOCKLESS:
-                raise
-            raise InputOutputError(
-                f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
-                "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
-            ) from None
-        lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
-        file.truncate(0)
-        file.write(json.dumps(lease) + "\n")
-        file.flush()
+        with writing(directory / "lock"):
+            _lock(file, directory)
+            lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
+            file.truncate(0)
+            file.write(json.dumps(lease).encode() + b"\n")
         yield
 
 
-def _holder(text: str) -> str:
+def _lock(file: BinaryIO, directory: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise InputOutputError(f"{directory}: in use by {_holder(file.read())}; wait for it or stop it") from None
+    except OSError as error:
+        if error.errno not in LOCKLESS:
+            raise
+        raise InputOutputError(
+            f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
+            "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
+        ) from None
+
+
+def _holder(text: bytes) -> str:
     """Who holds a lock, by the content of its file; another process may be writing it at this moment."""
     try:
         lease = json.loads(text)
