@@ -139,3 +139,21 @@ def test_where_no_lock_can_be_had_the_first_is_taken_with_the_reason(tmp_path, c
     (tmp_path / "locks").write_text("a file")
     assert claim_gpu(["GPU-a", "GPU-b"], folder=tmp_path / "locks") == 0
     assert "Not a directory" in capsys.readouterr().err
+
+
+def test_a_lock_that_cannot_be_written_is_warned_of_and_ends_no_training(tmp_path, capsys):
+    """What the disk said of the line that names the holder was taken for no failure of the lock."""
+    (tmp_path / "locks" / "GPU-a").mkdir(parents=True)
+    (tmp_path / "locks" / "GPU-a" / "lock").symlink_to("/dev/full")
+    assert claim_gpu(["GPU-a"], folder=tmp_path / "locks") == 0
+    said = capsys.readouterr().err
+    assert said.startswith(f"warning: GPU 0 is shared, for none is free: {tmp_path}/locks/GPU-a/lock: ")
+    assert said.count("\n") == 1
+
+
+def test_a_job_of_slurm_that_was_given_no_gpu_has_none_whatever_its_node_shows(driver):
+    """nvidia-smi and the driver show the whole node, and who asked for no GPU was refused for those of others."""
+    for told in ({}, {"SYMBERT_GPUS": "0"}, {"SLURM_GPUS_ON_NODE": "0", "SLURM_JOB_GPUS": ""}):
+        assert who_counts_a_gpu({"SLURM_JOB_ID": "4711", **told}, driver) is None
+    given = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "2", "SYMBERT_GPUS": "0"}
+    assert who_counts_a_gpu(given, driver) == "Slurm gave this job GPUs (SLURM_JOB_GPUS=2)"

@@ -43,13 +43,18 @@ def count_chosen(chosen: str, present: int) -> int:
 
 
 def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path | None = None) -> str | None:
-    """Who says that this process has a GPU, in words; None where nobody does, or CUDA_VISIBLE_DEVICES chooses none."""
+    """Who says that this process has a GPU, in words; None where nobody does, or CUDA_VISIBLE_DEVICES chooses none.
+
+    In a job of Slurm the machine is not asked: it may show GPUs of other jobs.
+    """
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen}" if count_chosen(chosen, present=sys.maxsize) else None
     for giver, name, none in GIVEN:
         if environment.get(name, "") not in none:
             return f"{giver} gave this job GPUs ({name}={environment[name]})"
+    if "SLURM_JOB_ID" in environment:
+        return None
     present = _present(driver or DRIVER)
     return f"this machine shows {present} GPUs (nvidia-smi, or the driver)" if present else None
 
