@@ -59,6 +59,12 @@ def test_a_precision_that_only_the_machine_knows_and_a_corpus_that_is_not_packed
     assert find_run(experiment, ORIGINAL).note == "corpus_hash: c → another"
 
 
+def test_a_dropout_that_only_the_machine_knows_is_no_other_run(changed, traces):
+    fast = changed({"recipe": "fast"})
+    traces.run(ORIGINAL, recipe="fast", attention_dropout=0.125)
+    assert find_run(fast, ORIGINAL).is_done
+
+
 def test_a_precision_that_is_chosen_is_compared(changed, traces):
     traces.run(ORIGINAL, precision="bf16")
     assert find_run(changed({"precision": "fp32"}), ORIGINAL).note == "precision: bf16 → fp32"

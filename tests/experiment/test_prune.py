@@ -205,6 +205,15 @@ def test_fine_tunings_of_other_weights_go_once_those_of_today_have_scores(pruned
     assert not old.exists() and surplus.is_file(), "a seed of today's that nobody asks for now"
 
 
+def test_fine_tunings_of_another_dropout_than_the_published_are_not_what_the_scores_are_made_of(pruned, traces):
+    """The device decides it for the recipe fast, as it decides the precision."""
+    today = traces.kept(ORIGINAL, 2400, "rte", 1, attention_dropout=0.125)
+    old = traces.kept(ORIGINAL, 2400, "rte", 1, key="ffffffff", attention_dropout=0.1)
+    traces.scores(ORIGINAL, 2400, "rte", [1], attention_dropout=0.125)
+    pruned("--yes")
+    assert today.is_file() and not old.exists()
+
+
 def test_fine_tunings_that_the_published_scores_are_made_of_stay_whatever_the_settings(pruned, traces):
     traces.scores(ORIGINAL, 2400, "rte", [1], settings_hash="before")
     kept = traces.kept(ORIGINAL, 2400, "rte", 1, settings_hash="before")

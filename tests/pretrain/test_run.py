@@ -16,6 +16,7 @@ from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of, write_json
 from symbert.pretrain.checkpoint import CheckpointStore
+from symbert.pretrain.recipe import RECIPES, Recipe
 from symbert.pretrain.trainer import Trainer
 from symbert.sizes import SIZES
 from symbert.syntax import operator_code
@@ -206,6 +207,15 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, uninterrupted, w
     assert code == 74 and f"process {process.pid}" in error and not (tmp_path / "run/done.json").exists()
     process.terminate()
     assert process.wait(120) == 75
+
+
+def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, manifest, brief, monkeypatch):
+    """Its identity had it, and nothing that was published: models of two dropouts could not be told apart."""
+    monkeypatch.setitem(RECIPES, "fast", Recipe(compiled=False, cudnn_attention=True))
+    monkeypatch.setattr("symbert.pretrain.recipe.takes_cudnn", lambda recipe, device: recipe.cudnn_attention)
+    for recipe, told in (("fast", 0.125), ("faithful", None)):
+        assert main(options(manifest, brief(recipe=recipe, steps=10), tmp_path / recipe)) == 0
+        assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told
 
 
 def test_a_run_whose_settings_changed_meanwhile_publishes_nothing(tmp_path, manifest, brief, monkeypatch, capsys):

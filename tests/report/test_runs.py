@@ -148,3 +148,18 @@ def test_a_wanted_run_that_is_not_there_is_named(write_run):
     assert len(read_runs([done], [metrics], 1800, [("tiny", "original", 1)])) == 1
     with pytest.raises(DataError, match="tiny-low_rank8 seed 1 is missing; run pretrain"):
         read_runs([done], [metrics], 1800, [("tiny", "original", 1), ("tiny", "low_rank8", 1)])
+
+
+def test_runs_of_two_attention_dropouts_share_no_table(write_run):
+    """What the device decides of the recipe fast; runs of faithful say nothing of it."""
+    pairs = [write_run("tiny", "original", POINTS, seed=seed) for seed in (1, 2, 3)]
+    for (done, _), dropout in zip(pairs, (0.1, 0.1, 0.125), strict=True):
+        done.write_text(json.dumps(json.loads(done.read_text()) | {"settings": {"attention_dropout": dropout}}))
+    done, metrics = map(list, zip(*pairs, strict=True))
+    assert len(read_runs(done[:2], metrics[:2], 1800)) == 2
+    with pytest.raises(DataError) as caught:
+        read_runs(done, metrics, 1800)
+    assert str(caught.value) == (
+        "runs: tiny-original seed 1 has attention_dropout 0.1, tiny-original seed 3 has 0.125, as their devices decide "
+        "for the recipe fast; run pretrain again on one kind of device"
+    )

@@ -102,12 +102,14 @@ def test_an_imported_score_is_stale_in_a_table_of_ones_own(records, write_scores
     [
         ("data_sha256", "tiny-original/seed-1/step-300/mrpc has data_sha256 bbbbbbbb, most have mrpc row;"),
         ("precision", "tiny-original/seed-1/step-300/mrpc has precision bf16, most have fp32;"),
+        ("attention_dropout", "tiny-original/seed-1/step-300/mrpc has attention_dropout 0.125, most have 0.1;"),
     ],
 )
-def test_a_score_of_other_rows_or_another_precision_than_the_rest_is_stale(records, write_scores, key, words):
-    """Settings do not show it: another file of the same task, or another machine."""
-    other = {"data_sha256": "b" * 64, "precision": "bf16"}[key]
+def test_a_score_of_other_rows_another_precision_or_dropout_than_the_rest_is_stale(records, write_scores, key, words):
+    """Settings do not show it: another file of the same task, or another machine (two dropouts shared a table)."""
+    other = {"data_sha256": "b" * 64, "precision": "bf16", "attention_dropout": 0.125}[key]
     for entry in records:
+        entry.setdefault("attention_dropout", 0.1)
         if (entry["attention"], entry["step"], entry["task"]) == ("original", 300, "mrpc"):
             entry[key] = other
     message = problem(write_scores(records), "aaaa")

@@ -184,7 +184,8 @@ def _is_half_checkpoint(path: Path) -> bool:
 
 def _basis(record: Values) -> tuple:
     """What a fine-tuning is of, but for the seed."""
-    return tuple(record.get(key) for key in ("settings_hash", "checkpoint_sha256", "data_sha256", "precision"))
+    made = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
+    return tuple(record.get(key) for key in made)
 
 
 def _with_companions(path: Path) -> list[Path]:

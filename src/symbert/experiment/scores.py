@@ -55,7 +55,10 @@ def _sets(experiment: Experiment, task: str) -> set[str]:
 
 
 def _basis(experiment: Experiment, found: FoundRun, step: int) -> Values | None:
-    """What a score of today says of its making; None where none can be of today: its model is to come, or its rows."""
+    """What a score of today says of its making; None where none can be of today: its model is to come, or its rows.
+
+    What the device decides (precision, attention dropout) is not known here; a table refuses scores that differ in it.
+    """
     weights = weights_of(experiment, found.run, step) if found.is_done else None
     if weights is None or not agree(experiment, "task"):
         return None

@@ -109,6 +109,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         raise ConfigError(f"{places.settings}: changed while {trainer.run} was trained; run the same command again")
     sessions = read_sessions(places.state / "provenance.json")
     timed = max(sessions, key=lambda session: session.get("steps_timed", 0))  # of several, that which timed most steps
+    decided = dropout_told(trainer.recipe, settings.dropout, trainer.device)
     summary = {
         "steps": settings.steps,
         "validation_loss": validation_loss,
@@ -116,7 +117,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "corpus_hash": identity["corpus_hash"],
         "vocabulary_sha256": read_json(places.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings))},
+        "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings), *decided)},
     }
     copy_file(places.state / METRICS, places.metrics)
     summary["metrics_sha256"] = sha256_of(places.metrics)

@@ -156,7 +156,7 @@ def _unmatched(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
 
 
 def _stale_models(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
-    """Cells with another checkpoint, other rows or another precision than their clean scores."""
+    """Cells with another checkpoint, other rows, another precision or dropout than their clean scores."""
     made = {tuple(row[: len(CELL)]): row[len(CELL) :] for row in clean[[*CELL, *MADE]].itertuples(index=False)}
     for record in records:
         cell = cell_of(record)

@@ -34,6 +34,7 @@ class Run:
     losses: list[float]
     logit_std: float | None = None
     attention_entropy: float | None = None
+    attention_dropout: float | None = None  # None where the device does not decide it
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ def read_runs(
 ) -> list[Run]:
     """Runs sorted by size, operator and seed; a run's two files lie in one directory.
 
-    DataError names the file of a run that is unpaired, there twice, or of another length, and the first of the `wanted`
-    (size, attention, pretrain_seed) that is not there; IntegrityError the metrics.jsonl that is not the run's.
+    DataError names the file of a run that is unpaired, there twice, or of another length, two runs of different
+    attention dropouts, and the first of the `wanted` (size, attention, pretrain_seed) that is not there; IntegrityError
+    the metrics.jsonl that is not the run's.
     """
     if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
         raise DataError("runs: done and metrics are not of the same runs; give both files of each run")
@@ -84,8 +86,20 @@ def read_runs(
     for run, following in pairwise(runs):
         if _name(run) == _name(following):
             raise DataError(f"runs: {_name(run)} is there twice; give it once")
+    _refuse_two_dropouts(runs)
     refuse_absent(runs, wanted)
     return runs
+
+
+def _refuse_two_dropouts(runs: list[Run]) -> None:
+    told = [run for run in runs if run.attention_dropout is not None]
+    for run in told:
+        if run.attention_dropout != told[0].attention_dropout:
+            raise DataError(
+                f"runs: {_name(told[0])} has attention_dropout {told[0].attention_dropout}, {_name(run)} has "
+                f"{run.attention_dropout}, as their devices decide for the recipe fast; run pretrain again on one kind "
+                "of device"
+            )
 
 
 def refuse_absent(runs: list[Run], wanted: Iterable[Sequence[str | int]]) -> None:
@@ -129,7 +143,10 @@ def _run(done: Path, log: Path, steps: int) -> Run:
     records = list(_records(log))
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; run pretrain again")
-    return Run(run["size"], run["attention"], run["pretrain_seed"], *_losses(log, records), *_initial(log, records))
+    settings = run.get("settings")
+    dropout = settings.get("attention_dropout") if isinstance(settings, dict) else None
+    key = run["size"], run["attention"], run["pretrain_seed"]
+    return Run(*key, *_losses(log, records), *_initial(log, records), dropout)
 
 
 def _losses(log: Path, records: list[dict]) -> tuple[list[int], list[float]]:

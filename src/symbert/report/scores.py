@@ -29,7 +29,8 @@ from symbert.report.records import (
 FLAGS: Types = {"partial": (bool,), "stand_in": (bool,), "constant_prediction": (bool, NULL)}  # null: nobody knows
 REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settings_hash": (str, NULL), **FLAGS}
 REMEDY = "run the finetune rule for these again"
-MADE = ("checkpoint_sha256", "data_sha256", "precision")  # of what and how a model was made; imported ones do not say
+DECIDED = ("precision", "attention_dropout")  # by the device; the second for the recipe fast only
+MADE = ("checkpoint_sha256", "data_sha256", *DECIDED)  # of what and how a model was made; imported ones do not say
 COLUMNS = (*CELL, *FLAGS, *MADE, "column", "score", "majority")
 
 
@@ -48,13 +49,15 @@ def read_scores(
     size needs every task and seed at every step of that size, and there are all of `runs` (size, attention,
     pretrain_seed), unless cells may be missing; a cell is stale when its
     settings are not those of `settings_hash` (None, for imported scores: any), its seeds have different ones, or most
-    cells have another precision, or most of its task other rows. The majority is NaN where a record has none.
+    cells have another precision or attention dropout, or most of its task other rows. The majority is NaN where a
+    record has none.
     MissingInputError when no record is of these seeds.
     """
     records = [record for file in sorted(files) for record in read_records(file, "score", REQUIRED, REMEDY)]
     records = _of_seeds(records, finetune_seeds)
     problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
-    problems += [*unlike_the_rest(records, "data_sha256", ("task",)), *unlike_the_rest(records, "precision", ())]
+    problems += [*unlike_the_rest(records, "data_sha256", ("task",))]
+    problems += [problem for key in DECIDED for problem in unlike_the_rest(records, key, ())]
     problems += [] if allow_missing else [*_absent(records, runs), *_missing(records, tasks, finetune_seeds)]
     refuse("scores", problems, _remedy(records))
     records.sort(key=lambda record: rank_of(record, tasks))
