@@ -40,7 +40,7 @@ def hold_session(run: Run, places: Places, execution: Execution, stop: StopReque
             reported(places.state / "status.json", lambda: reached.step, world.leads),
             memory_explained(run, at_a_time),
             compiler_explained(),
-            peers_explained(world),
+            peers_explained(world.rank),
         ):
             identity = identity_of(run, settings, world.device, places)
             if world.leads:

@@ -1,6 +1,7 @@
 """The processes that train one model together: one, or as many as `torchrun` started."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,11 @@ from symbert.model.device import pick_device
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
 SETTLING = 0.5
 
-PEER_ENDED = ("gloo/transport", "by peer", "Broken pipe", "NCCL")  # words of torch's errors
+PEER_ENDED = re.compile(  # how Gloo, NCCL and torch's store say that the other end is gone, or never came
+    "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit|timed out (waiting|connecting)"
+    "|wait timeout|socket has timed out|timeout caused pair closure|operation timeout",
+    re.IGNORECASE,
+)
 
 PATIENCE = timedelta(hours=3)  # with which processes wait while the leading one verifies terabytes of shards
 
@@ -52,11 +57,9 @@ class World:
 
     def _added_up(self, values: Tensor) -> list[float]:
         sums = values.double()
-        try:
-            if self.size > 1:
+        if self.size > 1:
+            with peers_explained(self.rank):
                 dist.all_reduce(sums)
-        except RuntimeError as error:
-            raise _peer_ended(self.rank, error) from None
         return sums.tolist()
 
     def wait(self) -> None:
@@ -65,21 +68,18 @@ class World:
 
 
 @contextmanager
-def peers_explained(world: World) -> Iterator[None]:
-    """InputOutputError in the place of what torch raises, wherever it exchanges gradients, when a process is gone."""
+def peers_explained(rank: int) -> Iterator[None]:
+    """InputOutputError in the place of what torch raises in this process, wherever it waits for one that is gone."""
     try:
         yield
     except RuntimeError as error:
-        if not isinstance(error, dist.DistError) and not any(words in str(error) for words in PEER_ENDED):
+        said = str(error).partition("Exception raised from")[0]  # where in torch is no part of what it says
+        if not PEER_ENDED.search(said):
             raise
-        raise _peer_ended(world.rank, error) from None
-
-
-def _peer_ended(rank: int, error: RuntimeError) -> InputOutputError:
-    reason = str(error).splitlines()[0].partition(". ")[0]
-    return InputOutputError(
-        f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
-    )
+        reason = said.splitlines()[0].partition(". ")[0]
+        raise InputOutputError(
+            f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
+        ) from None
 
 
 def alone() -> World:
@@ -91,18 +91,19 @@ def alone() -> World:
 def join_world() -> Iterator[World]:
     """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone.
 
-    ConfigError, before they join, when some have a GPU and some have not.
+    ConfigError, before they join, when some have a GPU and some have not; InputOutputError when one ends meanwhile.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield alone()
         return
     device = pick_device(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
     backend = "nccl" if device.type == "cuda" else "gloo"
-    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
-    _refuse_other_devices(store, rank, size, device)
-    dist.init_process_group(
-        backend, store=dist.PrefixStore("group", store), rank=rank, world_size=size, timeout=PATIENCE
-    )
+    with peers_explained(int(os.environ["RANK"])):
+        store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+        _refuse_other_devices(store, rank, size, device)
+        dist.init_process_group(
+            backend, store=dist.PrefixStore("group", store), rank=rank, world_size=size, timeout=PATIENCE
+        )
     try:
         yield World(rank, size, device)
     finally:
