@@ -20,8 +20,8 @@ from symbert.model.device import pick_device
 SETTLING = 0.5
 
 PEER_ENDED = re.compile(  # how Gloo, NCCL and torch's store say that the other end is gone, or never came
-    "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit|timed out (waiting|connecting)"
-    "|wait timeout|socket has timed out|timeout caused pair closure|operation timeout",
+    "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
+    "|timed out (waiting|connecting)|wait timeout|socket has timed out|timeout caused pair closure|operation timeout",
     re.IGNORECASE,
 )
 
