@@ -98,7 +98,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _DISK = (errno.EIO, errno.EREMOTEIO, errno.ESTALE, errno.EUCLEAN)
-_OPEN_FILES = (errno.EMFILE, errno.ENFILE)
+_LIMITED = {errno.EMFILE: "-n", errno.ENFILE: "-n", errno.EFBIG: "-f"}  # and the option of ulimit
 
 
 def system_error(error: OSError, file: object, written: bool) -> SymbertError | None:
@@ -118,8 +118,8 @@ def system_error(error: OSError, file: object, written: bool) -> SymbertError | 
         return MissingInputError(f"{said}; correct the path")
     if error.errno == errno.ENOMEM:
         return MemoryExhaustedError(f"{said}; run where there is more memory")
-    if error.errno in _OPEN_FILES:
-        return InputOutputError(f"{said}; raise the limit (ulimit -n) and run again")
+    if error.errno in _LIMITED:
+        return InputOutputError(f"{said}; raise the limit (ulimit {_LIMITED[error.errno]}) and run again")
     if error.errno in _DISK:
         doing = "written" if written else "read"
         return InputOutputError(f"{said} while it was {doing}; check the disk or network file system and run again")

@@ -81,7 +81,7 @@ def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, fo
         try:
             _claims.enter_context(single_writer(folder / identities[candidate]))
             return candidate
-        except SymbertError as refusal:
+        except (SymbertError, OSError) as refusal:  # whatever it is, a lock ends no training
             refusals.append(refusal)
     print(f"warning: GPU {number} is shared, for none is free: {refusals[0]}", file=sys.stderr)
     return number
