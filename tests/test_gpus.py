@@ -1,5 +1,6 @@
 """Counting GPUs and claiming one, without any."""
 
+import resource
 import subprocess
 import sys
 
@@ -143,11 +144,14 @@ def test_where_no_lock_can_be_had_the_first_is_taken_with_the_reason(tmp_path, c
 
 def test_a_lock_that_cannot_be_written_is_warned_of_and_ends_no_training(tmp_path, capsys):
     """What the disk said of the line that names the holder was taken for no failure of the lock."""
-    (tmp_path / "locks" / "GPU-a").mkdir(parents=True)
-    (tmp_path / "locks" / "GPU-a" / "lock").symlink_to("/dev/full")
-    assert claim_gpu(["GPU-a"], folder=tmp_path / "locks") == 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        assert claim_gpu(["GPU-a"], folder=tmp_path / "locks") == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     said = capsys.readouterr().err
-    assert said.startswith(f"warning: GPU 0 is shared, for none is free: {tmp_path}/locks/GPU-a/lock: ")
+    assert said.startswith(f"warning: GPU 0 is shared, for none is free: {tmp_path}/locks/GPU-a/lock: File too large")
     assert said.count("\n") == 1
 
 
