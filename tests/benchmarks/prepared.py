@@ -51,7 +51,7 @@ def stand_in(task: Task, folder: Path, rows: dict[str, int] | None = None) -> Pa
 
 def is_stand_in(data: Path) -> bool:
     """Whether a prepared file says so of itself."""
-    return facts_of(pq.read_schema(data))["stand_in"]
+    return facts_of(data)["stand_in"]
 
 
 def first_rows(data: Path, task: Task, count: int, output: Path) -> Path:
