@@ -113,6 +113,12 @@ def test_both_spellings_of_no_filter_are_the_same_settings(config):
     assert filter_section(config, {"rules": [], "max_bad_fraction": 0.1}) == {**spelt, "max_bad_fraction": 0.1}
 
 
+def test_the_order_in_which_filters_are_named_filters_nothing_again(config):
+    one, other = ["perplexity", "categories"], ["categories", "perplexity"]
+    assert filter_section(config, {"rules": one}) == filter_section(config, {"rules": other})
+    assert filter_section(config, {"rules": one})["rules"] == other
+
+
 def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
     by_category, by_perplexity = ({"rules": [name]} for name in ("categories", "perplexity"))
     chosen = filter_section(config, by_category)

@@ -162,12 +162,13 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
 
 def _filter(config: Config) -> Config:
-    """Of rules, only a choice is told: settings written before there was one are those of all.
+    """Of rules, only a choice is told, in their own order: settings written before there was one are those of all.
 
     Keys of a filter that is not chosen say nothing, so that none of them has documents filtered again.
     """
     chosen = config["corpus"]["filter"]
-    every = set(chosen["rules"]) == set(FILTERS)
+    chosen = {**chosen, "rules": [rule for rule in FILTERS if rule in chosen["rules"]]}
+    every = chosen["rules"] == list(FILTERS)
     off = {key for rule, keys in FILTER_KEYS.items() if rule not in chosen["rules"] for key in keys}
     told = {key: NO_FILTER[key] if key in off else value for key, value in chosen.items()}
     return {key: value for key, value in told.items() if key != "rules" or not every}

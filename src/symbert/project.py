@@ -97,7 +97,7 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
     try:
-        return key, yaml.load(value, Loader=yaml.BaseLoader)  # Snakemake's: texts, lists, mappings alone
+        return key, yaml.load(value, Loader=yaml.BaseLoader)  # as Snakemake: texts, lists, mappings, no objects
     except yaml.YAMLError as error:
         raise UsageError(f"--config {text}: the value is not YAML ({_first_line(error)}); correct it") from None
 
