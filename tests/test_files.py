@@ -23,12 +23,14 @@ from symbert.files import (
     copy_file,
     flaws,
     free_space,
+    is_running,
     publish,
     read_json,
     read_json_lines,
     sha256_of,
     single_writer,
     write_json,
+    write_text,
 )
 
 
@@ -143,6 +145,17 @@ def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeyp
     monkeypatch.undo()
     assert str(failure.value).startswith(f"{target}: {said}") and failure.value.exit_code == explain(failure.value)[0]
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
+
+
+def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
+    """A killed process was taken for a running one where the first process of a container waits for nobody."""
+    target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
+    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie
+    (tmp_path / f".table.csv.{killed.pid}.tmp").touch()
+    assert not is_running(killed.pid) and is_running(os.getpid()) and is_running(1)
+    write_text(target, "x")
+    assert os.listdir(tmp_path) == ["table.csv"]
+    killed.wait()
 
 
 def test_a_leftover_that_cannot_be_removed_is_told_and_not_taken_for_a_bug(tmp_path, monkeypatch):

@@ -121,14 +121,18 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this machine is there."""
+    """Whether a process of this machine is there; one that has ended and that nobody waits for (a zombie) is not.
+
+    In a container whose first process waits for nobody, every orphan stays a zombie.
+    """
     try:
         os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except ProcessLookupError:
         return False
-    except PermissionError:  # another user's
-        pass
-    return True
+    except OSError:  # another user's, or not Linux
+        return True
+    return state not in (b"Z", b"X")
 
 
 def _no_space(path: Path, file: Path, code: int) -> FullDiskError:
