@@ -38,7 +38,8 @@ def test_every_rule_of_the_workflow_calls_the_command_of_its_name(root):
     for command in cli.COMMANDS.keys() - ANSWERS:
         rule = text.split(f"rule {command.replace('-', '_')}:")
         assert len(rule) == 2, f"no rule for {command}"
-        assert f"-m symbert {command} " in rule[1].split("\nrule ")[0]
+        words = "-m symbert --log {log:q}" if command != "pretrain-model" else 'LAUNCHER}"\n        "'
+        assert f"{words} {command} " in rule[1].split("\nrule ")[0]
 
 
 def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
@@ -62,7 +63,9 @@ def test_a_positional_only_parameter_is_an_argument_without_a_name(tmp_path, cap
     assert cli.main(["import-scores", "--name", "theirs", str(tmp_path)]) == 66
 
 
-@pytest.mark.parametrize("arguments", [["filter-prat"], ["write-settings"], [], ["import-scores", "--name", "theirs"]])
+@pytest.mark.parametrize(
+    "arguments", [["filter-prat"], ["--log"], ["write-settings"], [], ["import-scores", "--name", "theirs"]]
+)
 def test_a_wrong_command_line_ends_with_64(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)

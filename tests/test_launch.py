@@ -11,24 +11,25 @@ from symbert.launch import launcher, threads_each
 
 
 def test_one_process_is_plain_python():
-    assert launcher(1, 1) == "python"
+    assert launcher(1, 1) == "python -m symbert --log {log:q}"
 
 
 def test_several_processes_of_one_machine_are_torchruns_which_passes_signals_on():
     words = launcher(4, 1).split()
-    assert words[:4] == ["torchrun", "--standalone", "--nproc-per-node", "4"]
+    assert words[:4] == ["python", "-m", "symbert.log", "{log:q}"] and words[-2:] == ["-m", "symbert"]
+    assert words[4:8] == ["torchrun", "--standalone", "--nproc-per-node", "4"]
     assert words[words.index("--signals-to-handle") + 1] == "SIGTERM,SIGINT,SIGUSR1"
 
 
 def test_on_several_nodes_one_torchrun_per_node_starts_its_share():
     words = launcher(8, 2).split()
-    assert words[0] == "srun" and words[words.index("--ntasks") + 1] == "2"
+    assert words[4] == "srun" and words[words.index("--ntasks") + 1] == "2"
     assert words[words.index("--nnodes") + 1] == "2" and words[words.index("--nproc-per-node") + 1] == "4"
 
 
 def test_nodes_meet_at_the_first_one_at_a_port_of_the_job(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "123456")
-    endpoint = launcher(8, 2).split("--rdzv-endpoint ")[1]
+    endpoint = launcher(8, 2).split("--rdzv-endpoint ")[1].split(" --nproc-per-node")[0]
     said = subprocess.run(["bash", "-c", f"echo {endpoint}; hostname"], capture_output=True, text=True).stdout.split()
     assert said[0] == f"{said[1]}:23456"
 

@@ -13,10 +13,12 @@ import types
 import typing
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from symbert import __version__, slurm
 from symbert.errors import InputOutputError, TimeLimitError, explain
+from symbert.log import copy_stderr
 from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
@@ -82,22 +84,24 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code documented in `symbert.errors` (0 is success)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _limit_threads(arguments)
-    options = _parse(arguments)
-    function = load(options.command)
-    values = [getattr(options, name) for name in inspect.signature(function).parameters]
     try:
-        function(*values)
+        for option, value in pairwise(arguments):
+            if option == "--log":  # at once: what is imported for a command may fail, too
+                copy_stderr(Path(value))
+        options = _parse(arguments)
+        function = load(options.command)
+        function(*(getattr(options, name) for name in inspect.signature(function).parameters))
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return InputOutputError.exit_code
     except Exception as error:
-        if options.debug:
+        if "--debug" in arguments:
             traceback.print_exc()
         code, message = explain(error)
         end_line()
-        print(f"symbert {options.command}: {message}", file=sys.stderr)
+        print(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}", file=sys.stderr)
         if isinstance(error, TimeLimitError):
             slurm.requeue()
         return code
@@ -115,9 +119,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="symbert", description=__doc__, epilog=listing, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
     parser.exit_on_error = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    wanted = _command(arguments)
     for name in COMMANDS:
         command = commands.add_parser(name, formatter_class=raw)
         if name == wanted:
@@ -129,6 +134,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         raise SystemExit(64) from None
     except SystemExit as stop:
         raise SystemExit(64 if stop.code else 0) from None
+
+
+def _command(arguments: list[str]) -> str | None:
+    """The first word that is neither an option nor the log's name."""
+    words = (word for option, word in pairwise(["", *arguments]) if option != "--log")
+    return next((word for word in words if not word.startswith("-")), None)
 
 
 def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:

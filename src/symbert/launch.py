@@ -12,11 +12,13 @@ SRUN = "srun --nodes {{resources.nodes}} --ntasks {nodes} --cpus-per-task {{thre
 
 
 def launcher(processes: int, nodes: int) -> str:
-    """What comes before `-m symbert`: Python, or torchrun for several processes, which srun starts on several nodes."""
-    each = f"--nproc-per-node {processes // nodes} {SIGNALS}"
-    if nodes > 1:
-        return f"{SRUN.format(nodes=nodes)} torchrun --nnodes {nodes} {each} {MEETING}"
-    return f"torchrun --standalone {each}" if processes > 1 else "python"
+    """What comes before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
+    nodes. One log holds what all of them say, the launchers' own words among it."""
+    if processes == 1:
+        return "python -m symbert --log {log:q}"
+    start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
+    where = f"--nnodes {nodes} {MEETING}" if nodes > 1 else "--standalone"
+    return f"python -m symbert.log {{log:q}} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
 def threads_each(processes: int, nodes: int) -> str:

@@ -36,8 +36,8 @@ rule build_blocklist:
     resources:
         mem_mb=growing(4000),
     shell:
-        "python -m symbert build-blocklist --archive {input.archive:q} --record {input.record:q} --output {output.blocklist:q}"
-        " --summary {output.summary:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} build-blocklist --archive {input.archive:q} --record {input.record:q} --output {output.blocklist:q}"
+        " --summary {output.summary:q}"
 
 
 rule filter_part:
@@ -66,10 +66,10 @@ rule filter_part:
         batch=option("batch"),
         harmful_model=option("harmful_model"),
     shell:
-        "python -m symbert filter-part --part {input.part:q} --name {wildcards.part:q}"
+        "python -m symbert --log {log:q} filter-part --part {input.part:q} --name {wildcards.part:q}"
         f" {LISTED}"
         " --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
-        " --output {output.documents:q} --counts {output.counts:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --output {output.documents:q} --counts {output.counts:q}"
 
 
 rule scan_characters:
@@ -86,8 +86,8 @@ rule scan_characters:
     resources:
         mem_mb=growing(2000),
     shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert scan-characters --vocabulary {input.vocabulary:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} scan-characters --vocabulary {input.vocabulary:q}"
+        " --output {output:q}"
 
 
 rule tokenize_part:
@@ -110,9 +110,9 @@ rule tokenize_part:
     resources:
         mem_mb=growing(2000),
     shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert tokenize-part --documents {input.documents:q}"
+        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} tokenize-part --documents {input.documents:q}"
         " --vocabulary {input.vocabulary:q} --characters {input.characters:q} --output {output.tokens:q}"
-        " --offsets {output.offsets:q} --record {output.record:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --offsets {output.offsets:q} --record {output.record:q}"
 
 
 rule count_batch:
@@ -128,8 +128,7 @@ rule count_batch:
     params:
         previous=option("previous"),
     shell:
-        "python -m symbert count-batch --records {input.records:q} {params.previous:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} count-batch --records {input.records:q} {params.previous:q} --output {output:q}"
 
 
 rule pack_shards:
@@ -156,6 +155,6 @@ rule pack_shards:
         records=given("records"),
         counts=given("counts"),
     shell:
-        "python -m symbert pack-shards {params.tokens} {params.offsets}"
+        "python -m symbert --log {log:q} pack-shards {params.tokens} {params.offsets}"
         " {params.records} {params.counts} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --output {output:q}"

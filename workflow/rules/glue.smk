@@ -29,8 +29,7 @@ rule write_embedded_tasks:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-tasks --documentation {input.documentation:q} --root {params.root:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} write-embedded-tasks --documentation {input.documentation:q} --root {params.root:q}"
 
 
 rule resolve_glue:
@@ -43,7 +42,7 @@ rule resolve_glue:
     conda:
         ENVIRONMENT
     shell:
-        "python -m symbert resolve-glue --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} resolve-glue --settings {input.settings:q} --output {output:q}"
 
 
 rule download_task:
@@ -60,8 +59,7 @@ rule download_task:
     resources:
         download=1,
     shell:
-        "python -m symbert download-task --settings {input.settings:q} --sources {input.sources:q} --task {wildcards.task:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} download-task --settings {input.settings:q} --sources {input.sources:q} --task {wildcards.task:q} --output {output:q}"
 
 
 rule prepare_task:
@@ -78,8 +76,8 @@ rule prepare_task:
     resources:
         mem_mb=growing(2000),
     shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert prepare-task --raw {input.raw:q} --task {wildcards.task:q}"
-        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} prepare-task --raw {input.raw:q} --task {wildcards.task:q}"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q}"
 
 
 rule finetune:
@@ -106,12 +104,11 @@ rule finetune:
         seeds=finetune_seeds,
     shell:
         f"{GIVEN} "
-        "exec python -m symbert finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
+        "exec python -m symbert --log {log:q} finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
         " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
         " --state {params.state:q} --output {output:q} --threads {threads}"
         f" {KEEP_FINETUNED}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule prepare_robustness:
@@ -129,9 +126,9 @@ rule prepare_robustness:
     resources:
         mem_mb=growing(2000),
     shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert prepare-robustness --raw {input.raw:q} --task {wildcards.task:q}"
+        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} prepare-robustness --raw {input.raw:q} --task {wildcards.task:q}"
         " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --robustness {input.robustness:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --output {output:q}"
 
 
 rule measure_robustness:
@@ -159,9 +156,8 @@ rule measure_robustness:
         seeds=SWEEP["finetune_seeds"],
     shell:
         f"{GIVEN} "
-        "exec python -m symbert measure-robustness --checkpoint {params.checkpoint:q} --data {input.data:q}"
+        "exec python -m symbert --log {log:q} measure-robustness --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
         " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
         f" {KEEP_MEASURED}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"

@@ -35,11 +35,10 @@ rule pretrain_model:
         state=STATE,
     shell:
         f"{GIVEN} exec {LAUNCHER}"
-        " -m symbert pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
+        " pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
         f" --threads {THREADS_EACH} {EXECUTION}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule extract_checkpoint:
@@ -59,6 +58,6 @@ rule extract_checkpoint:
         checkpoint=lambda wildcards, output: Path(output[0]).parent,
         corpus_source=configuration.source_of(config, "corpus"),
     shell:
-        "python -m symbert extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
+        "python -m symbert --log {log:q} extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
         " --vocabulary {input.vocabulary:q} --done {input.done:q}"
-        " --corpus-source {params.corpus_source:q} --output {params.checkpoint:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --corpus-source {params.corpus_source:q} --output {params.checkpoint:q}"

@@ -37,8 +37,8 @@ rule count_parameters:
         # Of other code or another shape, what is counted is another model.
         models=lambda wildcards: [*map(operator_code, SWEEP["attention"]), *(vars(SIZES[size]) for size in SIZES)],
     shell:
-        "python -m symbert count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
+        " --output {output:q}"
 
 
 rule tabulate_operators:
@@ -53,8 +53,7 @@ rule tabulate_operators:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-operators --parameters {input.parameters:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-operators --parameters {input.parameters:q} --output {output:q}"
 
 
 rule tabulate_parameters:
@@ -69,8 +68,7 @@ rule tabulate_parameters:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-parameters --parameters {input.parameters:q} --output {output:q}"
 
 
 rule tabulate_published:
@@ -83,7 +81,7 @@ rule tabulate_published:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-published --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-published --output {output:q}"
 
 
 rule tabulate_glue:
@@ -101,8 +99,8 @@ rule tabulate_glue:
         scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-glue {params.scores} --settings {input.settings:q}"
-        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-glue {params.scores} --settings {input.settings:q}"
+        " --finetune-seeds {params.seeds:q} --output {output:q}"
 
 
 rule draw_loss:
@@ -121,8 +119,8 @@ rule draw_loss:
         done=given("done"),
         metrics=given("metrics"),
     shell:
-        "python -m symbert draw-loss {params.done} {params.metrics} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} draw-loss {params.done} {params.metrics} --settings {input.settings:q}"
+        " --output {output:q}"
 
 
 rule draw_checkpoints:
@@ -140,8 +138,8 @@ rule draw_checkpoints:
         scores=given("scores"),
         seeds=CURVE["finetune_seeds"],
     shell:
-        "python -m symbert draw-checkpoints {params.scores} --settings {input.settings:q}"
-        " --finetune-seeds {params.seeds:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} draw-checkpoints {params.scores} --settings {input.settings:q}"
+        " --finetune-seeds {params.seeds:q} --output {output:q}"
 
 
 rule tabulate_scores:
@@ -159,8 +157,8 @@ rule tabulate_scores:
         scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-scores {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-scores {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        " --output {output:q}"
 
 
 rule tabulate_statistics:
@@ -178,8 +176,8 @@ rule tabulate_statistics:
         scores=given("scores"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-statistics {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-statistics {params.scores} --settings {input.settings:q} --finetune-seeds {params.seeds:q}"
+        " --output {output:q}"
 
 
 rule tabulate_milestones:
@@ -201,9 +199,9 @@ rule tabulate_milestones:
         metrics=given("metrics"),
         seeds=lambda wildcards, input: ["--finetune-seeds", *CURVE["finetune_seeds"]] if input.scores else [],
     shell:
-        "python -m symbert tabulate-milestones {params.done} {params.metrics} {params.scores} --settings {input.settings:q}"
+        "python -m symbert --log {log:q} tabulate-milestones {params.done} {params.metrics} {params.scores} --settings {input.settings:q}"
         " {params.seeds:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --output {output:q}"
 
 
 rule tabulate_claims:
@@ -233,10 +231,10 @@ rule tabulate_claims:
         seeds=SWEEP["finetune_seeds"],
         curve_seeds=lambda wildcards, input: ["--curve-seeds", *CURVE["finetune_seeds"]] if input.curve else [],
     shell:
-        "python -m symbert tabulate-claims --parameters {input.parameters:q} {params.scores} --finetune-seeds {params.seeds:q}"
+        "python -m symbert --log {log:q} tabulate-claims --parameters {input.parameters:q} {params.scores} --finetune-seeds {params.seeds:q}"
         " {params.curve} {params.curve_seeds:q} {params.done} {params.metrics} {params.timing}"
         " {params.robustness} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        " --output {output:q}"
 
 
 rule draw_operators:
@@ -249,7 +247,7 @@ rule draw_operators:
     params:
         code=CODE,
     shell:
-        "python -m symbert draw-operators --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} draw-operators --output {output:q}"
 
 
 rule write_page:
@@ -268,8 +266,8 @@ rule write_page:
     params:
         code=CODE,
     shell:
-        "python -m symbert write-page --tables {input.tables:q} --figures {input.figures:q}"
-        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} write-page --tables {input.tables:q} --figures {input.figures:q}"
+        " --settings {input.settings:q} --output {output:q}"
 
 
 rule tabulate_runs:
@@ -287,8 +285,8 @@ rule tabulate_runs:
         provenance=given("provenance"),
         sessions=sessions,
     shell:
-        "python -m symbert tabulate-runs {params.provenance} {params.sessions} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-runs {params.provenance} {params.sessions} --settings {input.settings:q}"
+        " --output {output:q}"
 
 
 rule tabulate_provenance:
@@ -309,5 +307,5 @@ rule tabulate_provenance:
         runs=given("runs"),
         sessions=sessions,
     shell:
-        "python -m symbert tabulate-provenance --settings {input.settings:q} {params.runs} {params.sessions}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-provenance --settings {input.settings:q} {params.runs} {params.sessions}"
+        " --output {output:q}"

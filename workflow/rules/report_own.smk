@@ -18,8 +18,8 @@ rule tabulate_corpus:
         counts=given("counts"),
         records=given("records"),
     shell:
-        "python -m symbert tabulate-corpus {params.counts} {params.records} --manifest {input.manifest:q}"
-        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-corpus {params.counts} {params.records} --manifest {input.manifest:q}"
+        " --settings {input.settings:q} --output {output:q}"
 
 
 rule tabulate_categories:
@@ -36,8 +36,8 @@ rule tabulate_categories:
         code=CODE,
         counts=given("counts"),
     shell:
-        "python -m symbert tabulate-categories {params.counts} --settings {input.settings:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-categories {params.counts} --settings {input.settings:q}"
+        " --output {output:q}"
 
 
 rule draw_corpus:
@@ -56,8 +56,8 @@ rule draw_corpus:
         counts=given("counts"),
         records=given("records"),
     shell:
-        "python -m symbert draw-corpus {params.counts} {params.records}"
-        " --settings {input.settings:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} draw-corpus {params.counts} {params.records}"
+        " --settings {input.settings:q} --output {output:q}"
 
 
 rule tabulate_training:
@@ -78,9 +78,8 @@ rule tabulate_training:
         metrics=given("metrics"),
         timing=given("timing"),
     shell:
-        "python -m symbert tabulate-training {params.done} {params.metrics}"
+        "python -m symbert --log {log:q} tabulate-training {params.done} {params.metrics}"
         " {params.timing} --settings {input.settings:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_robustness:
@@ -100,9 +99,8 @@ rule tabulate_robustness:
         robustness=given("robustness"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert tabulate-robustness {params.scores} {params.robustness}"
+        "python -m symbert --log {log:q} tabulate-robustness {params.scores} {params.robustness}"
         " --settings {input.settings:q} --finetune-seeds {params.seeds:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule draw_robustness:
@@ -122,9 +120,8 @@ rule draw_robustness:
         robustness=given("robustness"),
         seeds=SWEEP["finetune_seeds"],
     shell:
-        "python -m symbert draw-robustness {params.scores} {params.robustness}"
+        "python -m symbert --log {log:q} draw-robustness {params.scores} {params.robustness}"
         " --settings {input.settings:q} --finetune-seeds {params.seeds:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
 
 
 rule tabulate_settings:
@@ -139,8 +136,7 @@ rule tabulate_settings:
     params:
         code=CODE,
     shell:
-        "python -m symbert tabulate-settings --settings {input.settings:q} --output {output:q}"
-        " 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-settings --settings {input.settings:q} --output {output:q}"
 
 
 rule tabulate_hours:
@@ -161,5 +157,5 @@ rule tabulate_hours:
         runs=given("runs"),
         sessions=sessions,
     shell:
-        "python -m symbert tabulate-hours --benchmarks {params.benchmarks:q} {params.runs} {params.sessions}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} tabulate-hours --benchmarks {params.benchmarks:q} {params.runs} {params.sessions}"
+        " --output {output:q}"

@@ -1,5 +1,5 @@
 # settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
-# Here as in all rules, standard error goes to the terminal, where progress shows, and to the log.
+# In all rules --log copies standard error, which goes to the terminal, where progress shows, to the log.
 
 
 localrules:
@@ -21,7 +21,7 @@ rule write_settings:
     params:
         values=lambda wildcards: json.dumps(SECTIONS[wildcards.section], sort_keys=True),
     shell:
-        "python -m symbert write-settings --values {params.values:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} write-settings --values {params.values:q} --output {output:q}"
 
 
 onstart:

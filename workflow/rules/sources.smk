@@ -30,7 +30,7 @@ rule write_documentation:
     resources:
         mem_mb=2000,
     shell:
-        "python -m symbert write-documentation --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} write-documentation --output {output:q}"
 
 
 # Its readers take it as ancient: of another time it still says the same, and it is above the size up to which Snakemake
@@ -54,8 +54,8 @@ rule write_embedded_corpus:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert write-embedded-corpus --settings {input.settings:q}"
-        " --documentation {input.documentation:q} --root {params.root:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} write-embedded-corpus --settings {input.settings:q}"
+        " --documentation {input.documentation:q} --root {params.root:q}"
 
 
 rule resolve_corpus:
@@ -71,8 +71,8 @@ rule resolve_corpus:
     params:
         repositories=REPOSITORIES,
     shell:
-        "python -m symbert resolve-corpus --settings {input.settings:q} --repositories {params.repositories:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} resolve-corpus --settings {input.settings:q} --repositories {params.repositories:q}"
+        " --output {output:q}"
 
 
 if FILES:
@@ -94,8 +94,8 @@ if FILES:
             counts=given("counts"),
             files=lambda wildcards: f"--files {braced(FILES.values())}",
         shell:
-            "python -m symbert record-files --repositories {input.repositories:q} {params.counts} {params.files}"
-            " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+            "python -m symbert --log {log:q} record-files --repositories {input.repositories:q} {params.counts} {params.files}"
+            " --output {output:q}"
 
 
 rule download_part:
@@ -116,8 +116,8 @@ rule download_part:
     params:
         batch=option("batch"),
     shell:
-        "python -m symbert download-part --settings {input.settings:q} --sources {input.sources:q}"
-        " --part {wildcards.part:q} {params.batch:q} --intake {input.intake:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} download-part --settings {input.settings:q} --sources {input.sources:q}"
+        " --part {wildcards.part:q} {params.batch:q} --intake {input.intake:q} --output {output:q}"
 
 
 rule download_blocklist:
@@ -134,8 +134,8 @@ rule download_blocklist:
     resources:
         download=1,
     shell:
-        "python -m symbert download-blocklist --settings {input.settings:q} --output {output.archive:q}"
-        " --record {output.record:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} download-blocklist --settings {input.settings:q} --output {output.archive:q}"
+        " --record {output.record:q}"
 
 
 rule download_vocabulary:
@@ -152,8 +152,8 @@ rule download_vocabulary:
     resources:
         download=1,
     shell:
-        "python -m symbert download-vocabulary --settings {input.settings:q} --sources {input.sources:q}"
-        " --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} download-vocabulary --settings {input.settings:q} --sources {input.sources:q}"
+        " --output {output:q}"
 
 
 rule download_harmful_model:
@@ -172,5 +172,5 @@ rule download_harmful_model:
     params:
         file=config["corpus"]["harmful_model"],
     shell:
-        "python -m symbert download-harmful-model --settings {input.settings:q} --sources {input.sources:q}"
-        " --file {params.file:q} --output {output:q} 2> >(trap '' INT TERM USR1; exec tee {log:q} >&2)"
+        "python -m symbert --log {log:q} download-harmful-model --settings {input.settings:q} --sources {input.sources:q}"
+        " --file {params.file:q} --output {output:q}"
