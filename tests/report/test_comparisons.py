@@ -1,6 +1,7 @@
-"""What is compared with what, over which units, and in which families p values are corrected."""
+"""Intervals and tests against formulas, scipy and counts of every case; what is compared, and corrected with what."""
 
 import itertools
+import math
 import random
 import statistics
 from collections import defaultdict
@@ -8,10 +9,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from symbert.report.comparisons import comparisons
-from symbert.report.inference import holm
+from symbert.report.comparisons import (
+    PATTERNS,
+    RESAMPLES,
+    Interval,
+    bootstrap_interval,
+    comparisons,
+    holm,
+    sign_flip_test,
+    t_intervals,
+)
 from symbert.report.scores import read_scores
 from symbert.report.statistics import final_scores
 
@@ -201,3 +212,158 @@ def test_the_authors_scores_tell_pairwise_from_original_only_where_seeds_are_pai
     assert np.round([pairwise.unpaired.low, pairwise.unpaired.high], 2).tolist() == [-0.16, 1.41]
     assert (pairwise.p_value, pairwise.smallest_p_value, pairwise.holm_p_value) == (0.0625, 0.0625, 0.125)
     assert round(symmetric.difference, 2) == -3.92 and symmetric.t.high < -2.7 and symmetric.unpaired.high < -3
+
+
+hundredths = st.integers(-500, 500).map(lambda value: value / 100)
+differences = st.lists(hundredths, min_size=2, max_size=8).map(np.array)
+
+
+def drawn(count, seed=0, mean=0.5):
+    return np.random.default_rng(seed).normal(mean, 1, count)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 10])
+def test_both_t_intervals_are_those_of_student_and_welch(count):
+    """By their formulas: mean ± t·s/√n, and with √(a+b) and (a+b)²/(a²/(n−1) + b²/(n−1)) degrees of freedom."""
+    first, second = drawn(count), 3 * drawn(count, seed=1)
+    paired, unpaired = t_intervals(first, second)
+    mean, error = (first - second).mean(), (first - second).std(ddof=1) / math.sqrt(count)
+    reach = stats.t.ppf(0.975, count - 1) * error
+    assert paired == pytest.approx((mean - reach, mean + reach), rel=1e-10)
+    a, b = (values.var(ddof=1) / count for values in (first, second))
+    reach = stats.t.ppf(0.975, (a + b) ** 2 / (a**2 + b**2) * (count - 1)) * math.sqrt(a + b)
+    assert unpaired == pytest.approx((mean - reach, mean + reach), rel=1e-10)
+
+
+def test_against_a_constant_the_unpaired_interval_is_the_t_interval():
+    paired, unpaired = t_intervals(drawn(5), np.full(5, 0.3))
+    assert unpaired == pytest.approx(paired)
+
+
+def test_equal_values_have_intervals_without_width(recwarn):
+    equal = np.array([0.4, 0.4, 0.4])
+    for interval in (*t_intervals(equal, 0 * equal), bootstrap_interval(equal)):
+        assert interval == pytest.approx([0.4, 0.4], abs=1e-12)
+    assert not recwarn.list, "scipy warns of a loss of precision"
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_the_bootstrap_interval_is_that_of_every_resample(count):
+    """All nⁿ of them, but for the chance that moves a quantile by 0.4 % among as many resamples as are drawn."""
+    values = drawn(count)
+    means = np.sort([np.mean(resample) for resample in itertools.product(values, repeat=count)])
+    for bound, share in zip(bootstrap_interval(values), (0.025, 0.975), strict=True):
+        low, high = (
+            np.quantile(means, share - 0.004, method="lower"),
+            np.quantile(means, share + 0.004, method="higher"),
+        )
+        assert low - 1e-12 <= bound <= high + 1e-12
+
+
+def test_the_bootstrap_interval_is_scipys_percentile_interval_but_for_chance():
+    values = drawn(10)
+    expected = stats.bootstrap((values,), np.mean, n_resamples=2 * RESAMPLES, method="percentile", rng=0)
+    assert bootstrap_interval(values) == pytest.approx(list(expected.confidence_interval), abs=0.02)
+
+
+def test_with_five_values_the_bootstrap_interval_is_too_narrow_as_documented():
+    widths = []
+    for seed in range(20):
+        values = drawn(5, seed)
+        bootstrap, (t, _) = bootstrap_interval(values), t_intervals(values, 0 * values)
+        widths.append((bootstrap.high - bootstrap.low) / (t.high - t.low))
+    assert np.mean(widths) == pytest.approx(1.96 * math.sqrt(4 / 5) / 2.776, abs=0.02) == pytest.approx(0.63, abs=0.02)
+
+
+@given(differences, hundredths, st.randoms())
+@settings(max_examples=25, deadline=None)
+def test_intervals_move_and_turn_with_the_differences_and_know_no_order(values, shift, order):
+    shuffled = np.array(order.sample(values.tolist(), len(values)))
+    for interval in (lambda values: t_intervals(values, 0 * values)[0], bootstrap_interval):
+        low, high = interval(values)
+        assert interval(values + shift) == pytest.approx([low + shift, high + shift], abs=1e-9)
+        assert interval(-values) == pytest.approx([-high, -low], abs=1e-9)
+        assert interval(shuffled) == pytest.approx([low, high], abs=1e-9)
+
+
+def test_an_interval_includes_a_bound_that_is_off_by_floating_point_noise():
+    assert Interval(1e-15, 1.0).includes(0) and Interval(-1.0, -1e-15).includes(0)
+    assert not Interval(1e-6, 1.0).includes(0) and not Interval(-1.0, -1e-6).includes(0)
+
+
+def counted(values):
+    """The p value by counting sums of whole hundredths."""
+    whole = [round(100 * value) for value in values]
+    sums = [sum(patterns) for patterns in itertools.product(*((value, -value) for value in whole))]
+    return sum(abs(other) >= abs(sum(whole)) for other in sums) / len(sums)
+
+
+@given(differences)
+@settings(max_examples=60, deadline=None)
+def test_the_p_value_counts_ties_and_zeros_as_whole_numbers_do(values):
+    p_value, smallest = sign_flip_test(values)
+    assert p_value == counted(values)
+    assert p_value >= smallest == min(1, 2 / 2 ** int((values != 0).sum()))
+
+
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_the_p_value_is_that_of_scipys_swapped_pairs(count):
+    first, second = drawn(count), drawn(count, seed=1)
+    expected = stats.permutation_test(
+        (first, second),
+        lambda one, other, axis: np.mean(one - other, axis=axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=True,
+    )
+    assert sign_flip_test(first - second)[0] == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize(("count", "smallest"), [(2, 0.5), (5, 0.0625), (6, 0.03125), (10, 2 / 1024)])
+def test_differences_of_one_sign_have_the_smallest_p_value_of_their_number(count, smallest):
+    assert sign_flip_test(np.abs(drawn(count))) == (smallest, smallest)
+
+
+def test_models_that_do_not_differ_have_p_one_even_if_their_scores_were_summed_in_another_order():
+    assert sign_flip_test(np.array([0.1 + 0.2, 80.1, 0.0]) - np.array([0.3, 80.1 + 1e-13, 0.0])) == (1, 1)
+
+
+@given(differences, st.randoms())
+@settings(max_examples=25, deadline=None)
+def test_the_p_value_knows_neither_order_nor_direction(values, order):
+    found = sign_flip_test(values)
+    assert sign_flip_test(-values) == found == sign_flip_test(np.array(order.sample(values.tolist(), len(values))))
+
+
+def test_above_fourteen_differences_patterns_are_drawn_and_the_observed_one_is_among_them():
+    p_value, smallest = sign_flip_test(np.ones(15))
+    assert 1 / (1 + PATTERNS) <= p_value <= 5 / (1 + PATTERNS)
+    assert smallest == 2 / 2**15 and sign_flip_test(np.ones(16))[1] == 1 / (1 + PATTERNS)
+    values = drawn(15, mean=0.4)
+    signs = 1 - 2 * (np.arange(2**15)[:, None] >> np.arange(15) & 1)
+    exact = np.mean(np.abs(signs @ values) >= abs(values.sum()))
+    assert 0.02 < exact < 0.98 and sign_flip_test(values)[0] == pytest.approx(exact, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("given", "corrected"),
+    [
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),  # 4 × 0.005, 3 × 0.01, 2 × 0.03, and 0.04 follows 0.06
+        ([0.0625, 0.0625], [0.125, 0.125]),
+        ([0.9, 0.6], [1, 1]),
+        ([0.2], [0.2]),
+        ([], []),
+    ],
+)
+def test_holms_correction_by_hand(given, corrected):
+    assert holm(given).tolist() == pytest.approx(corrected)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_rejects_what_his_procedure_rejects(given):
+    """From the smallest on, as long as each is at most the level over the number of those left."""
+    for level in (0.01, 0.05, 0.5):
+        order = sorted(range(len(given)), key=given.__getitem__)
+        passes = [given[at] * (len(given) - rank) <= level for rank, at in enumerate(order)]
+        rejected = set(order[: passes.index(False) if False in passes else len(order)])
+        assert {at for at, value in enumerate(holm(given)) if value <= level} == rejected

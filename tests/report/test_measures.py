@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import f
 
 from symbert.report import measures
+from symbert.report.comparisons import Interval
 from symbert.report.evidence import Absent, Deviation, Difference
-from symbert.report.inference import Interval
 from symbert.report.measures import Finding
 from symbert.report.statistics import Crossing
 

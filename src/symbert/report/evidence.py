@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import order
-from symbert.report.comparisons import Comparison, compared
-from symbert.report.inference import Interval
+from symbert.report.comparisons import Interval, compared
 from symbert.report.published import COLUMNS
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 from symbert.report.runs import Model
@@ -26,7 +25,7 @@ class Absent(Exception):
 class Difference:
     """An operator's score less that of `original`, in percentage points.
 
-    The interval reaches over both 95 % intervals of `symbert.report.inference`, the paired and the unpaired one; None
+    The interval reaches over both 95 % intervals of `symbert.report.comparisons`, the paired and the unpaired one; None
     where there are fewer than three seeds.
     """
 
@@ -214,11 +213,4 @@ def _difference(scores: pd.Series, size: str, attention: str) -> Difference:
     found = list(compared(size, attention, "original", models[size, attention], models[size, "original"]))
     if not found:
         raise Absent(f"{size}-{attention} and {size}-original have no seed in common")
-    return Difference(found[0].difference, _reach(found[0]))
-
-
-def _reach(one: Comparison) -> Interval | None:
-    """From the lowest to the highest bound of the paired and the unpaired interval."""
-    if one.t is None or one.unpaired is None:
-        return None
-    return Interval(min(one.t.low, one.unpaired.low), max(one.t.high, one.unpaired.high))
+    return Difference(found[0].difference, found[0].span)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from scipy.special import fdtri
 
+from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
 from symbert.report.evidence import Absent, CollapsedRun, Deviation, Difference, Evidence
-from symbert.report.inference import CONFIDENCE, FEWEST, Interval
 from symbert.report.published import ATTENTION_SAVED, COLUMNS, PARAMETERS_SAVED, PLATEAU_EXITS, SCORES
 from symbert.report.statistics import Crossing
 
