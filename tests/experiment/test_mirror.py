@@ -266,7 +266,9 @@ def test_an_interrupted_download_goes_on_where_it_stopped(command, directory, hu
     hub.store.fail(stored(second), sites.stall(700_000, 60))
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     process = subprocess.Popen([sys.executable, "-m", "symbert", *command()], env=environment)
-    partial = (directory / part_file(second).location).with_name(f".{second}.jsonl.zst.partial")
+    partial = (directory / part_file(second).location).with_name(
+        f".{second}.jsonl.zst.{sha256(PARTS[second])[:12]}.partial"
+    )
     until = time.monotonic() + 60
     while not (partial.exists() and partial.stat().st_size > 680_000) and time.monotonic() < until:
         time.sleep(0.01)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.corpus.intake import is_full
-from symbert.errors import DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.files import flaws, publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
 
@@ -60,6 +61,8 @@ BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
 CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
 HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+CHECK_URL = "check corpus.blocklist_url"
 REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
 
 
@@ -230,17 +233,21 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
 
 def _download_blocklist(url: str, output: Path) -> None:
     """The publisher replaces archive and list in place, so a wrong digest has both fetched once more."""
-    from symbert.corpus.download import download
-    from symbert.corpus.hub import blocklist_remote, check_secure
+    from symbert.corpus.download import Remote, download
 
-    check_secure(url)
-    list_url = f"{url}/{BLOCKLIST_CHECKSUMS.name}"
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
+        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
+    archive, listing = (
+        Remote(f"{url}/{file.name}", on_refusal=CHECK_URL, on_absence=CHECK_URL)
+        for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS)
+    )
 
-    def published() -> Digest:
-        listed = _read_list(lambda path: download(blocklist_remote(list_url), path), "md5", list_url)
-        return listed_digest(listed, BLOCKLIST, list_url)
+    def find_digest() -> Digest:
+        listed = _read_list(lambda path: download(listing, path), "md5", listing.url)
+        return listed_digest(listed, BLOCKLIST, listing.url)
 
-    download(blocklist_remote(f"{url}/{BLOCKLIST.name}"), output, published)
+    download(archive, output, find_digest)
 
 
 def _copy_blocklist(folder: Path, output: Path, noted: Digest | None) -> None:
