@@ -32,36 +32,36 @@ test-slurm: env
 	PYTHONPATH=tests $(BIN)/python -m slurm.cluster run $(BIN)/python -m pytest tests/slurm/on_slurm.py
 
 check: env
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 
 # The corpus stage beside its peers; options in docs/evidence/README.md.
 bench-corpus: env .venv/bench/complete
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
+	PYTHONPATH=. $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
 		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
 
-.venv/bench/complete: tests/benchmarks/requirements.txt | .venv/complete
+.venv/bench/complete: benchmarks/requirements.txt | .venv/complete
 	$(PYTHON) -m venv .venv/bench
-	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r tests/benchmarks/requirements.txt
+	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	touch $@
 
 # Pre-training beside Hugging Face's Trainer; options in docs/evidence/README.md.
 bench-pretrain: env .venv/bench-pretrain/complete
-	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
+	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 # Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/evidence/README.md.
 bench-glue: env .venv/bench-pretrain/complete
-	PYTHONPATH=tests:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
+	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 # What Snakemake needs to know all jobs of the paper's experiment; options in docs/evidence/README.md.
 bench-graph: env
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
+	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
 
-.venv/bench-pretrain/complete: tests/benchmarks/requirements-pretrain.txt | .venv/complete
+.venv/bench-pretrain/complete: benchmarks/requirements-pretrain.txt | .venv/complete
 	rm -rf .venv/bench-pretrain
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
 	touch $@

@@ -26,7 +26,7 @@ def measured(tmp_path_factory, root, prose):
     """The folder and the round of a benchmark of 1 MB, without datatrove, which the test environment does not have."""
     folder = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(root / "tests"))
+        patch.setenv("PYTHONPATH", str(root))
         patch.setattr(inputs, "passages", lambda: [SimpleNamespace(text=text) for text in prose])
         patch.setattr(inputs, "URLS", 2000)
         patch.setattr(inputs, "VOCABULARY_TEXTS", 100)

@@ -90,7 +90,7 @@ def measured(root, folder):
     """What a process that finds accelerate measures, and what its Trainer computed meanwhile."""
     if not importlib.util.find_spec("accelerate") and not (root / ".venv/bench-pretrain/complete").is_file():
         pytest.skip("accelerate is absent: transformers.Trainer needs it; `make test` installs it")
-    places = [root / "tests", root / "src", root / ".venv/bench-pretrain"]
+    places = [root, root / "tests", root / "src", root / ".venv/bench-pretrain"]
     environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
     command = [sys.executable, "-c", MEASURE, folder]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -175,7 +175,7 @@ def run_python(root, folder):
     """Runs a script in a process that finds the benchmark and accelerate, and is given the folder."""
 
     def run(script: str) -> subprocess.CompletedProcess:
-        places = [root / "tests", root / "src", root / ".venv/bench-pretrain"]
+        places = [root, root / "tests", root / "src", root / ".venv/bench-pretrain"]
         environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
         return subprocess.run([sys.executable, "-c", script, folder], env=environment, capture_output=True, text=True)
 

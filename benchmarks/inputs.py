@@ -18,7 +18,7 @@ from symbert.corpus.documentation import passages
 from symbert.corpus.embedded import write_vocabulary
 from symbert.files import read_json, write_json
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 URLS = 200_000
 LISTED_URLS = 0.1  # share of them that the blocklist has

@@ -10,7 +10,7 @@ import yaml
 from benchmarks.trainers import Task
 from symbert.settings import PretrainSettings, settings_from
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 OPERATORS = ("original", "symmetric", "pairwise", "shared")
 STOCK, COMPILED = "stock Trainer", "Trainer, compiled"  # without and with torch_compile; targets are set beside STOCK
 PAPER_BATCH = 256  # sequences

@@ -14,7 +14,7 @@ from benchmarks.measure import Contestant, Figure, Usages, interleave
 from benchmarks.tables import figure_table, table, usage_table
 from workflow.checkout import Checkout, check_out
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAPER, EMPTY = "paper", "an empty Snakefile"
 OPERATORS = "[original, symmetric, pairwise, shared, original-gain, pairwise-identity, pairwise-scaled]"
 EXPERIMENTS = {  # what each changes in the configuration
