@@ -1,9 +1,9 @@
 """Whether this project and the authors' way do the same: equal outputs, and equal losses after some steps."""
 
-import dataclasses
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 from transformers import BertForSequenceClassification, default_data_collator
 
 from benchmarks.finetuners import (
@@ -49,7 +49,7 @@ def compare(finetuning: Finetuning, checkpoints: dict[str, Path], folder: Path) 
 def few_rows(finetuning: Finetuning, folder: Path) -> Finetuning:
     """The same fine-tuning of ROWS rows, without dropout, in one batch an epoch."""
     data = first_rows(finetuning.data, finetuning.task, ROWS, folder / f"{finetuning.task.name}-few.parquet")
-    settings = dataclasses.replace(finetuning.settings, dropout=0.0, batch_size=ROWS)
+    settings = replace(finetuning.settings, dropout=0.0, batch_size=ROWS)
     return Finetuning(finetuning.task, data, settings)
 
 

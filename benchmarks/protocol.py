@@ -1,6 +1,5 @@
 """How much `make bench-pretrain` trains on a kind of device, and what is promised there."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def settings_of(scale: str | None = None, **changes: Any) -> PretrainSettings:
     if scale:
         values |= yaml.safe_load((ROOT / f"workflow/scales/{scale}.yaml").read_text())["pretrain"]
     values |= changes
-    names = [field.name for field in dataclasses.fields(PretrainSettings)]
+    names = PretrainSettings.__struct_fields__
     return settings_from({name: values[name] for name in names}, PretrainSettings, "config.yaml")
 
 

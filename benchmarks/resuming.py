@@ -1,10 +1,11 @@
 """A run at demo scale that is resumed, as fresh processes: how long until it trains again."""
 
-import dataclasses
 import json
 import shutil
 import sys
 from pathlib import Path
+
+from msgspec import to_builtins
 
 from benchmarks.measure import Command, Contestant, interleave, measure
 from benchmarks.packed import write_corpus
@@ -32,7 +33,7 @@ def measure_resuming(folder: Path, settings: PretrainSettings, rounds: int, thre
 def pretrain(folder: Path, settings: PretrainSettings, threads: int) -> Command:
     """The command that trains a tiny model into `folder`."""
     manifest = write_corpus(folder / "rows", ROWS, TOKENS, VOCABULARY)
-    (folder / "settings.json").write_text(json.dumps(dataclasses.asdict(settings)))
+    (folder / "settings.json").write_text(json.dumps(to_builtins(settings)))
     options = {
         "manifest": manifest,
         "settings": folder / "settings.json",

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
+from msgspec.structs import replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
@@ -44,7 +45,7 @@ class Ours:
     """One operator in this project's trainer."""
 
     def __init__(self, task: Task, attention: str, recipe: str, state: Path) -> None:
-        settings = PretrainSettings(**{**vars(task.settings), "recipe": recipe})
+        settings = replace(task.settings, recipe=recipe)
         self.task, self.state, self.completed, self.saved = task, state, 0, 0
         self.trainer = Trainer(
             Run(task.size, attention, 1), settings, task.manifest, state, micro_batch_size=task.micro_batch_size

@@ -1,9 +1,9 @@
 """Whether this project and the stock model compute the same: one loss, from equal weights on an equal batch."""
 
-import dataclasses
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 from transformers import BertForMaskedLM
 
 from benchmarks.trainers import Task, stock_model
@@ -36,9 +36,7 @@ def compare_losses(task: Task, operators: tuple[str, ...], recipes: tuple[str, .
 def losses_of(task: Task, attention: str, recipe: str, folder: Path) -> tuple[float, float]:
     """Our trainer's loss in its first step, and the stock model's on that batch, labelled densely."""
     changes = {"batch_size": SEQUENCES, "dropout": 0.0, "precision": "fp32", "recipe": recipe}
-    trainer = Trainer(
-        Run(task.size, attention, 1), dataclasses.replace(task.settings, **changes), task.manifest, folder
-    )
+    trainer = Trainer(Run(task.size, attention, 1), replace(task.settings, **changes), task.manifest, folder)
     stock = stock_twin(trainer, task).to(trainer.device).eval()
     batch = training_batch(trainer.training, trainer.masker, 0, SEQUENCES).to(trainer.device)
     labels = torch.full_like(batch.input_ids, IGNORED).flatten()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from experiment.traces import Traces, write
 from symbert.experiment.jobs import jobs_of
@@ -96,7 +97,7 @@ def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(si
 
 
 def test_one_gpus_scale_is_the_first_part_of_the_papers_small_models(single_gpu, paper):
-    ours, papers = vars(single_gpu.pretraining), vars(paper.pretraining)
+    ours, papers = asdict(single_gpu.pretraining), asdict(paper.pretraining)
     differing = {key: (ours[key], papers[key]) for key in ours if ours[key] != papers[key]}
     assert differing == {"steps": (30_000, 200_000), "schedule_steps": (200_000, None)}
     assert single_gpu.finetuning == paper.finetuning and single_gpu.tasks == paper.tasks

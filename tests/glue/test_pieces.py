@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from msgspec import structs
 
 from glue.protocol import SETTINGS
 from symbert.glue import training
@@ -54,7 +55,7 @@ def padded(rows):
 
 
 def test_a_padding_token_in_a_text_is_not_trained_as_in_all_embeddings(trained, padded, classifier):
-    own, every = trained(rows=padded), trained(replace(SETTINGS, weight_decay=1e-30), rows=padded)
+    own, every = trained(rows=padded), trained(structs.replace(SETTINGS, weight_decay=1e-30), rows=padded)
     for name, values in every.items():
         torch.testing.assert_close(own[name], values, rtol=0, atol=1e-9, msg=name)
     before = classifier.state_dict()[WORDS]
@@ -68,7 +69,7 @@ def test_pieces_that_the_task_lacks_keep_their_embeddings_to_the_bit(trained, ro
 
 
 def test_with_weight_decay_the_embeddings_of_all_pieces_shrink(trained, rows, classifier):
-    after = trained(replace(SETTINGS, weight_decay=0.1))[WORDS]
+    after = trained(structs.replace(SETTINGS, weight_decay=0.1))[WORDS]
     absent = torch.ones(len(after), dtype=torch.bool).index_fill(0, rows.input_ids.unique().long(), False)
     rates = [training.learning_rate(step, 8, SETTINGS) for step in range(8)]
     shrunk = torch.tensor([1 - 0.1 * rate for rate in rates], dtype=torch.float64).prod()

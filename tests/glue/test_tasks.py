@@ -36,7 +36,7 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
         ("embedded", ("torch",)),
         ("prepare", ("torch",)),
         ("robustness_sets", ("torch",)),
-        ("finetune", ("snakemake", "datasets", "kenlm", "zstandard", "msgspec", "marisa_trie")),
+        ("finetune", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie")),
     ],
 )
 def test_a_module_runs_where_these_packages_are_absent(module, absent):

@@ -1,7 +1,6 @@
-import dataclasses
-
 import pytest
 import torch
+from msgspec.structs import replace
 
 from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.pretrain.optimizer import build_optimizer, learning_rate
@@ -33,7 +32,7 @@ def test_the_schedule_is_hugging_faces(settings):
 
 def test_the_first_part_of_a_longer_schedule_has_its_rates(settings):
     """30,000 of the paper's 200,000 steps: each at the rate that it has there, the last one far from 0."""
-    part = dataclasses.replace(settings, steps=30_000, schedule_steps=200_000)
+    part = replace(settings, steps=30_000, schedule_steps=200_000)
     for step in (0, 9_999, 10_000, 29_999):
         assert learning_rate(step, part) == learning_rate(step, settings)
     assert learning_rate(29_999, part) == pytest.approx(1e-4 * 170_001 / 190_000)
@@ -41,12 +40,12 @@ def test_the_first_part_of_a_longer_schedule_has_its_rates(settings):
 
 def test_a_schedule_that_is_not_named_ends_with_the_training(settings):
     assert settings.schedule_steps is None
-    named = dataclasses.replace(settings, schedule_steps=settings.steps)
+    named = replace(settings, schedule_steps=settings.steps)
     assert all(learning_rate(step, named) == learning_rate(step, settings) for step in (0, 15_000, 199_999))
 
 
 def test_no_warm_up_starts_at_the_peak(settings):
-    assert learning_rate(0, dataclasses.replace(settings, warmup_steps=0)) == 1e-4
+    assert learning_rate(0, replace(settings, warmup_steps=0)) == 1e-4
 
 
 def test_biases_and_layer_norms_are_not_decayed_and_the_factors_are(settings):

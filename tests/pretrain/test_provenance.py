@@ -75,7 +75,7 @@ def test_every_fact_is_on_exactly_one_list(tmp_path):
 
 
 def test_no_setting_of_the_science_is_soft():
-    scientific = set(PretrainSettings.__dataclass_fields__)
+    scientific = set(PretrainSettings.__struct_fields__)
     assert set(SCIENTIFIC) <= scientific and not scientific & {*SOFT, *EXECUTION}
 
 

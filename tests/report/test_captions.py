@@ -45,8 +45,10 @@ def keys_of(stage, *without):
 
 
 def changed(config, stage, key):
+    """The configuration with another value that the key may have."""
     value = config[stage][key]
-    return merge(config, {stage: {key: 1 if value is None else value * 2 + 1}})
+    other = value / 2 or 0.5 if isinstance(value, float) else 1 if value is None else value * 2 + 1
+    return merge(config, {stage: {key: other}})
 
 
 def test_the_configuration_as_it_stands_is_the_papers(paper):

@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -80,7 +80,7 @@ class _Selection:
             check_categories(settings.blocked_categories, listed)
             self._look_up = listed.look_up
         else:
-            settings = replace(settings, blocked_categories=[])  # of which nothing is known
+            settings = msgspec.structs.replace(settings, blocked_categories=[])  # of which nothing is known
             self._look_up = look_up_nothing
         self.tally = Tally(settings)
         self._rules = make_rules(settings)

@@ -5,9 +5,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
@@ -51,7 +52,7 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
         _write_run(output / "pretrain" / f"{run.size}-{run.attention}" / f"seed-{run.pretrain_seed}", run, length)
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
-    write_json(output / "settings/report.json", asdict(_settings(name, length, told["sweep"]["tasks"])))
+    write_json(output / "settings/report.json", to_builtins(_settings(name, length, told["sweep"]["tasks"])))
     write_json(output / "import.json", told)
 
 
