@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "zstandard", "can_ada", "marisa_trie", "tokie")
+ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "backports.zstd", "can_ada", "marisa_trie", "tokie")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def one_line_errors():
         stop(error, error.exit_code)
 
 
-PACKAGES = "torch transformers datasets tokenizers pyarrow matplotlib kenlm msgspec can_ada marisa_trie zstandard sklearn scipy"
+PACKAGES = "torch transformers datasets tokenizers pyarrow matplotlib kenlm msgspec can_ada marisa_trie sklearn scipy"
+if sys.version_info < (3, 14):
+    PACKAGES += " backports"  # of which the standard library has zstd from there on
 missing = [name for name in PACKAGES.split() if importlib.util.find_spec(name) is None]
 if missing:
     stop(f"missing packages: {', '.join(missing)}; run `make env`, or `pip install -c envs/constraints.txt -e .`", 78)

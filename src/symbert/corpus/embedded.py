@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import zstandard
 from tokenizers import BertWordPieceTokenizer
 
 from symbert.corpus.blocklist import Blocklist, build_blocklist
 from symbert.corpus.documentation import read_documentation
 from symbert.corpus.language_model import estimate, write_arpa
+from symbert.corpus.lines import zstd
 from symbert.corpus.pages import Page, documentation_pages, with_examples
 from symbert.corpus.perplexity import harmful_perplexity
 from symbert.corpus.quality import quality_warnings
@@ -134,11 +134,11 @@ def _warc_headers(page: Page) -> dict[str, str]:
 
 def _write_parts(lines: list[str], parts: int, root: Path) -> None:
     """Deal the lines to parts in turn, and write the list of their checksums."""
-    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
     checksums = []
     for number in range(parts):
         path = root / part_file(f"en_meta_part_{number + 1}").location
         with publish(path) as temporary:
-            temporary.write_bytes(compressor.compress("".join(f"{line}\n" for line in lines[number::parts]).encode()))
+            text = "".join(f"{line}\n" for line in lines[number::parts])
+            temporary.write_bytes(zstd.compress(text.encode(), COMPRESSION_LEVEL))
         checksums.append(f"{sha256_of(path)}  {path.name}\n")
     write_text(root / CORPUS_CHECKSUMS.location, "".join(checksums))
