@@ -53,8 +53,7 @@ rule all:
 
 
 onsuccess:
-    everything = set(workflow.dag_settings.targets) <= {"all"}
-    print(f"symbert: done; {PAGE if everything else RESULTS}", file=sys.stderr)
+    print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
 
 
 onerror:

@@ -16,6 +16,20 @@ def test_lint_finds_nothing(checkout):
     assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
 
 
+def test_a_name_that_snakemake_lost_ends_a_start_with_one_line_and_the_remedy(root, tmp_path):
+    copy = check_out(root, tmp_path / "copy")
+    snakefile = copy.directory / "Snakefile"
+    snakefile.write_text(
+        "from snakemake.workflow import Workflow\ndel Workflow.parent_groupids\n" + snakefile.read_text()
+    )
+    outcome = copy.snakemake("--dry-run")
+    assert outcome.code == 78 and outcome.output.count("symbert: ") == 1 and "Traceback" not in outcome.output
+    assert (
+        " has no 'parent_groupids', " in outcome.output
+        and "; install that version: pip install snakemake==" in outcome.output
+    )
+
+
 def test_the_demo_has_a_run_per_operator_and_fine_tunes_each_checkpoint_once(checkout):
     jobs = checkout.snakemake("--dry-run").jobs
     assert jobs["pretrain_model"] == 4  # the paper's operators and `shared`

@@ -82,7 +82,7 @@ rule prepare_task:
 
 rule finetune:
     input:
-        lambda wildcards: made_again(score_of(wildcards), has_other_seeds(wildcards)),
+        lambda wildcards: force_if_outdated(score_of(wildcards), has_other_seeds(wildcards)),
         checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
         data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
         settings=settings("glue"),

@@ -1,8 +1,9 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
-from symbert import queue
 from symbert.launch import launcher, threads_each
+from symbert.snakemake_internals import mend_plugin, share_components
 
-queue.mend_plugin()
+with one_line_errors():
+    mend_plugin()
 
 TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
 TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
@@ -46,4 +47,5 @@ def parts_together(wildcards):
 
 
 # Under this name `--group-components parts=100` makes one job of a batch's parts, which need nothing of each other.
-workflow.parent_groupids.update({f"parts-{number}": "parts" for number in range(len(BATCHES))})
+with one_line_errors():
+    share_components(workflow, [f"parts-{number}" for number in range(len(BATCHES))], "parts")

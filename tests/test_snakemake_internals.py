@@ -1,4 +1,4 @@
-"""What Snakemake's plugin for Slurm makes of a queue, by itself and through ours; `squeue` is a stand-in here."""
+"""A name that is gone is a loud error; what the plugin for Slurm makes of a queue, by itself and through ours."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from symbert import queue
+from symbert import snakemake_internals as internals
+from symbert.errors import ConfigError
 
 slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
 
@@ -46,7 +47,7 @@ def executor(monkeypatch):
 def mended(monkeypatch):
     """The plugin, asking our queue until the test ends."""
     monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
-    queue.mend_plugin()
+    internals.mend_plugin()
 
 
 def outcome(executor, *jobs: str) -> dict[str, str]:
@@ -70,7 +71,7 @@ STATES = {"1": "RUNNING", "2": "COMPLETED", "3": "FAILED", "4": "PREEMPTED", "5"
 def test_by_itself_the_plugin_waits_for_jobs_that_ended_and_forgets_those_of_a_queue_that_does_not_answer(
     executor, squeue
 ):
-    """Where a newer plugin fails here, `symbert.queue` has less to do."""
+    """Where a newer plugin fails here, `Queue` has less to do."""
     squeue(STATES)
     assert outcome(executor, *STATES)["4"] == outcome(executor, *STATES)["5"] == "active"
     squeue(None)
@@ -88,7 +89,7 @@ def test_a_queue_that_does_not_answer_says_nothing_of_a_job(executor, squeue, me
     squeue({"1": "RUNNING"})
     assert outcome(executor, "1") == {"1": "active"}
     squeue(None)
-    for _ in range(2 * queue.ABSENCES):
+    for _ in range(2 * internals.ABSENCES):
         assert outcome(executor, "1") == {"1": "active"}
     squeue({"1": "COMPLETED"})
     assert outcome(executor, "1") == {"1": "ended"}
@@ -98,15 +99,15 @@ def test_a_job_that_the_queue_no_longer_has_fails_after_some_answers_without_it(
     squeue({"1": "RUNNING", "2": "PENDING"})
     assert set(outcome(executor, "1", "2").values()) == {"active"}
     squeue({"2": "RUNNING"})
-    told = [outcome(executor, "1", "2")["1"] for _ in range(queue.ABSENCES)]
-    assert told == ["active"] * (queue.ABSENCES - 1) + ["failed"]
+    told = [outcome(executor, "1", "2")["1"] for _ in range(internals.ABSENCES)]
+    assert told == ["active"] * (internals.ABSENCES - 1) + ["failed"]
     assert outcome(executor, "2") == {"2": "active"}
 
 
 def test_a_job_that_comes_back_or_was_never_there_is_waited_for(executor, squeue, mended):
     squeue({"1": "RUNNING"})
     outcome(executor, "1", "9")
-    for _ in range(queue.ABSENCES):
+    for _ in range(internals.ABSENCES):
         squeue({})
         outcome(executor, "1", "9")
         squeue({"1": "RUNNING"})
@@ -115,7 +116,43 @@ def test_a_job_that_comes_back_or_was_never_there_is_waited_for(executor, squeue
 
 def test_the_plugin_is_mended_once_and_only_where_it_is_loaded(mended, monkeypatch):
     once = slurm.query_job_status
-    queue.mend_plugin()
+    internals.mend_plugin()
     assert slurm.query_job_status is once
-    monkeypatch.delitem(sys.modules, queue.PLUGIN)
-    queue.mend_plugin()
+    monkeypatch.delitem(sys.modules, slurm.__name__)
+    internals.mend_plugin()
+
+
+def uses(workflow):
+    """Every use of something private of Snakemake, by the name that it needs."""
+    return {
+        "dag.needrun_jobs": lambda: internals.jobs_to_run(workflow),
+        "dag.forcefiles": lambda: internals.force(workflow, "file"),
+        "parent_groupids": lambda: internals.share_components(workflow, ["parts-0"], "parts"),
+        "dag_settings.targets": lambda: internals.is_everything(workflow),
+        "nodes": lambda: internals.is_on_cluster(workflow),
+        "is_main_process": lambda: internals.starts_jobs(workflow),
+        "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
+        "configfiles": lambda: internals.config_files(workflow),
+    }
+
+
+@pytest.mark.parametrize("name", uses(None))
+def test_a_name_that_snakemake_no_longer_has_is_an_error_of_one_line_with_the_remedy(name, monkeypatch):
+    monkeypatch.setattr(internals, "version", lambda package: "10.0.0")
+    with pytest.raises(ConfigError) as refused:
+        uses(SimpleNamespace(dag=SimpleNamespace()))[name]()
+    assert str(refused.value) == (
+        f"snakemake 10.0.0 has no '{name}', which the workflow uses as 9.27.1 has it; "
+        "install that version: pip install snakemake==9.27.1"
+    )
+
+
+def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_remedy(monkeypatch):
+    monkeypatch.delattr(slurm, "query_job_status")
+    with pytest.raises(ConfigError, match=r"plugin-slurm .* has no 'query_job_status', .*; install that version: pip"):
+        internals.mend_plugin()
+
+
+def test_the_versions_that_the_names_were_read_in_are_those_of_the_environment(root):
+    pins = (root / "envs/constraints.txt").read_text().split()
+    assert {f"{package}=={version}" for package, version in internals.READ_IN.items()} <= set(pins)
