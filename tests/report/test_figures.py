@@ -12,18 +12,20 @@ from matplotlib.colors import to_rgb
 
 from legibility import assert_legible
 from symbert.errors import UsageError
+from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.checkpoints_figure import bracket, checkpoints_figure
 from symbert.report.figures import draw_checkpoints, draw_loss
 from symbert.report.loss_figure import exit_of, loss_figure
-from symbert.report.order import ATTENTION
 from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
 from symbert.report.runs import Run, read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import Crossing, curves_of, plateau_exit
-from symbert.report.style import LOOKS, RC, house_style, looks_of
+from symbert.report.style import RC, house_style, looks_of
 from symbert.settings import ReportSettings, read_settings
 
+ATTENTION = tuple(OPERATORS)
+LOOKS = looks_of(OPERATORS)
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
 PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
@@ -396,7 +398,7 @@ def test_an_unknown_figure_format_is_refused(score_inputs, tmp_path):
 def test_operators_differ_in_grey_too():
     looks = looks_of([*ATTENTION, "one", "two", "three", "four"])
     assert len({look.marker for look in looks.values()}) == len({look.color for look in looks.values()}) == 11
-    assert all(looks[name] is LOOKS[name] for name in ATTENTION), "the same look in every figure"
+    assert all(looks[name] == LOOKS[name] for name in ATTENTION), "the same look in every figure"
     grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (to_rgb(look.color) for look in looks.values())]
     assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"
     for (one, shade), (other, other_shade) in itertools.combinations(zip(LOOKS.values(), grey, strict=False), 2):

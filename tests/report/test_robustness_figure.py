@@ -6,13 +6,15 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex
 
 from legibility import assert_legible
+from symbert.operators import OPERATORS
 from symbert.report.figures import draw_robustness
-from symbert.report.order import ATTENTION
 from symbert.report.robustness import read_comparison
 from symbert.report.robustness_figure import robustness_figure
-from symbert.report.style import LOOKS, PAGE_WIDTH, WIDTH, house_style
+from symbert.report.style import PAGE_WIDTH, WIDTH, house_style, looks_of
 from symbert.settings import ReportSettings, read_settings
 
+ATTENTION = tuple(OPERATORS)
+LOOKS = looks_of(OPERATORS)
 ADVGLUE = [f"adv_{task}" for task in ("mnli", "mnli_mismatched", "qnli", "qqp", "rte", "sst2")]
 LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
 TASKS = ["mrpc", "mnli"]  # the others look the same

@@ -94,10 +94,10 @@ rule finetune:
         f"{BENCHMARKS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    threads: training_threads
     resources:
-        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
-        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+        mem_mb=training_memory,
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, output: Path(output[0]).parent / "state",
@@ -146,10 +146,10 @@ rule measure_robustness:
         f"{BENCHMARKS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    threads: training_threads
     resources:
-        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
-        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+        mem_mb=training_memory,
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, input: Path(input.scores[0]).parent / "state",

@@ -4,7 +4,7 @@ from symbert.report.braces import braced
 from symbert.report.contents import place_of
 from symbert.settings import hash_of
 from symbert.sizes import SIZES
-from symbert.syntax import operator_code
+from symbert.operators import operator_code
 
 TABLE_FORMATS = ["html", "csv", "md", "tex"]  # the first is in the Snakemake report and on the page
 FIGURE_FORMATS = ["png", "pdf"]
@@ -13,6 +13,7 @@ PARAMETERS = f"{RESULTS}/report/parameters.json"
 # figures anew, and nothing else.
 PACKAGE = Path(workflow.basedir) / "src/symbert"
 ITS_IMPORTS = ["corpus/histograms.py", "corpus/reasons.py", "glue/tasks.py", "draws.py", "sizes.py"]
+ITS_IMPORTS += ["operators.py", "model/attention.py"]  # whose classes say how operators look
 CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("report/*.py")), *ITS_IMPORTS]])
 
 

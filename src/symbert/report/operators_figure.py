@@ -1,10 +1,10 @@
-"""Figure 1: the papers' operators as diagrams, from the hidden states of two tokens to what the first one gets.
+"""Figure 1: operators as diagrams, from the hidden states of two tokens to what the first one gets.
 
 The controls differ from an operator in their initial values only and are not drawn. Lengths are inches.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
@@ -13,72 +13,60 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from symbert.report.operators import OPERATORS
-from symbert.report.style import FAINT, GREY, INK, LOOKS, MARK, PAGE_WIDTH, new_figure
+from symbert.operators import OPERATORS, Operator
+from symbert.report.order import attentions
+from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, Look, looks_of, new_figure
 from symbert.sizes import SIZES
 
-QUERY, KEY, VALUE = range(3)  # the paths of a diagram: what x asks, what y answers, what y gives
+QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y answers, what y gives
 TOKENS = {"x": [QUERY], "y": [KEY, VALUE]}
+UNDESCRIBED = {"f": "query key value"}  # what is drawn of an operator that says nothing of its projections
 
-
-@dataclass(frozen=True)
-class Diagram:
-    """What an operator learns: projections with the paths that go through them, and factors by path."""
-
-    projections: dict[str, Sequence[int]]
-    factors: dict[int, str]
-
-
-DIAGRAMS: dict[str, Diagram] = {
-    "original": Diagram({"Q": [QUERY], "K": [KEY], "V": [VALUE]}, {}),
-    "symmetric": Diagram({"Q": [QUERY, KEY], "V": [VALUE]}, {}),
-    "pairwise": Diagram({"Q": [QUERY, KEY], "V": [VALUE]}, {QUERY: "S"}),
-    "shared": Diagram({"P": [QUERY, KEY, VALUE]}, {QUERY: "∘ a", KEY: "∘ b", VALUE: "∘ c"}),
-}
-
-COLUMN, HEIGHT = PAGE_WIDTH / len(DIAGRAMS), 4.85
-SIDES = ((0.12, 0.68), (0.73, 1.17), (1.22, 1.66))  # in a column, of a box around each path
-PATHS, LEFT = [mean(sides) for sides in SIDES], SIDES[QUERY][0]
+COLUMNS, HEIGHT = 4, 4.85  # of a row of diagrams
+COLUMN = PAGE_WIDTH / COLUMNS
+SIDES = {QUERY: (0.12, 0.68), KEY: (0.73, 1.17), VALUE: (1.22, 1.66)}  # in a column, of a box around each path
+CENTRES, LEFT = {path: mean(sides) for path, sides in SIDES.items()}, SIDES[QUERY][0]
 LEVELS = {"hidden": 1.52, "projection": 2.0, "factor": 2.58, "dot": 3.06, "softmax": 3.46, "mix": 3.86, "output": 4.24}
 TITLE, NAME, LOGITS, PARAMETERS, COUNT, NOTE = 4.66, 4.35, 1.16, 0.92, 0.74, 0.46
 HALF_HEIGHT = 0.13  # of a box
 TINT = 0.25  # of an operator's colour in what it learns
 COMPUTED: dict[str, Any] = {"facecolor": "white", "edgecolor": GREY, "linewidth": 0.8}
 GIVEN: dict[str, Any] = {"facecolor": FAINT, "edgecolor": FAINT, "linewidth": 0.8}
-BASE = SIZES["base"]
-NOTES = (
+BASE, ORIGINAL = SIZES["base"], OPERATORS["original"]
+NOTE_LINES = (
     "Coloured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; d = h/n.",
-    "S: a d × d matrix per head; a, b, c: vectors of length h; ∘: element by element. Parameters: of a layer, "
-    "with biases.",
+    "{symbols}; ∘: element by element. Parameters: of a layer, with biases.",
 )
 
 
 def operators_figure() -> Figure:
-    """A diagram per operator; what it learns has its colour, what is computed is white."""
-    figure = new_figure(HEIGHT, PAGE_WIDTH)
+    """A diagram per operator, four in a row; what it learns has its colour, what is computed is white."""
+    drawn = [OPERATORS[name] for name in attentions(OPERATORS) if not OPERATORS[name].description.control_of]
+    rows = math.ceil(len(drawn) / COLUMNS)
+    height = rows * HEIGHT
+    figure = new_figure(height, PAGE_WIDTH)
     figure.set_layout_engine("none")
-    figure.text(LEFT / PAGE_WIDTH, TITLE / HEIGHT, "How a token x attends to a token y", fontsize=9, fontweight="bold")
-    figure.text(LEFT / PAGE_WIDTH, NOTE / HEIGHT, "\n".join(NOTES), va="top", color=GREY, linespacing=1.25)
-    for position, (name, diagram) in enumerate(DIAGRAMS.items()):
-        axes = figure.add_axes((position / len(DIAGRAMS), 0, 1 / len(DIAGRAMS), 1))
+    title = TITLE + height - HEIGHT
+    figure.text(LEFT / PAGE_WIDTH, title / height, "How a token x attends to a token y", fontsize=9, fontweight="bold")
+    symbols = "; ".join(operator.description.symbols for operator in drawn if operator.description.symbols)
+    note = "\n".join(NOTE_LINES).format(symbols=symbols)
+    figure.text(LEFT / PAGE_WIDTH, NOTE / height, note, va="top", color=GREY, linespacing=1.25)
+    looks = looks_of(operator.name for operator in drawn)
+    for position, operator in enumerate(drawn):
+        row, column = divmod(position, COLUMNS)
+        axes = figure.add_axes((column / COLUMNS, 1 - (row + 1) / rows, 1 / COLUMNS, 1 / rows))
         axes.set(xlim=(0, COLUMN), ylim=(0, HEIGHT))
         axes.set_axis_off()
-        _write_name(axes, name)
+        _write_name(axes, operator.name, looks[operator.name])
         _draw_tokens(axes)
-        _draw_learned(axes, diagram, _look(name))
+        _draw_learned(axes, operator, looks[operator.name].color)
         _draw_computed(axes)
-        _write_formulas(axes, name, diagram)
+        _write_formulas(axes, operator)
     return figure
 
 
-def _look(name: str) -> dict[str, Any]:
-    """Of what an operator learns: its colour around a tint of it."""
-    color = LOOKS[name].color
-    return {"facecolor": [1 - TINT * (1 - part) for part in to_rgb(color)], "edgecolor": color, "linewidth": 1.6}
-
-
-def _write_name(axes: Axes, name: str) -> None:
-    axes.plot([LEFT + 0.05], [NAME + 0.04], **LOOKS[name].line(**MARK))
+def _write_name(axes: Axes, name: str, look: Look) -> None:
+    axes.plot([LEFT + 0.05], [NAME + 0.04], **look.line(**MARK))
     axes.text(LEFT + 0.17, NAME, name, fontweight="bold")
 
 
@@ -87,30 +75,34 @@ def _draw_tokens(axes: Axes) -> None:
         _draw_box(axes, "hidden", paths, f"hidden {token}", GIVEN)
 
 
-def _draw_learned(axes: Axes, diagram: Diagram, look: dict[str, Any]) -> None:
+def _draw_learned(axes: Axes, operator: Operator, color: str) -> None:
     """Each projection, which a token enters once and leaves on each of its paths, and the factors."""
-    for projection, paths in diagram.projections.items():
+    factors = operator.description.factors
+    tint = [1 - TINT * (1 - part) for part in to_rgb(color)]
+    look = {"facecolor": tint, "edgecolor": color, "linewidth": 1.6}
+    for projection, words in (operator.description.projections or UNDESCRIBED).items():
+        paths = words.split()
         _draw_box(axes, "projection", paths, projection, look)
         for token, own in TOKENS.items():
             through = [path for path in own if path in paths]
             if through:
-                _draw_arrow(axes, mean(PATHS[path] for path in through), "hidden", "projection")
+                _draw_arrow(axes, mean(CENTRES[path] for path in through), "hidden", "projection")
             for path in through:
-                _draw_arrow(axes, PATHS[path], "projection", "factor" if path in diagram.factors else _end(path))
-                axes.text(PATHS[path] + 0.04, LEVELS["projection"] + 0.25, f"{projection}({token})", va="center")
-    for path, factor in diagram.factors.items():
+                _draw_arrow(axes, CENTRES[path], "projection", "factor" if path in factors else _end(path))
+                axes.text(CENTRES[path] + 0.04, LEVELS["projection"] + 0.25, f"{projection}({token})", va="center")
+    for path, factor in factors.items():
         _draw_box(axes, "factor", [path], factor, look)
-        _draw_arrow(axes, PATHS[path], "factor", _end(path))
+        _draw_arrow(axes, CENTRES[path], "factor", _end(path))
 
 
-def _end(path: int) -> str:
+def _end(path: str) -> str:
     """Where a path leads."""
     return "mix" if path == VALUE else "dot"
 
 
 def _draw_computed(axes: Axes) -> None:
     """What every operator does with the three: dot product, softmax, and the weighted sum of values."""
-    middle = mean([PATHS[QUERY], PATHS[KEY]])
+    middle = mean([CENTRES[QUERY], CENTRES[KEY]])
     _draw_box(axes, "dot", [QUERY, KEY], "dot product / √d", COMPUTED)
     _draw_arrow(axes, middle, "dot", "softmax")
     _draw_box(axes, "softmax", [QUERY, KEY], "softmax over y", COMPUTED)
@@ -120,24 +112,20 @@ def _draw_computed(axes: Axes) -> None:
     axes.text(middle + 0.06, LEVELS["output"] - HALF_HEIGHT, "output for x", va="center")
 
 
-def _write_formulas(axes: Axes, name: str, diagram: Diagram) -> None:
-    """Logits, parameters of a layer, and how many these are in BERT-base."""
-    operator = OPERATORS[name]
-    factors = [factor.removeprefix("∘ ") for factor in diagram.factors.values()]
-    axes.text(COLUMN / 2, LOGITS, f"{operator.expression.text} / √d", ha="center")
-    learned = ", ".join([*diagram.projections, *factors])
-    axes.text(COLUMN / 2, PARAMETERS, f"{learned}: {operator.exact.text}", ha="center")
-    axes.text(COLUMN / 2, COUNT, f"base: {_count(name):,}{_saved(name)}", ha="center")
-
-
-def _count(name: str) -> int:
-    return OPERATORS[name].count(BASE.hidden_size, BASE.num_attention_heads)
-
-
-def _saved(name: str) -> str:
-    """The share of parameters saved against `original`; empty when there is none."""
-    saved = 1 - _count(name) / _count("original")
-    return f" (−{100 * saved:.1f} %)" if saved else ""
+def _write_formulas(axes: Axes, operator: Operator) -> None:
+    """Logits, parameters of a layer, and how many these are in BERT-base; of each what the operator's class states."""
+    description = operator.description
+    if operator.formula:
+        axes.text(COLUMN / 2, LOGITS, f"{operator.formula} / √d", ha="center")
+    if not description.parameters:
+        return
+    factors = [factor.removeprefix("∘ ") for factor in description.factors.values()]
+    learned = ", ".join([*(description.projections or UNDESCRIBED), *factors])
+    axes.text(COLUMN / 2, PARAMETERS, f"{learned}: {description.parameters}", ha="center")
+    count, of_original = (each.count(BASE.hidden_size, BASE.num_attention_heads) for each in (operator, ORIGINAL))
+    saved = 1 - count / of_original
+    share = f" (−{100 * saved:.1f} %)" if saved > 0 else f" (+{-100 * saved:.1f} %)" if saved else ""
+    axes.text(COLUMN / 2, COUNT, f"base: {count:,}{share}", ha="center")
 
 
 def _draw_box(axes: Axes, level: str, paths: Sequence[int], text: str, look: dict[str, Any]) -> None:

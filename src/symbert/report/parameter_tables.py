@@ -5,9 +5,9 @@ from typing import Any
 
 from symbert.errors import DataError
 from symbert.files import read_json
+from symbert.operators import OPERATORS, Operator
 from symbert.report import order, published
-from symbert.report.formats import Table, table_of
-from symbert.report.operators import ERRATUM, OPERATORS
+from symbert.report.formats import Formula, Table, table_of
 
 Row = dict[str, Any]
 REMEDY = "run count-parameters again"
@@ -17,7 +17,7 @@ COUNTS = {
     "parameters": {str: int},
     "attention_parameters": {str: int},
 }
-CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
+LATEX = str.maketrans({"²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
 
 
 def read_parameters(file: Path) -> Row:
@@ -34,14 +34,15 @@ def operators_table(counts: Row) -> Table:
     caption = (
         "Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 "
         f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts. "
-        f"Erratum: {ERRATUM}{_controls_note(names)}"
+        f"Erratum: {published.ERRATUM}{_controls_note(names)}"
     )
     return table_of([_operator_row(name, counts) for name in names], caption, "tab:operators")
 
 
 def _controls_note(names: list[str]) -> str:
     """What the controls among the operators are; empty when there is none."""
-    controls = [f"{name} is {CONTROLS[name]}" for name in names if name in CONTROLS]
+    control_of = {name: OPERATORS[name].description.control_of for name in names if name in OPERATORS}
+    controls = [f"{name} is {operator}" for name, operator in control_of.items() if operator]
     return f" Controls differ in their initial values only: {', '.join(controls)}." if controls else ""
 
 
@@ -52,17 +53,28 @@ def _operator_row(name: str, counts: Row) -> Row:
     shapes = {size: counts[size]["shape"] for size, count in counted.items() if count is not None}
     return {
         "attention": name,
-        "expression": operator and operator.expression,
+        "expression": _formula(operator.formula, space=r"\,") if operator else None,
         "printed": f"{printed} (erratum)" if name == "pairwise" else printed,
-        "corrected": operator and operator.leading,
-        "exact": operator and operator.exact,
+        "corrected": _formula(operator.counted_as.leading) if operator else None,
+        "exact": _formula(operator.counted_as.parameters) if operator else None,
         **{f"counted_{size}": count for size, count in counted.items()},
-        "exact_is_counted": operator
-        and all(
-            operator.count(shape["hidden_size"], shape["num_attention_heads"]) == counted[size]
-            for size, shape in shapes.items()
-        ),
+        "exact_is_counted": _is_counted(operator, counted, shapes) if operator else None,
     }
+
+
+def _formula(text: str | None, space: str = " ") -> Formula | None:
+    """A formula for readers and for LaTeX; None where there is none."""
+    return Formula(text, text.replace(" ", space).translate(LATEX)) if text else None
+
+
+def _is_counted(operator: Operator, counted: Row, shapes: Row) -> bool | None:
+    """Whether the formula of an operator's parameters gives what was counted; None where it has no formula."""
+    if not operator.counted_as.parameters:
+        return None
+    return all(
+        operator.count(shape["hidden_size"], shape["num_attention_heads"]) == counted[size]
+        for size, shape in shapes.items()
+    )
 
 
 def parameters_table(counts: Row) -> Table:
