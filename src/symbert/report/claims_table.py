@@ -7,7 +7,7 @@ import pandas as pd
 
 from symbert.report import captions, published
 from symbert.report.claims import CLAIMS, Claim
-from symbert.report.evidence import Absent, Evidence
+from symbert.report.claims.evidence import Evidence, MissingEvidence, sizes_of
 from symbert.report.formats import Table, table_of
 
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ def _row(claim: Claim, evidence: Evidence) -> Row:
     ours, verdict = judge(claim, evidence)
     return {
         "claim": claim.text,
-        "models": f"{claim.size}: {claim.models}",
+        "models": claim.models,
         "the_paper": claim.paper,
         "raw_files": claim.authors,
         "here": ours,
@@ -58,9 +58,9 @@ def judge(claim: Claim, evidence: Evidence) -> tuple[str | None, str]:
     Without models of base, what the largest other size gives is shown and not judged.
     """
     try:
-        finding = claim.check(evidence, claim.size)
-    except Absent as absent:
-        return _elsewhere(claim, evidence), f"{NOT_TESTED}: {absent}"
+        finding = claim.finding(evidence, claim.size)
+    except MissingEvidence as missing:
+        return _elsewhere(claim, evidence), f"{NOT_TESTED}: {missing}"
     obstacle = OBSTACLES[claim.about](evidence)
     if obstacle:
         return finding.ours, f"{NOT_TESTED}: {obstacle}"
@@ -69,10 +69,10 @@ def judge(claim: Claim, evidence: Evidence) -> tuple[str | None, str]:
 
 
 def _elsewhere(claim: Claim, evidence: Evidence) -> str | None:
-    for size in evidence.sizes if claim.size == "base" else ():
+    for size in sizes_of(evidence) if claim.size == "base" else ():
         try:
-            return f"{size}: {claim.check(evidence, size).ours}"
-        except Absent:
+            return f"{size}: {claim.finding(evidence, size).ours}"
+        except MissingEvidence:
             continue
     return None
 

@@ -6,9 +6,9 @@ The suffix of each output decides its format: .csv, .md, .tex or .html.
 from pathlib import Path
 
 from symbert.report.categories_table import categories_table
+from symbert.report.claims.evidence import Evidence
 from symbert.report.claims_table import claims_table
 from symbert.report.corpus_table import corpus_table
-from symbert.report.evidence import Evidence
 from symbert.report.formats import write_table
 from symbert.report.glue_tables import glue_table, published_table
 from symbert.report.milestones_table import milestones_table
