@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 from scipy.special import fdtri
 
+from symbert.report import published
 from symbert.report.claims.claim import Finding, are_all, claim, in_points, is_above, is_below, listed, points
 from symbert.report.claims.evidence import (
     Evidence,
@@ -21,15 +22,6 @@ from symbert.report.claims.evidence import (
 )
 from symbert.report.claims.steps import crossing, in_steps, is_at_most, ratio_of, ratios_without_collapsed, span_of
 from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
-from symbert.report.published import (
-    PARAMETERS_SAVED,
-    PLATEAU_EXITS,
-    RAW_CROSSINGS,
-    RAW_FINAL_LOSSES,
-    RAW_PLATEAU_EXITS,
-    RAW_SCORES,
-    SCORES,
-)
 from symbert.report.statistics import Crossing, spread
 
 VARIANTS = ("symmetric", "pairwise")
@@ -52,14 +44,16 @@ def _deviations(printed: dict) -> str:
 
 
 def _raw_loss(attention: str) -> str:
-    return listed("{:.3f}", [RAW_FINAL_LOSSES["base", attention] - RAW_FINAL_LOSSES["base", "original"]])
+    return listed(
+        "{:.3f}", [published.RAW_FINAL_LOSSES["base", attention] - published.RAW_FINAL_LOSSES["base", "original"]]
+    )
 
 
 @claim(
     "About 6 % fewer parameters",
     "base: symmetric; pairwise",
     "abstract, §2.4, table 2",
-    paper=listed("{:.2f} %", (PARAMETERS_SAVED["base", name] for name in VARIANTS)),
+    paper=listed("{:.2f} %", (published.PARAMETERS_SAVED["base", name] for name in VARIANTS)),
     rule="the printed digits",
     about="counts",
 )
@@ -67,14 +61,16 @@ def _raw_loss(attention: str) -> str:
     "About 3 % fewer parameters",
     "small: symmetric; pairwise",
     "§2.4, table 2",
-    paper=listed("{:.2f} %", (PARAMETERS_SAVED["small", name] for name in VARIANTS)),
+    paper=listed("{:.2f} %", (published.PARAMETERS_SAVED["small", name] for name in VARIANTS)),
     rule="the printed digits",
     about="counts",
 )
 def check_parameters(evidence: Evidence, size: str) -> Finding:
     """Shares of a model's parameters that the variants save, to the printed digit."""
     shares = [round(saved(evidence, size, name), 2) for name in VARIANTS]
-    return Finding(listed("{:.2f} %", shares), shares == [PARAMETERS_SAVED.get((size, name)) for name in VARIANTS])
+    return Finding(
+        listed("{:.2f} %", shares), shares == [published.PARAMETERS_SAVED.get((size, name)) for name in VARIANTS]
+    )
 
 
 @claim(
@@ -98,27 +94,25 @@ def check_thirds(evidence: Evidence, size: str) -> Finding:
     "A GLUE score of 79.36 against 78.74",
     "base: pairwise; original",
     "abstract, §5.2, table 3",
-    paper=listed("{:.2f}", (SCORES["base", name][0] for name in HALVED)),
-    authors=listed("{:.2f}", (RAW_SCORES["base", name][0] for name in HALVED)),
+    paper=listed("{:.2f}", (published.SCORES["base", name][0] for name in HALVED)),
+    authors=listed("{:.2f}", (published.RAW_SCORES["base", name][0] for name in HALVED)),
     rule="both within two printed standard deviations",
     about="scores",
 )
 def check_scores(evidence: Evidence, size: str) -> Finding:
     """Mean GLUE scores over all seeds, near the printed ones."""
-    found = {name: spread(final_scores_of(evidence, size, name)).mean for name in HALVED}
-    near = [
-        (size, name) in SCORES and abs(score - SCORES[size, name][0]) <= SCORE_DEVIATIONS * SCORES[size, name][1]
-        for name, score in found.items()
-    ]
-    return Finding(listed("{:.2f}", found.values()), all(near))
+    scores = {name: spread(final_scores_of(evidence, size, name)).mean for name in HALVED}
+    printed = {name: published.SCORES.get((size, name), (math.nan, math.nan)) for name in HALVED}
+    near = [abs(scores[name] - printed[name][0]) <= SCORE_DEVIATIONS * printed[name][1] for name in HALVED]
+    return Finding(listed("{:.2f}", scores.values()), all(near))
 
 
 @claim(
     "A higher GLUE score",
     "base: pairwise − original",
     "§4.2, table 3",
-    paper=_lead(SCORES, "base", "pairwise"),
-    authors=_lead(RAW_SCORES, "base", "pairwise"),
+    paper=_lead(published.SCORES, "base", "pairwise"),
+    authors=_lead(published.RAW_SCORES, "base", "pairwise"),
     rule="95 % interval above 0",
     about="scores",
 )
@@ -126,7 +120,7 @@ def check_scores(evidence: Evidence, size: str) -> Finding:
     "A higher GLUE score",
     "small: pairwise − original",
     "§4.2, table 3",
-    paper=_lead(SCORES, "small", "pairwise"),
+    paper=_lead(published.SCORES, "small", "pairwise"),
     rule="95 % interval above 0",
     about="scores",
 )
@@ -140,8 +134,8 @@ def check_higher(evidence: Evidence, size: str) -> Finding:
     "A lower GLUE score",
     "base: symmetric − original",
     "§4.2, table 3",
-    paper=_lead(SCORES, "base", "symmetric"),
-    authors=_lead(RAW_SCORES, "base", "symmetric"),
+    paper=_lead(published.SCORES, "base", "symmetric"),
+    authors=_lead(published.RAW_SCORES, "base", "symmetric"),
     rule="95 % interval below 0",
     about="scores",
 )
@@ -149,7 +143,7 @@ def check_higher(evidence: Evidence, size: str) -> Finding:
     "A lower GLUE score",
     "small: symmetric − original",
     "§4.2, table 3",
-    paper=_lead(SCORES, "small", "symmetric"),
+    paper=_lead(published.SCORES, "small", "symmetric"),
     rule="95 % interval below 0",
     about="scores",
 )
@@ -163,8 +157,8 @@ def check_lower(evidence: Evidence, size: str) -> Finding:
     "A lower standard deviation over fine-tuning seeds",
     "base: symmetric; pairwise; original",
     "§4.2, §5.2",
-    paper=_deviations(SCORES),
-    authors=_deviations(RAW_SCORES),
+    paper=_deviations(published.SCORES),
+    authors=_deviations(published.RAW_SCORES),
     rule="95 % intervals of both ratios to original below 1",
     about="scores",
 )
@@ -208,7 +202,7 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     "base: pairwise; original",
     "abstract, §4.3, figure 3",
     paper="30,000; 65,000",
-    authors=in_steps(*(Crossing(*RAW_CROSSINGS["base", name]) for name in HALVED)),
+    authors=in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
     rule="pairwise needs at most 60 % of the steps of original, wherever between its checkpoints each gets there",
     about="scores",
 )
@@ -231,8 +225,8 @@ def check_half(evidence: Evidence, size: str) -> Finding:
     "An initial plateau of the loss until step 25,000, 13,500 and 12,000",
     "base: original; symmetric; pairwise",
     "§4.1, figure 2b",
-    paper=listed("{:,}", (PLATEAU_EXITS["base", name] for name in ALL)),
-    authors=listed("{:,}", (RAW_PLATEAU_EXITS["base", name] for name in ALL)),
+    paper=listed("{:,}", (published.PLATEAU_EXITS["base", name] for name in ALL)),
+    authors=listed("{:,}", (published.RAW_PLATEAU_EXITS["base", name] for name in ALL)),
     rule="each within 10 %",
     about="losses",
     arguments={"attentions": ALL},
@@ -241,7 +235,7 @@ def check_half(evidence: Evidence, size: str) -> Finding:
     "An initial plateau of the loss until step 12,000",
     "small: original",
     "§4.1, figure 2a",
-    paper=listed("{:,}", [PLATEAU_EXITS["small", "original"]]),
+    paper=listed("{:,}", [published.PLATEAU_EXITS["small", "original"]]),
     rule="within 10 %",
     about="losses",
     arguments={"attentions": ("original",)},
@@ -249,7 +243,7 @@ def check_half(evidence: Evidence, size: str) -> Finding:
 def check_exits(evidence: Evidence, size: str, attentions: tuple[str, ...]) -> Finding:
     """Steps at which operators leave the initial plateau, near the printed ones."""
     exits = {name: plateau_exit(evidence, size, name) for name in attentions}
-    printed = {name: PLATEAU_EXITS.get((size, name), 0) for name in attentions}
+    printed = {name: published.PLATEAU_EXITS.get((size, name), 0) for name in attentions}
     near = [
         step is not None and abs(step - printed[name]) <= EXIT_TOLERANCE * printed[name] for name, step in exits.items()
     ]
