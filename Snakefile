@@ -23,7 +23,6 @@ if config["imported"]:
 else:
 
     include: "workflow/rules/experiment.smk"
-    include: "workflow/rules/report_own.smk"
     include: "workflow/rules/outputs.smk"
     include: "workflow/rules/jobs.smk"
     include: "workflow/rules/settings.smk"
@@ -31,6 +30,7 @@ else:
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
+    include: "workflow/rules/report_own.smk"
 
 
 include: "workflow/rules/report.smk"
@@ -53,8 +53,7 @@ rule all:
 
 
 onsuccess:
-    everything = set(workflow.dag_settings.targets) <= {"all"}
-    print(f"symbert: done; {PAGE if everything else RESULTS}", file=sys.stderr)
+    print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
 
 
 onerror:

@@ -7,7 +7,7 @@ import yaml
 from symbert.checks import check, check_versions, refuse_stand_ins, scale_of
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
-from symbert.model.attention import ATTENTION
+from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
 
 
@@ -103,7 +103,7 @@ def test_a_size_of_the_curve_without_steps_is_named(config, schema):
 
 def test_the_schema_allows_just_the_operators_and_sizes_that_exist(schema):
     schema = yaml.safe_load(schema.read_text())
-    assert schema["properties"]["sweep"]["properties"]["attention"]["items"]["enum"] == list(ATTENTION)
+    assert schema["properties"]["sweep"]["properties"]["attention"]["items"]["enum"] == list(OPERATORS)
     assert schema["$defs"]["sizes"]["items"]["enum"] == list(SIZES)
 
 

@@ -1,8 +1,14 @@
-"""The shapes of BERT that are compared (paper, Table 2), and one for a laptop."""
+"""The shapes of BERT that are compared (paper, Table 2), and one for a laptop; a job's needs follow from its shape."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 VOCABULARY_SIZE = 30522  # word pieces of bert-base-uncased
+POSITIONS, SEGMENTS = 512, 2  # of BERT
+PARAMETERS_OF_A_THREAD = 1_750_000  # a model with 4 times as many has 2 threads
+MEMORY_OF_A_THREAD = 2000  # MB of host memory
+WEIGHTS_FOR_A_GPU = 1_000_000  # of the layers; each is two operations per token
 
 
 @dataclass(frozen=True)
@@ -15,6 +21,35 @@ class Shape:
     intermediate_size: int
     initializer_range: float  # standard deviation of Linear and Embedding weights at the start
 
+    @property
+    def layer_weights(self) -> int:
+        """Weights of all layers' matrices, with the operator `original`: what a token is multiplied by."""
+        return self.num_hidden_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.intermediate_size)
+
+    def parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
+        """Parameters of BERT for masked tokens with the operator `original`, tied weights once."""
+        hidden, layers = self.hidden_size, self.num_hidden_layers
+        norm = 2 * hidden
+        embeddings = (vocabulary_size + POSITIONS + SEGMENTS) * hidden + norm
+        biases_and_norms = layers * (5 * hidden + self.intermediate_size + 2 * norm)
+        head = (hidden + 1) * hidden + norm + vocabulary_size
+        return embeddings + self.layer_weights + biases_and_norms + head
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a process that trains it: their number grows with the root of the parameters."""
+        return max(1, round(math.sqrt(self.parameters() / PARAMETERS_OF_A_THREAD)))
+
+    @property
+    def memory(self) -> int:
+        """MB of host memory of a process that trains it."""
+        return MEMORY_OF_A_THREAD * self.threads
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether a GPU is worth asking for: a small model trains as fast on a core."""
+        return self.layer_weights > WEIGHTS_FOR_A_GPU
+
 
 SIZES: dict[str, Shape] = {
     # 0.07 · √64 ≈ 0.02 · √768: a projection starts with the gain that it has in base, so attention is no flatter.
@@ -22,3 +57,8 @@ SIZES: dict[str, Shape] = {
     "small": Shape(4, 8, hidden_size=512, intermediate_size=2048, initializer_range=0.02),
     "base": Shape(12, 12, hidden_size=768, intermediate_size=3072, initializer_range=0.02),
 }
+
+
+def by_parameters(names: Iterable[str]) -> list[str]:
+    """Distinct known sizes, the smallest first."""
+    return sorted(set(names), key=lambda name: (SIZES[name].parameters(), name))

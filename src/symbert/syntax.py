@@ -1,48 +1,62 @@
-"""What an attention operator's code is, as a hash of its syntax: read from the source, because torch takes seconds."""
+"""What a class computes, as a hash of its syntax: read from the source, because importing torch takes seconds."""
 
 import ast
-import difflib
+import copy
+import importlib.util
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.settings import hash_of
 
-PACKAGE = Path(__file__).parent
-OPERATORS = "symbert.model.attention"  # the module that has ATTENTION
+PROJECT = __package__
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
-Place = tuple[str, str]  # a module of this project, and a name that it defines at its top level
+Place = tuple[str, str]  # a module, and a name that it defines at its top level
 
 
-@cache
-def operator_code(attention: str) -> str:
-    """16 hexadecimal digits that stand for what an operator computes.
+def code_of(module: str, name: str) -> str:
+    """16 hexadecimal digits that stand for what a class computes.
 
-    They cover its class and all of this project that the class names, what it inherits first of all, and end where
-    torch and transformers begin. Blanks, comments and docstrings do not count. ConfigError for an unknown operator.
+    They cover the class and all that it names of its own package and of this project, what it inherits first of all,
+    and end where torch and transformers begin. Blanks, comments, docstrings and `description` do not count.
     """
-    registry = _definitions(OPERATORS)["ATTENTION"][0].value
-    classes = {key.value: value.id for key, value in zip(registry.keys, registry.values, strict=True)}
-    if attention not in classes:
-        raise unknown_operator(attention, list(classes))
     covered: dict[Place, list] = {}
-    _cover((OPERATORS, classes[attention]), covered)
+    _cover((module, name), covered)
     return hash_of([[*place, syntax] for place, syntax in sorted(covered.items())])
 
 
-def unknown_operator(attention: str, known: list[str]) -> ConfigError:
-    """What a word is refused with that is no operator: it names the nearest one, and there is no silent fallback."""
-    near = difflib.get_close_matches(attention, known, n=1) or known
-    return ConfigError(f"attention '{attention}' is unknown; did you mean {' or '.join(near)}?")
+def classes_of(module: str, base: str) -> list[str]:
+    """The classes of a module that inherit from its class `base`, in their order."""
+    heirs = [base]
+    for statement in _statements(module):
+        if isinstance(statement, ast.ClassDef) and any(ast.unparse(each) in heirs for each in statement.bases):
+            heirs.append(statement.name)
+    return heirs[1:]
+
+
+def class_named(module: str, name: str) -> ast.ClassDef:
+    """The definition of a class, also where the module imports it. ConfigError when there is no such class."""
+    file = file_of(module)
+    if file is None:
+        raise ConfigError(
+            f"no module {module} for the operator {module}:{name}; correct the path, or put the module into this folder"
+        )
+    for definition in _definitions(module).get(name, []):
+        if isinstance(definition, ast.ClassDef):
+            return definition
+        for place in _imported(definition, module)[name] if isinstance(definition, IMPORTS) else []:
+            return class_named(*place)
+    raise ConfigError(f"{file}: no class {name} in it; correct the operator's path {module}:{name}")
 
 
 def _cover(place: Place, covered: dict[Place, list]) -> None:
-    """Add what defines a name, and every name of this project that occurs therein."""
+    """Add what defines a name, and every covered name that occurs therein."""
     module, name = place
-    definitions = _definitions(module).get(name, [])
+    definitions = [_without_description(definition) for definition in _definitions(module).get(name, [])]
     if place in covered or not definitions:
         return
     covered[place] = [_syntax(definition) for definition in definitions]
@@ -55,24 +69,50 @@ def _cover(place: Place, covered: dict[Place, list]) -> None:
             _cover(further, covered)
 
 
+def _without_description(definition: ast.stmt) -> ast.stmt:
+    """A definition without what a class says of its operator for tables and figures."""
+    if not isinstance(definition, ast.ClassDef):
+        return definition
+    bare = copy.copy(definition)
+    bare.body = [each for each in definition.body if not ast.unparse(each).startswith("description = Description(")]
+    return bare
+
+
 @cache
 def _definitions(module: str) -> dict[str, list[ast.stmt]]:
-    """The statements of a module of this project that bind each name at its top level; imports from elsewhere do not
-    count."""
+    """The statements of a module that bind each name at its top level; imports that are not covered do not count."""
     found: dict[str, list[ast.stmt]] = {}
-    file = _file_of(module)
-    for statement in ast.parse(file.read_text(encoding="utf-8"), str(file)).body:
+    for statement in _statements(module):
         names = _imported(statement, module) if isinstance(statement, IMPORTS) else dict.fromkeys(_bound(statement))
         for name in names:
             found.setdefault(name, []).append(statement)
     return found
 
 
-def _file_of(module: str) -> Path | None:
-    """The file of a module; None where there is none in this project."""
-    path = PACKAGE.parent / module.replace(".", "/")
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return file if module.split(".")[0] == PACKAGE.name and file.is_file() else None
+@cache
+def _statements(module: str) -> list[ast.stmt]:
+    """The top level of a module. ConfigError for one that Python cannot read."""
+    file = file_of(module)
+    try:
+        return ast.parse(file.read_text(encoding="utf-8"), str(file)).body
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not Python ({error}); correct it") from None
+
+
+@cache
+def file_of(module: str) -> Path | None:
+    """The source of a module, which is not imported; None where there is none."""
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    for word in rest:
+        folders = spec and spec.submodule_search_locations
+        spec = PathFinder.find_spec(f"{spec.name}.{word}", folders) if folders else None
+    return Path(spec.origin) if spec and (spec.origin or "").endswith(".py") else None
+
+
+def _is_covered(module: str, by: str) -> bool:
+    """Whether a module belongs to what another one computes: to its package, or to this project."""
+    return module.split(".")[0] in (PROJECT, by.split(".")[0]) and file_of(module) is not None
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -88,16 +128,16 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, list[Place]]:
-    """The names that an import of this project's modules binds, each with what it stands for: a name of a module, or
-    all names of a module."""
+    """The names that an import of covered modules binds, each with what it stands for: a name of a module, or all names
+    of a module."""
     found: dict[str, list[Place]] = {}
     parent = _parent(statement, module) if isinstance(statement, ast.ImportFrom) else None
     for alias in statement.names:
-        if parent and _file_of(parent) and alias.name == "*":
+        if parent and _is_covered(parent, module) and alias.name == "*":
             found |= {name: [(parent, name)] for name in _definitions(parent)}
-        elif parent and _file_of(parent) and alias.name in _definitions(parent):
+        elif parent and _is_covered(parent, module) and alias.name in _definitions(parent):
             found[alias.asname or alias.name] = [(parent, alias.name)]
-        elif _file_of(whole := f"{parent}.{alias.name}" if parent else alias.name):
+        elif _is_covered(whole := f"{parent}.{alias.name}" if parent else alias.name, module):
             bound = found.setdefault(alias.asname or alias.name.split(".")[0], [])
             bound += [(whole, name) for name in _definitions(whole)]
     return found
@@ -107,7 +147,7 @@ def _parent(statement: ast.ImportFrom, module: str) -> str:
     """The module that names are imported from, also where dots say how far it is from the one that imports."""
     if not statement.level:
         return statement.module or ""
-    parts = [*module.split("."), *(["__init__"] if _file_of(module).name == "__init__.py" else [])]
+    parts = [*module.split("."), *(["__init__"] if file_of(module).name == "__init__.py" else [])]
     return ".".join([*parts[: -statement.level], *([statement.module] if statement.module else [])])
 
 

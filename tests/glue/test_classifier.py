@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.glue.classifier import load_classifier, reset_head
-from symbert.syntax import operator_code
+from symbert.operators import operator_code
 
 
 @pytest.mark.parametrize("attention", ["original", "symmetric", "pairwise"])

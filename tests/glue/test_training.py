@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import BertForSequenceClassification, get_linear_schedule_with_warmup
 
 from glue.protocol import SETTINGS
-from model.models import Averaged
+from model.models import Averaged, define
 from symbert.draws import permute
 from symbert.errors import DivergedError
 from symbert.glue import training
@@ -29,7 +29,6 @@ from symbert.glue.training import (
     steps_of,
     train,
 )
-from symbert.model.attention import ATTENTION
 from symbert.model.fold import fold
 from symbert.model.packed import encode, encode_by_length
 from symbert.pretrain.recipe import RECIPES
@@ -214,7 +213,7 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     monkeypatch, prepared, checkpoint, recipe
 ):
     """In float64 and without dropout: weights after a naive loop over rows one by one, and classes."""
-    monkeypatch.setitem(ATTENTION, "mixing", Averaged)
+    define(monkeypatch, "mixing", Averaged)
     settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, recipe=recipe)
     rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
     models = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)]

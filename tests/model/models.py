@@ -1,9 +1,10 @@
 """Small models with weights as different from their start as those of a trained model, and operators unlike ours."""
 
+import pytest
 import torch
 from torch.nn import functional as F
 
-from symbert.model.attention import SymmetricAttention
+from symbert.model.attention import SelfAttention, SymmetricAttention
 from symbert.model.bert import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
@@ -11,6 +12,7 @@ from symbert.model.bert import (
     build_config,
     initialize,
 )
+from symbert.operators import OPERATORS, Operator
 
 HEADS = {"masked": SymBertForMaskedLM, "classification": SymBertForSequenceClassification}
 IDS = torch.arange(24).reshape(2, 12)
@@ -29,6 +31,11 @@ def started(size: str, attention: str, head: str = "masked", layers: int = 2) ->
     model = HEADS[head](config)
     initialize(model, 1)
     return model.eval()
+
+
+def define(monkeypatch: pytest.MonkeyPatch, name: str, operator: type[SelfAttention]) -> None:
+    """Make one of the classes below an operator for the time of a test."""
+    monkeypatch.setitem(OPERATORS, name, Operator(name, f"{define.__module__}:{operator.__name__}"))
 
 
 def widened(model: SymBertPreTrainedModel, deviation: float) -> SymBertPreTrainedModel:
@@ -71,6 +78,30 @@ class Doubled(SymmetricAttention):
     def forward(self, hidden, attention_mask=None, **kwargs):
         mixed, weights = super().forward(hidden, attention_mask, **kwargs)
         return 2 * mixed, weights
+
+
+class Rectified(SymmetricAttention):
+    """A query that is not affine in the hidden states."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.relu(), key, value
+
+
+class Shifted(SymmetricAttention):
+    """A query that looks at the token before: affine, but not token by token."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.roll(1, dims=2), key, value
+
+
+class Unscaled(SymmetricAttention):
+    """Logits that are not divided by √head."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.scaling = 1.0
 
 
 MIXING = [Averaged, Convolved, Placed, Doubled]

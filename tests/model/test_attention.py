@@ -8,15 +8,17 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError
-from symbert.model.attention import ATTENTION, SelfAttention, attention_class
+from symbert.model.attention import SelfAttention, attention_of
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.operators import OPERATORS, operator_named
 
 HIDDEN, HEADS, HEAD = 12, 3, 4
 SIDES = ("query", "key", "value")
 
 
-def config(implementation: str = "sdpa") -> BertConfig:
+def config(implementation: str = "sdpa", attention: str = "original") -> BertConfig:
     return BertConfig(
+        attention=attention,
         hidden_size=HIDDEN,
         num_attention_heads=HEADS,
         attention_probs_dropout_prob=0.0,
@@ -26,7 +28,7 @@ def config(implementation: str = "sdpa") -> BertConfig:
 
 def operator(name: str, implementation: str = "sdpa") -> SelfAttention:
     torch.manual_seed(5)
-    module = ATTENTION[name](config(implementation)).double()
+    module = attention_of(config(implementation, name)).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
     return module.eval()
@@ -67,7 +69,7 @@ def written_out(module: SelfAttention, name: str, hidden: torch.Tensor, attended
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_equals_its_formula(name, implementation):
     module, hidden = operator(name, implementation), hidden_states()
     everything = torch.ones(2, 7, dtype=torch.bool)
@@ -75,7 +77,7 @@ def test_an_operator_equals_its_formula(name, implementation):
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_equals_its_formula_with_padding(name, implementation):
     module, hidden = operator(name, implementation), hidden_states()
     attended = torch.tensor([[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)
@@ -127,7 +129,7 @@ def test_the_whole_model_with_original_equals_hugging_faces_bert():
 STOCK = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_gradients_equal_finite_differences(name):
     module = operator(name)
     names = [key for key, _ in module.named_parameters()]
@@ -183,10 +185,11 @@ def test_shared_starts_with_the_scores_of_its_projection_alone():
 
 
 def test_the_first_line_of_an_operators_docstring_is_its_formula():
-    """Model cards quote it."""
-    for name, operator_class in ATTENTION.items():
-        first = operator_class.__doc__.splitlines()[0]
-        assert ("(x)" in first and "(y)" in first) and len(first) < 120, name
+    """Model cards quote it, Table 1 and Figure 1 have what stands before its colon or comma."""
+    formulas = {name: each.formula for name, each in OPERATORS.items()}
+    assert formulas["shared"] == "(P(x)∘a) (P(y)∘b)ᵀ" and formulas["original-gain"] == formulas["original"]
+    for name, each in OPERATORS.items():
+        assert each.summary.startswith(each.formula) and len(each.summary) < 120, name
 
 
 def test_an_operator_without_its_formula_cannot_be_made():
@@ -199,14 +202,14 @@ def test_an_operator_without_its_formula_cannot_be_made():
 
 def test_an_unknown_operator_names_the_near_one_and_never_falls_back():
     with pytest.raises(ConfigError, match="did you mean symmetric"):
-        attention_class("symetric")
+        operator_named("symetric")
     with pytest.raises(ConfigError, match="did you mean pairwise-scaled"):
-        attention_class("pairwise_scaled")
+        operator_named("pairwise_scaled")
     with pytest.raises(ConfigError, match="'vanilla' is unknown"):
         build_config("tiny", "vanilla")
 
 
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_under_autocast_all_that_the_kernel_gets_is_bf16(name):
     """Parameters are float32: a product with one of them that autocast does not know would be, too."""
     module = operator(name).float()

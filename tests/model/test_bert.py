@@ -7,7 +7,6 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from symbert.errors import ConfigError
-from symbert.model.attention import ATTENTION
 from symbert.model.bert import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
@@ -15,6 +14,7 @@ from symbert.model.bert import (
     build_config,
     initialize,
 )
+from symbert.operators import OPERATORS
 
 
 def model(attention: str = "pairwise", seed: int = 1) -> SymBertForMaskedLM:
@@ -26,7 +26,7 @@ def model(attention: str = "pairwise", seed: int = 1) -> SymBertForMaskedLM:
 IDS = torch.arange(24).reshape(2, 12)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
     saved = model(attention)
     saved.save_pretrained(tmp_path)
@@ -59,7 +59,7 @@ def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model(tmp_pa
     assert torch.equal(load_file(tmp_path / "logits")["logits"], saved(IDS).logits)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attention):
     """Every weight is set to a number that no initialisation gives."""
     saved = model(attention)
@@ -71,7 +71,7 @@ def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attent
         assert torch.equal(one, other), name
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_initialising_twice_gives_the_same_model(attention):
     once, twice = model(attention), model(attention, seed=2)
     initialize(twice, 1)
@@ -101,7 +101,7 @@ SELF = ".attention.self."
 OWN_START = {"original-gain": "query.weight"}  # a control that starts one of the common weights otherwise
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_all_operators_of_one_seed_start_from_the_same_common_parameters(attention):
     """Embeddings, feed-forward layers and the head are common to all, and what an operator names as original does."""
     original, start = model("original").state_dict(), model(attention).state_dict()

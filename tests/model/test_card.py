@@ -1,10 +1,10 @@
 import pytest
 import yaml
 
-from symbert.model.attention import ATTENTION
 from symbert.model.bert import build_config
 from symbert.model.card import CORPORA, SETTINGS, TERMS, model_card
 from symbert.model.fold import plain_config
+from symbert.operators import OPERATORS
 from symbert.settings import PretrainSettings
 
 FACTS = {
@@ -104,9 +104,9 @@ def test_a_classifier_is_loaded_as_one():
     assert yaml.safe_load(card.split("---\n")[1])["pipeline_tag"] == "text-classification"
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_a_model_that_no_run_made_has_a_card_too(attention):
     config = build_config("tiny", attention).to_dict()
     card = model_card(config)
-    assert f"# BERT with {attention} attention\n" in card and ATTENTION[attention].__doc__.splitlines()[0] in card
+    assert f"# BERT with {attention} attention\n" in card and OPERATORS[attention].summary in card
     assert "corpus:" not in card and "None" not in card

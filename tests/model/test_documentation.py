@@ -6,14 +6,13 @@ import shlex
 import pytest
 import torch
 from transformers import BertConfig
-from transformers import initialization as init
 
 from model.models import trained
 from symbert import cli
 from symbert.files import read_json
-from symbert.model import attention
-from symbert.model.attention import ATTENTION
+from symbert.model.attention import attention_of
 from symbert.model.fold import fold
+from symbert.operators import OPERATORS, Operator
 
 
 @pytest.fixture(scope="module")
@@ -26,33 +25,34 @@ def cells(page: str, name: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| `{name}` |")]
 
 
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_every_operator_has_its_class_and_its_formula(page, name):
     _, formula, _, _, link = cells(page, name)[0]
-    assert link.startswith(f"[`{ATTENTION[name].__name__}`]")
-    assert formula.startswith("as ") or ATTENTION[name].__doc__.startswith(formula.split(",")[0])
+    assert link.startswith(f"[`{OPERATORS[name].path.split(':')[1]}`]")
+    control_of = OPERATORS[name].description.control_of
+    assert formula.startswith(f"as `{control_of}`; " if control_of else OPERATORS[name].formula)
 
 
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_the_printed_parameters_are_those_of_the_module(page, name):
-    printed = cells(page, name)[0][3].replace("²", "**2").replace("(h", "*(h").removeprefix("*").replace("3h", "3*h")
-    module = ATTENTION[name](BertConfig(hidden_size=24, num_attention_heads=3))
-    assert eval(printed, {"h": 24, "n": 3}) == sum(parameter.numel() for parameter in module.parameters())
+    assert cells(page, name)[0][3] == OPERATORS[name].counted_as.parameters
+    module = attention_of(BertConfig(hidden_size=24, num_attention_heads=3, attention=name))
+    assert OPERATORS[name].count(24, 3) == sum(parameter.numel() for parameter in module.parameters())
 
 
 def test_every_link_points_at_the_line_that_it_quotes(page, root):
     links = re.findall(r"\[`([^`]+)`\]\(\.\./(\S+?)#L(\d+)\)", page)
-    assert len(links) == 2 * len(ATTENTION)
+    assert len(links) == 2 * len(OPERATORS)
     for quoted, path, number in links:
         line = (root / path).read_text(encoding="utf-8").splitlines()[int(number) - 1].strip()
         assert line == quoted or line.startswith(f"class {quoted}("), (quoted, number, line)
 
 
-def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch):
+def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_path):
     example = re.search(r"```python\n(.*?)```", page, re.S)[1]
-    names = {**vars(attention), "torch": torch, "init": init}
-    exec("\n".join(line.removeprefix("   ") for line in example.splitlines()), names)
-    monkeypatch.setitem(ATTENTION, "biased", names["BiasedAttention"])
+    (tmp_path / "my_operators.py").write_text(example, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(OPERATORS, "biased", Operator("biased", "my_operators:Biased"))
     model = trained("biased")
     ids = torch.arange(12)[None]
     torch.testing.assert_close(fold(model)(ids).logits, model(ids).logits, rtol=0, atol=1e-5)

@@ -11,8 +11,8 @@ from model.models import HEADS, IDS, trained
 from symbert import cli
 from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
-from symbert.model.attention import ATTENTION
 from symbert.model.export import export
+from symbert.operators import OPERATORS
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(195))]
 FACTS = {"attention": "pairwise", "size": "tiny", "step": 20, "steps": 30}
@@ -54,7 +54,7 @@ def test_a_process_that_knows_nothing_of_this_project_computes_equal_logits(tmp_
     torch.testing.assert_close(load_file(tmp_path / "logits")["logits"], model(IDS).logits, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_every_operator_is_exported_with_equal_logits(tmp_path, attention):
     model = write_checkpoint(tmp_path / "checkpoint", attention)
     export(tmp_path / "checkpoint", "bert", tmp_path / "bert")

@@ -2,18 +2,18 @@ import pytest
 import torch
 from transformers import BertForMaskedLM, BertForSequenceClassification, BertModel
 
-from model.models import HEADS, IDS, MASK, started, trained, widened
+from model.models import HEADS, IDS, MASK, Rectified, Shifted, Unscaled, define, started, trained, widened
 from symbert.errors import ConfigError, IntegrityError
-from symbert.model.attention import ATTENTION, SymmetricAttention
 from symbert.model.bert import SymBertModel
 from symbert.model.fold import fold
+from symbert.operators import OPERATORS
 
 STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_a_folded_model_has_equal_logits(attention, head, precision, tolerance):
     model = trained(attention, head).to(precision)
     folded = fold(model)
@@ -24,13 +24,13 @@ def test_a_folded_model_has_equal_logits(attention, head, precision, tolerance):
     assert expected.std() > 0.1  # the tolerance is small beside what is compared
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_base_as_it_starts_has_equal_logits_to_1e_5_in_float32(attention):
     model = started("base", attention)
     torch.testing.assert_close(fold(model)(IDS).logits, model(IDS).logits, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_a_folded_base_with_wide_weights_is_as_near_to_the_exact_logits_as_the_unfolded(attention):
     """1e-5 was believed of any weights: with N(0, 0.05²) added, pairwise differs by 1e-4, as float32 does."""
     model = widened(started("base", attention), 0.05)
@@ -41,7 +41,7 @@ def test_a_folded_base_with_wide_weights_is_as_near_to_the_exact_logits_as_the_u
     assert (folded - exact).norm() <= 2 * (unfolded - exact).norm() and largest > 3
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_a_folded_encoder_has_equal_hidden_states(attention):
     model = SymBertModel(trained(attention).config).double().eval()
     folded = fold(model)
@@ -76,33 +76,9 @@ def test_folding_leaves_the_model_and_its_configuration_as_they_were():
     assert all(torch.equal(values, before[name]) for name, values in model.state_dict().items())
 
 
-class Rectified(SymmetricAttention):
-    """A query that is not affine in the hidden states."""
-
-    def query_key_value(self, hidden):
-        query, key, value = super().query_key_value(hidden)
-        return query.relu(), key, value
-
-
-class Shifted(SymmetricAttention):
-    """A query that looks at the token before: affine, but not token by token."""
-
-    def query_key_value(self, hidden):
-        query, key, value = super().query_key_value(hidden)
-        return query.roll(1, dims=2), key, value
-
-
-class Unscaled(SymmetricAttention):
-    """Logits that are not divided by √head."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.scaling = 1.0
-
-
 @pytest.mark.parametrize("operator", [Rectified, Shifted, Unscaled])
 def test_an_operator_that_no_bert_equals_is_refused_by_name(operator, monkeypatch):
-    monkeypatch.setitem(ATTENTION, operator.__name__.lower(), operator)
+    define(monkeypatch, operator.__name__.lower(), operator)
     model = trained(operator.__name__.lower())
     with pytest.raises(ConfigError, match=f"attention '{operator.__name__.lower()}' has no equal BERT") as refusal:
         fold(model)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from symbert.model.attention import ATTENTION
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.logits import describe_attention
+from symbert.operators import OPERATORS
 
 
 def model(attention: str, size: str = "tiny", **changes) -> SymBertForMaskedLM:
@@ -38,7 +38,7 @@ def written_out(attention: str, ids: torch.Tensor) -> dict[str, list[float]]:
     return {"logit_std": spreads, "attention_entropy": entropies}
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_both_numbers_equal_their_formulas_in_float64(attention):
     ids = draw_ids(tokens=11, sequences=3)
     found, expected = describe_attention(model(attention), ids), written_out(attention, ids)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import MIXING, Convolved, started, trained
+from model.models import MIXING, Convolved, define, started, trained
 from symbert.model import packed
-from symbert.model.attention import ATTENTION
 from symbert.model.fold import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
+from symbert.operators import OPERATORS
 
 CPU = torch.device("cpu")
 LENGTHS = np.array([7, 1, 30, 12, 12, 128])
@@ -50,7 +50,7 @@ def close(one, other):
         torch.testing.assert_close(one[name], other[name], rtol=0, atol=1e-12, msg=name)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_logits_loss_and_gradients_are_those_of_padding_to_128(attention):
     model, rows = trained(attention, "classification").double(), rows_of(LENGTHS)
     ours, padded = packed_logits(model, *rows, LENGTHS), padded_logits(model, *rows, LENGTHS)
@@ -111,7 +111,7 @@ def shortest_logits(model, ids, types, lengths):
 @pytest.mark.parametrize("operator", MIXING)
 def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it(monkeypatch, capsys, operator):
     """Logits and gradients in float64, against the model on each row alone."""
-    monkeypatch.setitem(ATTENTION, "mixing", operator)
+    define(monkeypatch, "mixing", operator)
     monkeypatch.setattr(packed, "_encoders", {})  # as in a process that has seen no operator yet
     model, (ids, types) = trained("mixing", "classification").double(), rows_of(LENGTHS)
     drawn = torch.random.get_rng_state()
@@ -125,13 +125,13 @@ def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it
 
 
 def test_what_mixes_tokens_only_after_some_training_is_found_at_its_start(monkeypatch):
-    monkeypatch.setitem(ATTENTION, "mixing", Convolved)
+    define(monkeypatch, "mixing", Convolved)
     monkeypatch.setattr(packed, "_encoders", {})
     model = started("tiny", "mixing", "classification")
     assert not any(layer.attention.self.gate.any() for layer in model.bert.encoder.layer)
     assert encoder_for(model.bert) is encode_by_length
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_our_operators_leave_tokens_apart(attention):
     assert encoder_for(started("tiny", attention, "classification").bert) is encode

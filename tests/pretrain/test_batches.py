@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pretrain.corpora import SPECIAL
-from symbert.model.attention import ATTENTION
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.masking import Masker
+from symbert.operators import OPERATORS
 from symbert.pretrain.batches import IGNORED, Batch, sequences_of, slots_of, training_batch, validation_batches
 from symbert.pretrain.job import Run
 from symbert.pretrain.rows import Rows
@@ -152,7 +152,7 @@ def test_empty_slots_change_neither_loss_nor_gradients(manifest, slots):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(manifest, attention):
     model, whole = tiny_model(attention), training_batch(Rows(manifest, "train"), masker(), 3, 8)
     loss, gradients = loss_and_gradients(model, [whole])
@@ -170,7 +170,7 @@ def test_the_slots_are_six_deviations_above_the_mean_in_multiples_of_64():
 
 def test_all_operators_of_one_seed_train_on_the_same_batches(manifest, brief, tmp_path):
     settings = read_settings(brief(), PretrainSettings)
-    trainers = [Trainer(Run("tiny", attention, 1), settings, manifest, tmp_path) for attention in ATTENTION]
+    trainers = [Trainer(Run("tiny", attention, 1), settings, manifest, tmp_path) for attention in OPERATORS]
     first, *others = [training_batch(trainer.training, trainer.masker, 5, 8) for trainer in trainers]
     for other in others:
         assert_same(first, other)

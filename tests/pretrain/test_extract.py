@@ -6,15 +6,14 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 from pretrain.corpora import write_corpus, write_vocabulary
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
-from symbert.model.attention import ATTENTION
 from symbert.model.card import model_card
 from symbert.model.export import export
+from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
 from symbert.pretrain.job import Run
 from symbert.pretrain.run import pretrain_model
 from symbert.pretrain.trainer import Trainer
 from symbert.settings import PretrainSettings, read_settings
-from symbert.syntax import operator_code
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ def started(manifest, brief, tmp_path):
     return start
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(started, attention):
     trainer, output = started(attention)
     expected = trainer.model.state_dict()

@@ -3,8 +3,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from symbert.model.attention import ATTENTION
 from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.operators import OPERATORS
 from symbert.pretrain.flops import PRODUCT_SIZE, measure_peak, model_flops
 
 SEQUENCES, TOKENS, MASKED = 3, 20, 11
@@ -20,7 +20,7 @@ def counted(model: SymBertForMaskedLM) -> int:
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("attention", OPERATORS)
 def test_the_formula_is_what_pytorch_counts(attention):
     config = build_config("tiny", attention, vocabulary_size=50)
     config._attn_implementation = "eager"  # plain products, which the counter sees on every device

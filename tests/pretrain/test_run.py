@@ -15,11 +15,11 @@ from pretrain.corpora import command, options, start, wait_for
 from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of, write_json
+from symbert.operators import operator_code
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.recipe import RECIPES, Recipe
 from symbert.pretrain.trainer import Trainer
 from symbert.sizes import SIZES
-from symbert.syntax import operator_code
 
 
 def finish(arguments: list[str]) -> tuple[int, str]:

@@ -4,10 +4,10 @@ import sys
 import pytest
 
 from symbert.errors import InputOutputError
-from symbert.model.attention import ATTENTION
 from symbert.model.parameters import counts_of
+from symbert.operators import OPERATORS
 from symbert.pretrain import storage
-from symbert.pretrain.storage import Storage, parameters_at_most, plan, refuse_full, storage_of
+from symbert.pretrain.storage import Storage, plan, refuse_full, storage_of
 from symbert.settings import PretrainSettings, read_settings
 from symbert.sizes import SIZES
 
@@ -24,13 +24,13 @@ def settings(write_section):
 
 @pytest.mark.parametrize(("size", "parameters"), [("small", 28_795_194), ("base", BASE)])
 def test_parameters_by_formula_are_those_of_the_original_operator(size, parameters):
-    assert parameters_at_most(SIZES[size], 30522) == parameters
+    assert SIZES[size].parameters() == parameters
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_no_operator_has_more_parameters(size):
-    counted = counts_of(size, list(ATTENTION))["parameters"]
-    assert max(counted.values()) == counted["original"] == parameters_at_most(SIZES[size], 30522)
+    counted = counts_of(size, list(OPERATORS))["parameters"]
+    assert max(counted.values()) == counted["original"] == SIZES[size].parameters()
 
 
 def test_storage_of_the_papers_base_run(settings):

@@ -7,12 +7,14 @@ from torch import nn
 from transformers import BertConfig
 
 from legibility import assert_legible
-from symbert.model.attention import ATTENTION
-from symbert.report.data import Data, write_exhibit
-from symbert.report.figures.figure1_operators import DIAGRAMS, operators_figure
-from symbert.report.operators import OPERATORS
-from symbert.report.style import LOOKS, PAGE_WIDTH, house_style
+from symbert.model.attention import attention_of
+from symbert.operators import OPERATORS
+from symbert.report.figures import draw_operators
+from symbert.report.operators_figure import operators_figure
+from symbert.report.style import PAGE_WIDTH, house_style, looks_of
 
+LOOKS = looks_of(OPERATORS)
+DIAGRAMS = [name for name, operator in OPERATORS.items() if not operator.description.control_of]
 COUNTS = {  # of base by hand: 3(768² + 768), 2(768² + 768), the same and 768²/12, 768² + 4 · 768
     "original": "base: 1,771,776",
     "symmetric": "base: 1,181,184 (−33.3 %)",
@@ -25,7 +27,7 @@ COUNTS = {  # of base by hand: 3(768² + 768), 2(768² + 768), the same and 768�
 def columns():
     """The operators' columns of the figure."""
     with house_style():
-        return dict(zip(DIAGRAMS, operators_figure(Data()).axes, strict=True))
+        return dict(zip(DIAGRAMS, operators_figure().axes, strict=True))
 
 
 def boxes(axes):
@@ -71,9 +73,9 @@ def test_every_text_of_a_box_fits_into_it(columns):
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_what_is_drawn_as_learned_is_what_the_operator_learns(columns, name):
     """A box per Linear layer and one per other parameter, in the operator's colour and in no other."""
-    module = ATTENTION[name](BertConfig(hidden_size=24, num_attention_heads=3))
+    module = attention_of(BertConfig(hidden_size=24, num_attention_heads=3, attention=name))
     layers = [child for child in module.modules() if isinstance(child, nn.Linear)]
-    diagram = DIAGRAMS[name]
+    diagram = OPERATORS[name].description
     assert len(diagram.projections) == len(layers)
     assert len(diagram.factors) == len(list(module.parameters(recurse=False)))
     drawn = learned(columns[name])
@@ -95,7 +97,7 @@ def test_what_is_drawn_as_learned_is_what_the_operator_learns(columns, name):
 def test_tokens_leave_the_projections_that_the_formula_names(columns, name, words):
     texts = [(text.get_position()[0], text.get_text()) for text in columns[name].texts if text.get_text() in words]
     assert [text for _, text in sorted(texts)] == words
-    formula = OPERATORS[name].expression.text
+    formula = OPERATORS[name].formula
     assert all(word in formula for word in words[:2])
 
 
@@ -116,13 +118,13 @@ def test_every_box_is_reached_and_left(columns, name):
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_formulas_and_counts_stand_under_each_operator(columns, name):
     texts = [text.get_text() for text in columns[name].texts]
-    assert f"{OPERATORS[name].expression.text} / √d" in texts and COUNTS[name] in texts
-    assert any(text.endswith(f": {OPERATORS[name].exact.text}") for text in texts)
+    assert f"{OPERATORS[name].formula} / √d" in texts and COUNTS[name] in texts
+    assert any(text.endswith(f": {OPERATORS[name].description.parameters}") for text in texts)
 
 
 def test_figure_1_has_the_same_bytes_each_time(tmp_path):
     image, first, second = (tmp_path / name for name in ("first.png", "first.pdf", "second.pdf"))
-    write_exhibit("figure-figure1_operators", [image, first])
-    write_exhibit("figure-figure1_operators", [second])
+    draw_operators([image, first])
+    draw_operators([second])
     assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"%PDF")
     assert image.read_bytes().startswith(b"\x89PNG")

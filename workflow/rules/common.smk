@@ -21,6 +21,15 @@ from symbert import config as configuration
 from symbert.errors import SymbertError
 from symbert.gpus import count_gpus
 from symbert.project import refuse_repeated_keys
+from symbert.snakemake_internals import (
+    config_files,
+    force,
+    is_everything,
+    is_on_cluster,
+    jobs_to_run,
+    limit_resource,
+    starts_jobs,
+)
 
 
 def stop(message, exit_code):
@@ -51,9 +60,10 @@ with one_line_errors():
     checks.check_versions(Path(workflow.basedir) / "pyproject.toml")
 
 
-# One job per GPU on this machine. On a cluster, which has --jobs, its scheduler counts. Another number: --resources gpu=2
-if workflow.is_main_process and workflow.nodes is None and "gpu" not in workflow.global_resources:
-    workflow.register_resource("gpu", count_gpus())
+# One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
+with one_line_errors():
+    if starts_jobs(workflow) and not is_on_cluster(workflow):
+        limit_resource(workflow, "gpu", count_gpus)
 
 
 def scale_of(config):
@@ -66,15 +76,18 @@ def scale_of(config):
 def check(config):
     """Stop at the first key that is there twice, or that the schema, or what lies on this disk, does not allow."""
     with one_line_errors():
-        refuse_repeated_keys(workflow.configfiles, sys.argv[1:])
+        refuse_repeated_keys(config_files(workflow), sys.argv[1:])
         checks.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
 
 
-def made_again(path, is_outdated):
-    """No input, but a job for the file that is outdated: what it says decides, also where `.snakemake` is lost, which
-    alone knows what the file was made from."""
+def force_if_outdated(file, is_outdated):
+    """No input, but a job for a file whose content differs from the configuration.
+
+    Snakemake compares what a file was made from, as long as `.snakemake` is not lost. The content decides always.
+    """
     if is_outdated:
-        workflow.dag.forcefiles.add(path)
+        with one_line_errors():
+            force(workflow, file)
     return []
 
 

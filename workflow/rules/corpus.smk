@@ -15,7 +15,8 @@ LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        pages([exhibit for exhibit in REPORTED if exhibit.chapter == "Corpus"]),
+        page("tables", TABLE_FORMATS, CORPUS_TABLES),
+        page("figures", FIGURE_FORMATS, ["corpus"]),
         FILES_RECORD,
 
 

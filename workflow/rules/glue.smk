@@ -82,7 +82,7 @@ rule prepare_task:
 
 rule finetune:
     input:
-        lambda wildcards: made_again(score_of(wildcards), has_other_seeds(wildcards)),
+        lambda wildcards: force_if_outdated(score_of(wildcards), has_other_seeds(wildcards)),
         checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
         data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
         settings=settings("glue"),
@@ -94,10 +94,10 @@ rule finetune:
         f"{BENCHMARKS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    threads: training_threads
     resources:
-        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
-        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+        mem_mb=training_memory,
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, output: Path(output[0]).parent / "state",
@@ -146,10 +146,10 @@ rule measure_robustness:
         f"{BENCHMARKS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size]
+    threads: training_threads
     resources:
-        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * attempt,
-        gpu=lambda wildcards: int(wildcards.size != "tiny"),
+        mem_mb=training_memory,
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, input: Path(input.scores[0]).parent / "state",

@@ -1,11 +1,19 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
-from symbert import queue
 from symbert.launch import launcher, threads_each
+from symbert.snakemake_internals import mend_plugin, share_components
 
-queue.mend_plugin()
+with one_line_errors():
+    mend_plugin()
 
-TRAINING_THREADS = {"tiny": 1, "small": 4, "base": 8}
-TRAINING_MEMORY = {"tiny": 2000, "small": 8000, "base": 16000}  # MB of host memory
+
+def training_threads(wildcards):
+    """Of one process."""
+    return SIZES[wildcards.size].threads
+
+
+def training_memory(wildcards, attempt):
+    """MB of one process; each attempt asks for more."""
+    return SIZES[wildcards.size].memory * attempt
 
 
 def growing(amount):
@@ -20,8 +28,8 @@ THREADS_EACH = threads_each(PROCESSES, NODES)
 
 
 def gpus_of_node(wildcards):
-    """The tiny model needs none."""
-    return EACH if wildcards.size != "tiny" else 0
+    """One per process, but for a model that is trained on a CPU."""
+    return EACH * SIZES[wildcards.size].needs_gpu
 
 
 GIVEN = "SYMBERT_GPUS={resources.gpu}"  # so that a process that was given a GPU does not compute on the CPU
@@ -46,4 +54,5 @@ def parts_together(wildcards):
 
 
 # Under this name `--group-components parts=100` makes one job of a batch's parts, which need nothing of each other.
-workflow.parent_groupids.update({f"parts-{number}": "parts" for number in range(len(BATCHES))})
+with one_line_errors():
+    share_components(workflow, [f"parts-{number}" for number in range(len(BATCHES))], "parts")

@@ -25,11 +25,11 @@ rule pretrain_model:
         f"{BENCHMARKS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: TRAINING_THREADS[wildcards.size] * EACH
+    threads: lambda wildcards: training_threads(wildcards) * EACH
     resources:
         **(SEVERAL_NODES if NODES > 1 else {}),
         nodes=NODES,
-        mem_mb=lambda wildcards, attempt: TRAINING_MEMORY[wildcards.size] * EACH * attempt,
+        mem_mb=lambda wildcards, attempt: training_memory(wildcards, attempt) * EACH,
         gpu=lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
     params:
         state=STATE,

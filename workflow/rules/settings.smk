@@ -8,7 +8,7 @@ localrules:
 
 rule write_settings:
     input:
-        lambda wildcards: made_again(
+        lambda wildcards: force_if_outdated(
             settings(wildcards.section),
             configuration.is_outdated(settings(wildcards.section), SECTIONS[wildcards.section]),
         ),
@@ -25,7 +25,6 @@ rule write_settings:
 
 
 onstart:
-    started = [(job.rule.name, job.wildcards_dict) for job in workflow.dag.needrun_jobs()]
     with one_line_errors():
-        for line in announce(EXPERIMENT, SCALE_FILE, started, on_cluster=workflow.nodes is not None):
+        for line in announce(EXPERIMENT, SCALE_FILE, jobs_to_run(workflow), is_on_cluster(workflow)):
             print(line, file=sys.stderr)

@@ -6,8 +6,8 @@ ARCHIVE = "ut1/blacklists.tar.gz"
 ARCHIVE_CHECKSUMS = "ut1/MD5SUM.LST"
 VOCABULARY = "google-bert/bert-base-uncased/vocab.txt"
 
-if "download" not in workflow.global_resources:  # another number: --resources download=8
-    workflow.register_resource("download", 4)
+with one_line_errors():
+    limit_resource(workflow, "download", lambda: 4)  # another number: --resources download=8
 
 
 localrules:

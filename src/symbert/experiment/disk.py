@@ -17,7 +17,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.scores import extracted_of, scores_found
 from symbert.files import free_space
 from symbert.glue.tasks import GLUE
-from symbert.pretrain.storage import FLOAT32, parameters_at_most, storage_of
+from symbert.pretrain.storage import FLOAT32, storage_of
 from symbert.progress import data_size
 from symbert.sizes import SIZES
 
@@ -170,7 +170,7 @@ def _models(experiment: Experiment, found: FoundRun, step: int) -> Iterator[File
 
 
 def _parameters(experiment: Experiment, size: str) -> int:
-    return parameters_at_most(SIZES[size], experiment.vocabulary_size)
+    return SIZES[size].parameters(experiment.vocabulary_size)
 
 
 def size_of(folder: Path) -> int:

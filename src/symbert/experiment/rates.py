@@ -10,8 +10,7 @@ from symbert.experiment.operations import Work, finetuning, total
 from symbert.experiment.reading import Values, facts
 from symbert.pretrain.job import Run
 from symbert.report.records import is_number
-
-ON_CPU = ("tiny",)  # sizes that ask for no GPU
+from symbert.sizes import SIZES
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Speed:
 
 def configured(experiment: Experiment, size: str) -> Speed:
     """The speed that `rates` gives a size."""
-    rates, device = experiment.config["rates"], "core" if size in ON_CPU else "gpu"
+    rates, device = experiment.config["rates"], "gpu" if SIZES[size].needs_gpu else "core"
     return Speed(device == "gpu", rates[f"{device}_flops"], rates[f"{device}_layer_seconds"], None)
 
 

@@ -21,11 +21,11 @@ from symbert.glue.prepare import facts_of
 from symbert.glue.tasks import Task, task_named
 from symbert.glue.training import predict, steps_of, train
 from symbert.model.device import pick_device, resolve_precision
+from symbert.operators import operator_code
 from symbert.pretrain.provenance import facts_of_machine
 from symbert.pretrain.recipe import RECIPES, attention_dropout, compiler_explained, dropout_told
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
-from symbert.syntax import operator_code
 
 Record = dict[str, Any]
 

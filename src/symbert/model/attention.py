@@ -2,13 +2,15 @@
 
 Shapes: `batch token hidden` before the heads are split, `batch heads token head` after (hidden = heads · head).
 Every operator's logits are `query · keyᵀ / √head`; an operator says only what query, key and value are, so that
-masking, softmax, dropout and the fused kernels are the same for all of them. The first line of a class's
-docstring is its formula: model cards quote it.
+masking, softmax, dropout and the fused kernels are the same for all of them.
 
-To add one: a class with `query_key_value`, its line in `ATTENTION`, its word in the schema's enum
-(workflow/schemas/config.schema.yaml) and in `sweep.attention` of the configuration. docs/operators.md says more.
+A class here is an operator: `OriginalGainAttention` is original-gain in the configuration. The first line of its
+docstring begins with its formula, and `description` is what tables and figures say of it. docs/operators.md shows how
+to add one, here or in a package of one's own.
 """
 
+import importlib
+import inspect
 from abc import ABC, abstractmethod
 
 import torch
@@ -18,7 +20,8 @@ from transformers import initialization as init
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from symbert.syntax import unknown_operator
+from symbert.errors import ConfigError
+from symbert.operators import Description, operator_of
 
 QueryKeyValue = tuple[Tensor, Tensor, Tensor]  # each `batch heads token head`
 
@@ -27,6 +30,7 @@ class SelfAttention(nn.Module, ABC):
     """Multi-head self-attention in the place of Hugging Face's `BertSelfAttention`."""
 
     is_causal = False
+    description = Description()
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -65,10 +69,19 @@ class SelfAttention(nn.Module, ABC):
 
 
 class OriginalAttention(SelfAttention):
-    """Q(x) · K(y): separate projections for the two sides.
+    """Q(x) K(y)ᵀ: separate projections for the two sides.
 
     Vaswani et al. 2017; the paper's equation 2. Equal to Hugging Face's own.
     """
+
+    description = Description(
+        parameters="3(h² + h)",
+        leading="3h²",
+        projections={"Q": "query", "K": "key", "V": "value"},
+        color="#000000",
+        marker="o",
+        line="solid",
+    )
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -81,10 +94,19 @@ class OriginalAttention(SelfAttention):
 
 
 class SymmetricAttention(SelfAttention):
-    """Q(x) · Q(y): one projection for both sides, so x scores y as y scores x.
+    """Q(x) Q(y)ᵀ: one projection for both sides, so x scores y as y scores x.
 
     The paper's equation 3.
     """
+
+    description = Description(
+        parameters="2(h² + h)",
+        leading="2h²",
+        projections={"Q": "query key", "V": "value"},
+        color="#E69F00",
+        marker="s",
+        line="dashed",
+    )
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -103,6 +125,17 @@ class PairwiseAttention(SymmetricAttention):
     are not symmetric. It is applied to the query, which leaves a plain dot product for the fused kernels.
     """
 
+    description = Description(
+        parameters="2(h² + h) + h²/n",
+        leading="2h² + h²/n",
+        projections={"Q": "query key", "V": "value"},
+        factors={"query": "S"},
+        symbols="S: a d × d matrix per head",
+        color="#0072B2",
+        marker="^",
+        line="solid",
+    )
+
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         head = self.attention_head_size
@@ -117,11 +150,22 @@ class PairwiseAttention(SymmetricAttention):
 
 
 class SharedAttention(SelfAttention):
-    """(P(x) ∘ a) · (P(y) ∘ b), values P(y) ∘ c: one projection P for query, key and value, with vectors a, b, c.
+    """(P(x)∘a) (P(y)∘b)ᵀ, values P(y)∘c: one projection P for query, key and value, with vectors a, b, c.
 
     Kowsher et al. 2024, arXiv 2412.00359, where P is S and the vectors are the diagonals of D_q, D_k, D_v. They
     start as ones: its scores start as those of `symmetric`.
     """
+
+    description = Description(
+        parameters="(h² + h) + 3h",
+        leading="h²",
+        projections={"P": "query key value"},
+        factors={"query": "∘ a", "key": "∘ b", "value": "∘ c"},
+        symbols="a, b, c: vectors of length h",
+        color="#009E73",
+        marker="D",
+        line="dash-dot",
+    )
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -153,11 +197,13 @@ class WideLinear(nn.Linear):
 
 
 class OriginalGainAttention(OriginalAttention):
-    """Q(x) · K(y), where Q starts √head wider than in `original`: a control of the start.
+    """Q(x) K(y)ᵀ, where Q starts √head wider than in `original`: a control of the start.
 
     Its initial logits are as wide as those of `pairwise`, whose N(0, 1) factors multiply a query's standard
     deviation by √head. The draws are those of `original`.
     """
+
+    description = Description(control_of="original", color="#CC79A7", marker="P", line="long-dashed")
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -170,6 +216,8 @@ class PairwiseIdentityAttention(PairwiseAttention):
     Its scores start as those of `symmetric`.
     """
 
+    description = Description(control_of="pairwise", color="#56B4E9", marker="v", line="dotted")
+
     def initialize(self) -> None:
         identity = torch.eye(self.attention_head_size, device=self.pairwise_factors.device)
         init.copy_(self.pairwise_factors, identity.expand_as(self.pairwise_factors))
@@ -181,23 +229,30 @@ class PairwiseScaledAttention(PairwiseAttention):
     The draws are those of `pairwise` divided by √head, which keep a query's standard deviation.
     """
 
+    description = Description(control_of="pairwise", color="#D55E00", marker="X", line="dash-dot-dot")
+
     def initialize(self) -> None:
         init.normal_(self.pairwise_factors, 0.0, self.attention_head_size**-0.5)
 
 
-ATTENTION: dict[str, type[SelfAttention]] = {
-    "original": OriginalAttention,
-    "symmetric": SymmetricAttention,
-    "pairwise": PairwiseAttention,
-    "shared": SharedAttention,
-    "original-gain": OriginalGainAttention,
-    "pairwise-identity": PairwiseIdentityAttention,
-    "pairwise-scaled": PairwiseScaledAttention,
-}
+def attention_of(config: BertConfig) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments.
 
-
-def attention_class(name: str) -> type[SelfAttention]:
-    """The operator of that name; ConfigError for an unknown one."""
-    if name in ATTENTION:
-        return ATTENTION[name]
-    raise unknown_operator(name, list(ATTENTION))
+    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
+    it refuses.
+    """
+    operator = operator_of(vars(config))
+    module, name = operator.path.split(":")
+    try:
+        made = getattr(importlib.import_module(module), name)
+        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
+        return made(config, **operator.arguments)
+    except Exception as error:  # the user's own code raises what it likes
+        if operator.is_built_in:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
+        raise ConfigError(
+            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}); correct the class or its arguments"
+        ) from error

@@ -25,9 +25,9 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
-from symbert.model.attention import SelfAttention, WideLinear, attention_class
+from symbert.model.attention import SelfAttention, WideLinear, attention_of
+from symbert.operators import operator_code, operator_named
 from symbert.sizes import SIZES, VOCABULARY_SIZE
-from symbert.syntax import operator_code
 
 
 @strict
@@ -70,7 +70,7 @@ class SymBertModel(SymBertPreTrainedModel, BertModel):
     def __init__(self, config: SymBertConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config, add_pooling_layer=add_pooling_layer)
         for layer in self.encoder.layer:
-            layer.attention.self = attention_class(config.attention)(config)
+            layer.attention.self = attention_of(config)
         self.post_init()
 
 
@@ -109,11 +109,15 @@ AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceCla
 def build_config(
     size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
 ) -> SymBertConfig:
-    """The configuration of a named size and operator; `dropout` holds everywhere, attention included."""
-    attention_class(attention)
+    """The configuration of a named size and operator; `dropout` holds everywhere, attention included.
+
+    An operator of the user's own stands there with its class and arguments, so that its checkpoints can be loaded.
+    """
+    operator = operator_named(attention)
     return SymBertConfig(
         **vars(SIZES[size]),
         attention=attention,
+        **({} if operator.is_built_in else {"operator": operator.definition}),
         vocab_size=vocabulary_size,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,

@@ -1,11 +1,10 @@
 """The model card of an exported directory, from its config.json alone."""
 
-import inspect
 import json
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.model.attention import attention_class
+from symbert.operators import operator_of
 
 CORPORA = {
     "embedded": "a stand-in corpus made from the documentation of installed packages",
@@ -42,7 +41,7 @@ def model_card(config: dict[str, Any]) -> str:
     parts = [
         _front_matter(config),
         _title(attention, facts),
-        _architecture(config, attention),
+        _architecture(config, facts, attention),
         *([_start(facts)] if facts.get("step") == 0 else [_origin(facts), _limits(facts)]),
         _loading(config),
         _licence(facts),
@@ -68,20 +67,20 @@ def _title(attention: str, facts: dict[str, Any]) -> str:
     return f"{name}, step {_shown(facts['step'])} of {_shown(facts['steps'])}"
 
 
-def _architecture(config: dict[str, Any], attention: str) -> str:
+def _architecture(config: dict[str, Any], facts: dict[str, Any], attention: str) -> str:
     form = "folded exactly into plain BERT" if config["model_type"] == "bert" else "in the form that is trained"
     return f"""\
 A BERT encoder with {config["num_hidden_layers"]} layers, hidden size {config["hidden_size"]} and \
 {config["num_attention_heads"]} heads, {form}.
 Its self-attention operator is `{attention}`, with the logits (of a head, before the division by √d)
 
-    {_formula(attention)}"""
+    {_formula(attention, config.get("operator") or facts.get("operator"))}"""
 
 
-def _formula(attention: str) -> str:
-    """The first line of the operator's docstring, or its name when it is of somebody's own registry."""
+def _formula(attention: str, definition: dict[str, Any] | None) -> str:
+    """The first line of the operator's docstring, or its name where its class is not known here."""
     try:
-        return inspect.getdoc(attention_class(attention)).splitlines()[0]
+        return operator_of({"attention": attention, "operator": definition}).summary
     except ConfigError:
         return attention
 

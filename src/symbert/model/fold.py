@@ -25,7 +25,8 @@ BERT: dict[type[SymBertPreTrainedModel], type[PreTrainedModel]] = {
     SymBertForMaskedLM: BertForMaskedLM,
     SymBertForSequenceClassification: BertForSequenceClassification,
 }
-NOT_BERTS = ("attention", "model_type", "architectures", "transformers_version")  # keys of our configuration
+OURS = ("attention", "operator")  # keys of our configuration
+NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
 
@@ -61,9 +62,11 @@ def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:
 
 def plain_config(config: BertConfig) -> BertConfig:
     """BERT's configuration of the same shape; our operator's name is kept among the facts of the run only."""
-    values = {key: value for key, value in config.to_dict().items() if key not in NOT_BERTS}
-    facts = {"attention": config.attention, **(config.pretraining or {})}
-    return BertConfig(**{**values, "pretraining": facts})
+    values = config.to_dict()
+    named = {key: values[key] for key in OURS if key in values}
+    facts = {**named, **(config.pretraining or {})}
+    berts = {key: value for key, value in values.items() if key not in NOT_BERTS}
+    return BertConfig(**{**berts, "pretraining": facts})
 
 
 def projections_of(module: SelfAttention) -> dict[str, Tensor]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symbert.operators import operator_code
 from symbert.sizes import SIZES
-from symbert.syntax import operator_code
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ from symbert.errors import InputOutputError
 from symbert.files import free_space
 from symbert.progress import data_size
 from symbert.settings import PretrainSettings
-from symbert.sizes import Shape
 
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 RESUME_COPIES = 3  # weights and AdamW's two moments
-POSITIONS, SEGMENTS = 512, 2  # of BERT
 
 
 @dataclass(frozen=True)
@@ -73,14 +71,3 @@ def _missing(storage: Storage, state: Path) -> int:
 
 def _size(files: Iterable[Path]) -> int:
     return sum(file.stat().st_size for file in files)
-
-
-def parameters_at_most(shape: Shape, vocabulary_size: int) -> int:
-    """Parameters of BERT for masked tokens with the original operator, tied weights once; no operator has more."""
-    hidden, inner = shape.hidden_size, shape.intermediate_size
-    norm = 2 * hidden
-    embeddings = (vocabulary_size + POSITIONS + SEGMENTS) * hidden + norm
-    attention = 4 * (hidden + 1) * hidden + norm
-    feed_forward = (hidden + 1) * inner + (inner + 1) * hidden + norm
-    head = (hidden + 1) * hidden + norm + vocabulary_size
-    return embeddings + shape.num_hidden_layers * (attention + feed_forward) + head

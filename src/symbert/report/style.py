@@ -7,6 +7,7 @@ the same story in grey. Figures are as wide as one or two columns of a paper: no
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 
 from symbert.errors import UsageError
 from symbert.files import publish
+from symbert.operators import OPERATORS, Description
 from symbert.report.order import attentions
 
 WIDTH, PAGE_WIDTH = 3.5, 7.0  # inches: of a column of a paper, and of its two columns
@@ -67,16 +69,15 @@ DOTTED, DASHED, LONG = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5))
 MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": DOTTED, "linewidth": 1.2}  # of the majority baseline
 DASH_DOT, DASH_DOT_DOT = (0, (5, 1.2, 1, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2))
 
-LOOKS: dict[str, Look] = {
-    "original": Look("#000000", "o", "-"),
-    "symmetric": Look("#E69F00", "s", DASHED),
-    "pairwise": Look("#0072B2", "^", "-"),
-    "shared": Look("#009E73", "D", DASH_DOT),
-    "original-gain": Look("#CC79A7", "P", LONG),
-    "pairwise-identity": Look("#56B4E9", "v", DOTTED),
-    "pairwise-scaled": Look("#D55E00", "X", DASH_DOT_DOT),
+LINES: dict[str, Any] = {
+    "solid": "-",
+    "dotted": DOTTED,
+    "dashed": DASHED,
+    "long-dashed": LONG,
+    "dash-dot": DASH_DOT,
+    "dash-dot-dot": DASH_DOT_DOT,
 }
-OTHERS = (
+SPARE = (  # looks for operators that say nothing of theirs
     Look("#7A5C00", "<", DOTTED),
     Look("#5A3E85", ">", DASHED),
     Look("#00604A", "h", DASH_DOT),
@@ -85,10 +86,20 @@ OTHERS = (
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each operator, in the order of tables; a new operator gets one that no known operator has."""
-    ordered = attentions(names)
-    new = [name for name in ordered if name not in LOOKS]
-    return {name: LOOKS.get(name) or OTHERS[new.index(name) % len(OTHERS)] for name in ordered}
+    """The look of each operator, in the order of tables: as its class describes it, or else one that no other has.
+
+    A known operator has the same look in every figure.
+    """
+    ordered, looks, spare = attentions(names), {}, cycle(SPARE)
+    for name in attentions([*OPERATORS, *ordered]):
+        said = OPERATORS[name].description if name in OPERATORS else Description()
+        if said.color and said.marker and said.line:
+            looks[name] = Look(said.color, said.marker, LINES[said.line])
+        else:
+            look = next(spare)
+            linestyle = LINES[said.line] if said.line else look.linestyle
+            looks[name] = Look(said.color or look.color, said.marker or look.marker, linestyle)
+    return {name: looks[name] for name in ordered}
 
 
 def house_style() -> AbstractContextManager[None]:

@@ -18,15 +18,16 @@ from typing import Any
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.glue.tasks import GLUE, Task
-from symbert.report import order
+from symbert.operators import OPERATORS
 from symbert.report.records import Record, is_score
 from symbert.report.runs import Run
+from symbert.sizes import SIZES
 
 RESULTS = "eval_results.json"
 LOSS = " - eval/loss"  # how a column of losses ends; that of its lowest and highest values ends otherwise
 NAME = re.compile(r"bert_([^_]+)_([^_]+)_\d{8}-\d{6}((?:-[a-z]+\d+)*)(?:_([^_]+)(?:_\d{8}-\d{6})?)?")
 EXPECTED = "bert_<size>_<attention>_<date>-ckpt<step>-seed<seed>_<task>_<date>"
-ATTENTION = {"vanilla": "original"} | {name: name for name in order.ATTENTION}  # by the authors' name
+ATTENTION = {"vanilla": "original"} | {name: name for name in OPERATORS}  # by the authors' name
 TAGS = {"ckpt": "step", "seed": "finetune_seed"}
 KEYS = {
     "accuracy": "eval_accuracy",
@@ -119,7 +120,7 @@ def run_named(name: str, origin: Path) -> dict[str, Any]:
     if not match or len(dict(tags)) < len(tags):
         raise DataError(f"{origin}: '{name}' is no run's name; expected {EXPECTED}")
     return {
-        "size": _known(match[1], "size", order.SIZES, origin),
+        "size": _known(match[1], "size", SIZES, origin),
         "attention": ATTENTION[_known(match[2], "attention", ATTENTION, origin)],
         "pretrain_seed": 1,
         "step": None,

@@ -1,0 +1,190 @@
+"""The attention operators by name: where the class of each is, its code, and what tables and figures say of it.
+
+Classes are read from their source and not imported, because torch takes seconds.
+"""
+
+import ast
+import difflib
+import operator as arithmetic
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from symbert.errors import ConfigError
+from symbert.settings import hash_of
+from symbert.syntax import class_named, classes_of, code_of, file_of
+
+BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
+ARITHMETIC = {
+    ast.Add: arithmetic.add,
+    ast.Sub: arithmetic.sub,
+    ast.Mult: arithmetic.mul,
+    ast.Div: arithmetic.truediv,
+    ast.Pow: arithmetic.pow,
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What tables and figures say of an operator, beside the formula of its logits in its class's docstring.
+
+    All of it may be missing. It is written in literals and is no part of the operator's code.
+    """
+
+    parameters: str = ""  # of query, key, value and factors of a layer, with biases; h: hidden size, n: heads
+    leading: str = ""  # the terms of `parameters` that grow with h²
+    control_of: str = ""  # the operator from which this one differs in its initial values only
+    projections: dict[str, str] = field(default_factory=dict)  # Figure 1: learned maps, with what each one gives
+    factors: dict[str, str] = field(default_factory=dict)  # Figure 1: what else is learned, by what it changes
+    symbols: str = ""  # Figure 1: what the letters of the factors mean
+    color: str = ""  # of its curves and of its diagram
+    marker: str = ""  # as matplotlib calls it
+    line: str = ""  # a name in symbert.report.style.LINES
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An attention operator under its name in tables."""
+
+    name: str
+    path: str  # module:Class
+    arguments: dict[str, Any] = field(default_factory=dict)  # with which the class is called, beside a configuration
+
+    @cached_property
+    def _class(self) -> ast.ClassDef:
+        return class_named(*self.path.split(":"))
+
+    @cached_property
+    def summary(self) -> str:
+        """The first line of the docstring; the name where there is none."""
+        return (ast.get_docstring(self._class) or self.name).splitlines()[0]
+
+    @cached_property
+    def formula(self) -> str | None:
+        """The logits of two tokens: what the summary begins with, up to its colon or a comma outside of parentheses."""
+        return re.split(r":|,(?![^(]*\))", self.summary)[0] if ":" in self.summary else None
+
+    @cached_property
+    def description(self) -> Description:
+        """What its class says for tables and figures. ConfigError when that is no `Description` of literals."""
+        for statement in self._class.body:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
+                try:
+                    return Description(**{each.arg: ast.literal_eval(each.value) for each in statement.value.keywords})
+                except (AttributeError, TypeError, ValueError) as error:
+                    raise ConfigError(
+                        f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
+                        "…) with literals"
+                    ) from None
+        return Description()
+
+    @property
+    def counted_as(self) -> Description:
+        """The description with the formulas of its parameters: its own, or that of the operator it is a control of."""
+        control_of = self.description.control_of
+        return operator_named(control_of).description if control_of else self.description
+
+    def count(self, hidden_size: int, heads: int) -> int | None:
+        """Parameters of one layer by the formula; None where the class states none."""
+        formula = self.counted_as.parameters
+        return evaluate(formula, h=hidden_size, n=heads, **self.arguments) if formula else None
+
+    @cached_property
+    def code(self) -> str:
+        """16 hexadecimal digits that stand for what it computes: its code and its arguments."""
+        code = code_of(*self.path.split(":"))
+        return hash_of(code, self.arguments) if self.arguments else code
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether its class is one of this project."""
+        return self.path.startswith(f"{BUILT_IN}:")
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """Its class and arguments, as `operators` of the configuration has them."""
+        return {"class": self.path, **self.arguments}
+
+
+def name_of(class_name: str) -> str:
+    """The name of an operator by its class: `LowRank` and `LowRankAttention` are low-rank."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+", class_name.removesuffix("Attention"))
+    return "-".join(words).lower()
+
+
+OPERATORS: dict[str, Operator] = {
+    name_of(each): Operator(name_of(each), f"{BUILT_IN}:{each}") for each in classes_of(BUILT_IN, "SelfAttention")
+}
+
+
+def define(name: str, definition: dict[str, Any]) -> Operator:
+    """Make an operator of the user's own known to this process by its name.
+
+    `definition` has the import path of its class (`class: my_package.operators:LowRank`) and its arguments.
+    ConfigError for a name that another operator has, and for a class that is not found.
+    """
+    arguments = {key: value for key, value in definition.items() if key != "class"}
+    new = Operator(name, definition["class"], arguments)
+    if OPERATORS.get(name, new) != new:
+        raise ConfigError(
+            f"attention '{name}' is {OPERATORS[name].path} already; give {new.path} a name of its own: "
+            f"operators: {{NAME: {{class: {new.path}}}}}"
+        )
+    if not re.fullmatch(r"\w[\w.]*:\w+", new.path):
+        raise ConfigError(f"attention '{name}': {new.path} is no import path; write my_package.my_module:Class")
+    class_named(*new.path.split(":"))
+    OPERATORS[name] = new
+    return new
+
+
+def operator_named(name: str) -> Operator:
+    """The operator of that name; ConfigError names the nearest one, and nothing falls back to `original`."""
+    if name in OPERATORS:
+        return OPERATORS[name]
+    near = difflib.get_close_matches(name, OPERATORS, n=1) or OPERATORS
+    raise ConfigError(f"attention '{name}' is unknown; did you mean {' or '.join(near)}?")
+
+
+def operator_of(config: Mapping[str, Any]) -> Operator:
+    """The operator that a model's config.json names, and defines where it is the user's own.
+
+    ConfigError for one whose class lies among the files of the checkpoint: that would run code of whoever made it.
+    """
+    name, definition, folder = config["attention"], config.get("operator"), config.get("_name_or_path")
+    if definition is None:
+        return operator_named(name)
+    own = define(name, definition)
+    file = file_of(own.path.split(":")[0]).resolve()
+    if folder and file.is_relative_to(Path(folder).resolve()):
+        raise ConfigError(f"{file}: lies in the checkpoint that names it as its operator; move it if you trust it")
+    return own
+
+
+def operator_code(name: str) -> str:
+    """16 hexadecimal digits that stand for what the operator of that name computes."""
+    return operator_named(name).code
+
+
+def evaluate(formula: str, **values: int) -> int:
+    """The value of a formula such as `2(h² + h) + h²/n`, whose letters are `values`. ConfigError for another text."""
+    text = formula.translate(str.maketrans({"²": "**2", "³": "**3", "·": "*", "×": "*", "−": "-"}))
+    text = re.sub(r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=\w)|(?<=\d)\s*(?=[^\W\d])|(?<=\w)\s+(?=\w)", "*", text)
+
+    def value_of(node: ast.expr) -> Fraction:
+        match node:
+            case ast.Constant(int() as number):
+                return Fraction(number)
+            case ast.Name(name) if name in values:
+                return Fraction(values[name])
+            case ast.BinOp(left, operation, right) if type(operation) in ARITHMETIC:
+                return ARITHMETIC[type(operation)](value_of(left), value_of(right))
+        raise ValueError(f"'{ast.unparse(node)}' is none of {', '.join(values)}")
+
+    try:
+        return int(value_of(ast.parse(text.strip(), mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError) as error:
+        raise ConfigError(f"formula of parameters '{formula}': {error}; write it as 2(h² + h) + h²/n") from None

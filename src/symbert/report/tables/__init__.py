@@ -1,1 +1,0 @@
-"""One file per table, called as the files of the table are."""

@@ -1,0 +1,111 @@
+"""What the workflow needs of Snakemake, and of its plugin for Slurm, where they have no public way.
+
+Each function says what it is for. The names were read in the versions of READ_IN. Where an installed version lacks one,
+the start ends with one line (ConfigError), before any job.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from symbert.errors import ConfigError
+
+SNAKEMAKE, PLUGIN = "snakemake", "snakemake-executor-plugin-slurm"
+READ_IN = {SNAKEMAKE: "9.27.1", PLUGIN: "2.8.0"}
+ENDED = {"PREEMPTED", "NODE_FAIL"}  # a job that is requeued is PENDING at once
+ABSENCES = 3  # answers in a row without a job that was listed before: it is gone
+
+Query = Callable[[str, Any], Awaitable[tuple[dict[str, str] | None, float | None]]]
+
+
+class Job(NamedTuple):
+    """A job of the workflow."""
+
+    rule: str
+    wildcards: dict[str, str]
+
+
+def jobs_to_run(workflow: Any) -> list[Job]:
+    """The jobs that a start is about to run. Public are only their counts by rule, as printed text."""
+    jobs = _attribute(workflow, "dag.needrun_jobs")()
+    return [Job(_attribute(job, "rule.name"), _attribute(job, "wildcards_dict")) for job in jobs]
+
+
+def force(workflow: Any, file: str) -> None:
+    """Have a file made anew, as `--forcerun` has it, which only a command line can name."""
+    _attribute(workflow, "dag.forcefiles").add(file)
+
+
+def share_components(workflow: Any, groups: list[str], name: str) -> None:
+    """Let `--group-components name=…` hold for each of these groups, whose names a function gives.
+
+    For a group that is a text with wildcards Snakemake does so itself, under that text.
+    """
+    _attribute(workflow, "parent_groupids").update(dict.fromkeys(groups, name))
+
+
+def is_everything(workflow: Any) -> bool:
+    """Whether no target was named but `all`."""
+    return set(_attribute(workflow, "dag_settings.targets")) <= {"all"}
+
+
+def is_on_cluster(workflow: Any) -> bool:
+    """Whether a scheduler runs the jobs, of which there may be `--jobs` at once."""
+    return _attribute(workflow, "nodes") is not None
+
+
+def starts_jobs(workflow: Any) -> bool:
+    """Whether this is the Snakemake that the user started, and not one inside a job."""
+    return _attribute(workflow, "is_main_process")
+
+
+def limit_resource(workflow: Any, name: str, amount: Callable[[], int]) -> None:
+    """Let jobs that run at the same time take an amount of a resource together, unless `--resources` names another."""
+    if name not in _attribute(workflow, "global_resources"):
+        _attribute(workflow, "register_resource")(name, amount())
+
+
+def config_files(workflow: Any) -> list[str]:
+    """The files that the configuration was read from."""
+    return _attribute(workflow, "configfiles")
+
+
+class Queue:
+    """Asks Slurm as the plugin does, and calls FAILED what ended without success; a failed job is submitted again.
+
+    By itself the plugin forgets its jobs when the queue does not answer, and waits for ever for a job that was
+    preempted or lost its node without being requeued, and for one that the queue no longer lists.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.absences: dict[str, int] = {}  # answers in a row without a job, of each that was ever listed
+
+    async def __call__(self, command: str, logger: object) -> tuple[dict[str, str], float]:
+        """State by job, and the seconds that the answer took; no states when there is no answer."""
+        states, seconds = await self.query(command, logger)
+        if states is None or seconds is None:
+            return {}, 0.0
+        self.absences = {job: count + 1 for job, count in self.absences.items()} | dict.fromkeys(states, 0)
+        gone = {job: "FAILED" for job, count in self.absences.items() if count >= ABSENCES}
+        return gone | {job: "FAILED" if state in ENDED else state for job, state in states.items()}, seconds
+
+
+def mend_plugin() -> None:
+    """Let the plugin ask a Queue; nothing where Snakemake has not loaded it."""
+    plugin = sys.modules.get(PLUGIN.replace("-", "_"))
+    if plugin is not None and not isinstance(_attribute(plugin, "query_job_status", PLUGIN), Queue):
+        plugin.query_job_status = Queue(plugin.query_job_status)
+
+
+def _attribute(owner: Any, path: str, package: str = SNAKEMAKE) -> Any:
+    """An attribute by its dotted path; ConfigError where the installed version lacks it."""
+    for name in path.split("."):
+        if not hasattr(owner, name):
+            raise ConfigError(
+                f"{package} {version(package)} has no '{path}', which the workflow uses as {READ_IN[package]} has it; "
+                f"install that version: pip install {package}=={READ_IN[package]}"
+            )
+        owner = getattr(owner, name)
+    return owner

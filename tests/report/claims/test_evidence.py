@@ -1,0 +1,162 @@
+"""The numbers behind claims, against hand calculations and scipy; and what is said where there are none."""
+
+import json
+import math
+import statistics
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from symbert.report.claims.evidence import (
+    Evidence,
+    MissingEvidence,
+    difference,
+    final_scores_of,
+    model_of,
+    plateau_exit,
+    saved,
+    sizes_of,
+)
+from symbert.report.claims.symmetric import deviation
+from symbert.report.runs import models_of, read_runs
+from symbert.report.scores import read_scores
+from symbert.report.statistics import spread
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+ORIGINAL, PAIRWISE = (0.50, 0.52, 0.57), (0.53, 0.56, 0.58)  # scores of fine-tuning seeds 1, 2, 3
+FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
+
+
+@pytest.fixture
+def counted(parameters_file):
+    """Evidence without runs and scores."""
+    return json.loads(parameters_file(("small", "base"), ("original", "symmetric", "pairwise", "shared")).read_text())
+
+
+@pytest.fixture
+def evidence(counted):
+    """Makes evidence of counts and whatever else is given."""
+    return lambda **more: Evidence(None, counted, **more)
+
+
+@pytest.fixture
+def table(record, write_scores):
+    """Makes a table of scores: {(size, operator, pre-training seed): scores of fine-tuning seeds}, at these steps."""
+
+    def make(models, steps=(1800,), tasks=TASKS) -> pd.DataFrame:
+        records = [
+            record(size, attention, step, task, seed, score, pretrain_seed=pretrain_seed)
+            for (size, attention, pretrain_seed), scores in models.items()
+            for step in steps
+            for task in tasks
+            for seed, score in enumerate(scores, start=1)
+        ]
+        return read_scores(write_scores(records), tasks, sorted({entry["finetune_seed"] for entry in records}))
+
+    return make
+
+
+@pytest.fixture
+def models(write_run):
+    """Runs of base with these losses by operator."""
+
+    def make(losses):
+        files = [
+            write_run("base", name, list(zip(range(50, 650, 50), values, strict=True)))
+            for name, values in losses.items()
+        ]
+        done, metrics = map(list, zip(*files, strict=True))
+        return models_of(read_runs(done, metrics, 1800))
+
+    return make
+
+
+def lead(evidence):
+    """How much higher than original pairwise scores."""
+    return difference(final_scores_of(evidence, "base", "original", "pairwise"), "base", "pairwise")
+
+
+def test_shares_saved_are_those_of_the_papers(evidence):
+    found = evidence()
+    assert saved(found, "base", "pairwise") == pytest.approx(100 * (1 - 103_017_018 / 109_514_298))
+    assert saved(found, "base", "symmetric", "attention_parameters") == pytest.approx(100 / 3)
+    assert saved(found, "base", "shared", "attention_parameters") == pytest.approx(66.5366, abs=5e-5)
+
+
+def test_a_difference_spans_the_paired_and_the_unpaired_interval(evidence, table):
+    found = evidence(scores=table({("base", "original", 1): ORIGINAL, ("base", "pairwise", 1): PAIRWISE}))
+    found = lead(found)
+    ours, theirs = ([100 * score for score in scores] for scores in (PAIRWISE, ORIGINAL))
+    paired = stats.ttest_rel(ours, theirs).confidence_interval()
+    unpaired = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    assert found.difference == pytest.approx(statistics.mean(ours) - statistics.mean(theirs))
+    assert found.span.low == pytest.approx(min(paired.low, unpaired.low))
+    assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
+
+
+def test_a_difference_over_two_seeds_has_no_interval(evidence, table):
+    """It decided claims: 3 and 3.1 points apart, with t of 12.7 still above 0."""
+    found = evidence(scores=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
+    found = lead(found)
+    assert found.difference == pytest.approx(3.05) and found.span is None
+
+
+def test_several_pretraining_seeds_are_the_units_of_a_difference(evidence, table):
+    models = {("base", "original", 1): (0.5, 0.52), ("base", "original", 2): (0.54, 0.56)}
+    models |= {("base", "original", 3): (0.5, 0.5)}
+    models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56), (3, 0.51))}
+    found = lead(evidence(scores=table(models)))
+    assert found.difference == pytest.approx((53 - 51 + 56 - 55 + 51 - 50) / 3)
+    paired = stats.ttest_rel([53, 56, 51], [51, 55, 50]).confidence_interval()
+    unpaired = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
+    assert found.span.low == pytest.approx(min(paired.low, unpaired.low))
+    assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
+
+
+def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(evidence, table):
+    def of_original(**scores):
+        return final_scores_of(evidence(**scores), "base", "original")
+
+    one = of_original(scores=table({("base", "original", 1): ORIGINAL}))
+    assert spread(one).mean == pytest.approx(53)
+    assert deviation(one).value == pytest.approx(100 * statistics.stdev(ORIGINAL))
+    assert deviation(one).freedom == 2
+    two = of_original(scores=table({("base", "original", 1): ORIGINAL, ("base", "original", 2): (0.7, 0.71, 0.72)}))
+    variances = [statistics.variance(ORIGINAL), statistics.variance([0.7, 0.71, 0.72])]
+    assert deviation(two).value == pytest.approx(100 * math.sqrt(statistics.mean(variances)))
+    assert deviation(two).freedom == 4
+
+
+def test_losses_and_exits_are_those_of_the_runs(evidence, models):
+    found = evidence(models=models({"original": FALL, "symmetric": [*FALL[:-1], 2.7]}))
+    assert [model_of(found, "base", name).losses[:, -1] for name in ("symmetric", "original")] == [[2.7], [2.6]]
+    assert plateau_exit(found, "base", "original") == plateau_exit(found, "base", "symmetric") == 500
+    assert sizes_of(found) == ["base"]
+
+
+def test_a_run_that_never_leaves_the_plateau_has_no_exit(evidence, models):
+    assert plateau_exit(evidence(models=models({"original": [5.6] * 12})), "base", "original") is None
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (lambda found: saved(found, "base", "original-gain"), "no base-original-gain in this experiment"),
+        (lambda found: final_scores_of(found, "tiny", "original"), "no tiny-original in this experiment"),
+        (lambda found: final_scores_of(found, "base", "original", "shared"), "no base-shared in this experiment"),
+        (lambda found: final_scores_of(found, "base", "pairwise", columns=("wnli",)), "wnli is not among the tasks"),
+        (lambda found: deviation(final_scores_of(found, "base", "original")), "one fine-tuning seed has no spread"),
+        (lambda found: model_of(found, "base", "pairwise"), "no losses of base-pairwise"),
+    ],
+)
+def test_what_is_missing_is_named(evidence, table, question, reason):
+    scores = table({("base", "original", 1): (0.5,), ("base", "pairwise", 1): (0.6,)})
+    with pytest.raises(MissingEvidence, match=f"^{reason}$"):
+        question(evidence(scores=scores))
+
+
+def test_without_scores_there_is_nothing_to_tell(evidence):
+    with pytest.raises(MissingEvidence, match="^no scores$"):
+        final_scores_of(evidence(), "base", "original")
+    assert sizes_of(evidence()) == []

@@ -1,0 +1,154 @@
+"""Operators by name: the built-in ones, those of the user's own, and what their classes say of them."""
+
+import pytest
+
+from symbert import syntax
+from symbert.errors import ConfigError
+from symbert.operators import OPERATORS, Operator, define, evaluate, name_of, operator_of
+from symbert.report.published import ERRATUM
+
+MODULE = '''
+from symbert.model.attention import OriginalAttention
+from symbert.operators import Description
+
+
+class LowRank(OriginalAttention):
+    """(Q(x) R) (K(y) R)ᵀ, with f(x, y) of low rank: an example."""
+
+    description = Description(parameters="3(h² + h) + rank h", color="#123456")
+
+    def __init__(self, config, rank):
+        super().__init__(config)
+
+
+class Bare(OriginalAttention):
+    pass
+
+
+class Computed(OriginalAttention):
+    description = Description(parameters="3" + "h²")
+'''
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """An operator of a class in a module outside of this project, by its definition."""
+    folder = tmp_path / "outside_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .operators import LowRank")
+    (folder / "operators.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for cached in (syntax.file_of, syntax._statements, syntax._definitions):
+        cached.cache_clear()
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    return define
+
+
+@pytest.mark.parametrize(("hidden", "heads"), [(768, 12), (512, 8), (64, 2), (64, 1)])
+def test_the_formulas_count_weights_biases_and_factors(hidden, heads):
+    projection, head = hidden * hidden + hidden, hidden // heads
+    counts = {name: operator.count(hidden, heads) for name, operator in OPERATORS.items()}
+    assert counts["original"] == counts["original-gain"] == 3 * projection
+    assert counts["symmetric"] == 2 * projection
+    assert counts["pairwise"] == counts["pairwise-identity"] == counts["pairwise-scaled"]
+    assert counts["pairwise"] == 2 * projection + heads * head * head
+    assert counts["shared"] == projection + 3 * hidden
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_leading_terms_are_those_that_grow_with_the_square(name):
+    operator, hidden = OPERATORS[name], 1_200_000
+    leading = evaluate(operator.counted_as.leading, h=hidden, n=12)
+    assert 0 < operator.count(hidden, 12) - leading <= 4 * hidden
+
+
+def test_sharing_all_three_projections_saves_the_share_that_its_authors_claim():
+    saved = 1 - OPERATORS["shared"].count(768, 12) / OPERATORS["original"].count(768, 12)
+    assert 100 * saved == pytest.approx(66.5366, abs=5e-5)
+
+
+def test_the_erratum_states_a_true_equation():
+    assert 103_017_018 - 102_427_194 == 589_824 == 12 * 768**2 // 12
+    assert all(number in ERRATUM for number in ("103,017,018", "102,427,194", "589,824", "12 × 768²/12"))
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [("2h rank + 3(h + 1)n", 2 * 64 * 8 + 3 * 65 * 2), ("(h + 1)(h − 1)", 4095), ("h³/n·2", 64**3), ("h²/n²", 1024)],
+)
+def test_a_formula_is_computed_as_it_is_read(formula, value):
+    assert evaluate(formula, h=64, n=2, rank=8) == value
+
+
+@pytest.mark.parametrize("formula", ["2(h", "2d", "print(h)", "h/0", "h.real"])
+def test_what_is_no_formula_of_the_letters_is_refused(formula):
+    with pytest.raises(ConfigError, match="formula of parameters '.*': .*; write it as"):
+        evaluate(formula, h=64, n=2)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "name"),
+    [("LowRank", "low-rank"), ("LowRankAttention", "low-rank"), ("Gated", "gated"), ("RoPE2D", "ro-pe-2-d")],
+)
+def test_a_class_gives_its_operator_a_name(class_name, name):
+    assert name_of(class_name) == name
+
+
+def test_an_operator_of_the_users_own_says_of_itself_what_the_built_in_ones_say(own):
+    operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8})
+    assert operator.formula == "(Q(x) R) (K(y) R)ᵀ"
+    assert operator.count(64, 2) == 3 * (64 * 64 + 64) + 8 * 64
+    assert (operator.description.color, operator.description.marker) == ("#123456", "")
+    assert own("bare", {"class": "outside_package.operators:Bare"}).formula is None
+
+
+def test_a_package_may_offer_the_class_of_one_of_its_modules(own):
+    assert own("low-rank", {"class": "outside_package:LowRank"}).formula == "(Q(x) R) (K(y) R)ᵀ"
+
+
+def test_other_arguments_make_another_operator(own):
+    definition = {"class": "outside_package.operators:LowRank"}
+    codes = {Operator("low-rank", definition["class"], arguments).code for arguments in ({}, {"rank": 8}, {"rank": 9})}
+    assert len(codes) == 3
+
+
+def test_an_edit_of_the_users_module_changes_the_code(own, tmp_path, monkeypatch):
+    file = tmp_path / "outside_package/operators.py"
+    (tmp_path / "other_package").mkdir()
+    other = tmp_path / "other_package/operators.py"
+    other.write_text(MODULE.replace("super().__init__(config)", "super().__init__(config); self.rank = rank"))
+    before = Operator("a", "outside_package.operators:LowRank").code
+    assert file.is_file() and Operator("a", "other_package.operators:LowRank").code != before
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere_at_all.operators:Gated", "no module nowhere_at_all.operators"),
+        ("outside_package.operators:Gated", "operators.py: no class Gated in it"),
+        ("outside_package.operators", "is no import path; write my_package.my_module:Class"),
+    ],
+)
+def test_a_class_that_is_not_there_is_refused(own, path, message):
+    with pytest.raises(ConfigError, match=message) as refusal:
+        own("gated", {"class": path})
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_name_stands_for_one_operator(own):
+    own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8})
+    for name in ("original", "low-rank"):
+        with pytest.raises(ConfigError, match=f"'{name}' is .* already; give .* a name of its own: operators: "):
+            own(name, {"class": "outside_package.operators:LowRank", "rank": 9})
+
+
+def test_a_description_that_has_to_be_computed_is_refused(own):
+    with pytest.raises(ConfigError, match=r"operators:Computed: 'description', line \d+: .*with literals"):
+        own("computed", {"class": "outside_package.operators:Computed"}).count(64, 2)
+
+
+def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):
+    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank"}}
+    assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}).name == "low-rank"
+    with pytest.raises(ConfigError, match="lies in the checkpoint that names it"):
+        operator_of(config | {"_name_or_path": str(tmp_path)})

@@ -1,0 +1,158 @@
+"""A name that is gone is a loud error; what the plugin for Slurm makes of a queue, by itself and through ours."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from symbert import snakemake_internals as internals
+from symbert.errors import ConfigError
+
+slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+
+
+@pytest.fixture
+def squeue(tmp_path, monkeypatch):
+    """Sets what the queue answers: states by job, or no answer."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    script = tmp_path / "squeue"
+
+    def answer(states: dict[str, str] | None) -> None:
+        lines = "exit 1" if states is None else "".join(f"echo '{job}|{state}'\n" for job, state in states.items())
+        script.write_text(f"#!/bin/sh\n{lines}\n")
+        script.chmod(0o755)
+
+    return answer
+
+
+@pytest.fixture
+def executor(monkeypatch):
+    """The plugin's executor, of which only its look at the queue is real."""
+    monkeypatch.setattr(slurm, "get_min_job_age", lambda: 300)
+    found = mock.MagicMock(run_uuid="run", status_rate_limiter=contextlib.nullcontext(), _preemption_warning=False)
+    found._status_query_calls = found._status_query_max_seconds = found._status_query_total_seconds = 0
+    found._status_query_min_seconds, found.next_seconds_between_status_checks = None, 40
+    found.workflow.executor_settings = SimpleNamespace(
+        init_seconds_before_status_checks=40, status_attempts=2, requeue=True, keep_successful_logs=True
+    )
+    found.get_status_command.return_value = "squeue"
+    return found
+
+
+@pytest.fixture
+def mended(monkeypatch):
+    """The plugin, asking our queue until the test ends."""
+    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
+    internals.mend_plugin()
+
+
+def outcome(executor, *jobs: str) -> dict[str, str]:
+    """What the plugin makes of each job: active, ended, failed; forgotten where it is none of these."""
+    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": None}) for job in jobs]
+    for report in (executor.report_job_success, executor.report_job_error):
+        report.reset_mock()
+
+    async def look() -> list[str]:
+        return [job.external_jobid async for job in slurm.Executor.check_active_jobs(executor, submitted)]
+
+    told = dict.fromkeys(jobs, "forgotten") | dict.fromkeys(asyncio.run(look()), "active")
+    for report, name in ((executor.report_job_success, "ended"), (executor.report_job_error, "failed")):
+        told |= {call.args[0].external_jobid: name for call in report.call_args_list}
+    return told
+
+
+STATES = {"1": "RUNNING", "2": "COMPLETED", "3": "FAILED", "4": "PREEMPTED", "5": "NODE_FAIL", "6": "PENDING"}
+
+
+def test_by_itself_the_plugin_waits_for_jobs_that_ended_and_forgets_those_of_a_queue_that_does_not_answer(
+    executor, squeue
+):
+    """Where a newer plugin fails here, `Queue` has less to do."""
+    squeue(STATES)
+    assert outcome(executor, *STATES)["4"] == outcome(executor, *STATES)["5"] == "active"
+    squeue(None)
+    assert set(outcome(executor, "1", "6").values()) == {"forgotten"}
+
+
+def test_a_job_that_was_preempted_or_lost_its_node_for_good_has_failed(executor, squeue, mended):
+    squeue(STATES)
+    assert outcome(executor, *STATES) == dict(
+        zip(STATES, ("active", "ended", "failed", "failed", "failed", "active"), strict=True)
+    )
+
+
+def test_a_queue_that_does_not_answer_says_nothing_of_a_job(executor, squeue, mended):
+    squeue({"1": "RUNNING"})
+    assert outcome(executor, "1") == {"1": "active"}
+    squeue(None)
+    for _ in range(2 * internals.ABSENCES):
+        assert outcome(executor, "1") == {"1": "active"}
+    squeue({"1": "COMPLETED"})
+    assert outcome(executor, "1") == {"1": "ended"}
+
+
+def test_a_job_that_the_queue_no_longer_has_fails_after_some_answers_without_it(executor, squeue, mended):
+    squeue({"1": "RUNNING", "2": "PENDING"})
+    assert set(outcome(executor, "1", "2").values()) == {"active"}
+    squeue({"2": "RUNNING"})
+    told = [outcome(executor, "1", "2")["1"] for _ in range(internals.ABSENCES)]
+    assert told == ["active"] * (internals.ABSENCES - 1) + ["failed"]
+    assert outcome(executor, "2") == {"2": "active"}
+
+
+def test_a_job_that_comes_back_or_was_never_there_is_waited_for(executor, squeue, mended):
+    squeue({"1": "RUNNING"})
+    outcome(executor, "1", "9")
+    for _ in range(internals.ABSENCES):
+        squeue({})
+        outcome(executor, "1", "9")
+        squeue({"1": "RUNNING"})
+        assert outcome(executor, "1", "9") == {"1": "active", "9": "active"}
+
+
+def test_the_plugin_is_mended_once_and_only_where_it_is_loaded(mended, monkeypatch):
+    once = slurm.query_job_status
+    internals.mend_plugin()
+    assert slurm.query_job_status is once
+    monkeypatch.delitem(sys.modules, slurm.__name__)
+    internals.mend_plugin()
+
+
+def uses(workflow):
+    """Every use of something private of Snakemake, by the name that it needs."""
+    return {
+        "dag.needrun_jobs": lambda: internals.jobs_to_run(workflow),
+        "dag.forcefiles": lambda: internals.force(workflow, "file"),
+        "parent_groupids": lambda: internals.share_components(workflow, ["parts-0"], "parts"),
+        "dag_settings.targets": lambda: internals.is_everything(workflow),
+        "nodes": lambda: internals.is_on_cluster(workflow),
+        "is_main_process": lambda: internals.starts_jobs(workflow),
+        "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
+        "configfiles": lambda: internals.config_files(workflow),
+    }
+
+
+@pytest.mark.parametrize("name", uses(None))
+def test_a_name_that_snakemake_no_longer_has_is_an_error_of_one_line_with_the_remedy(name, monkeypatch):
+    monkeypatch.setattr(internals, "version", lambda package: "10.0.0")
+    with pytest.raises(ConfigError) as refused:
+        uses(SimpleNamespace(dag=SimpleNamespace()))[name]()
+    assert str(refused.value) == (
+        f"snakemake 10.0.0 has no '{name}', which the workflow uses as 9.27.1 has it; "
+        "install that version: pip install snakemake==9.27.1"
+    )
+
+
+def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_remedy(monkeypatch):
+    monkeypatch.delattr(slurm, "query_job_status")
+    with pytest.raises(ConfigError, match=r"plugin-slurm .* has no 'query_job_status', .*; install that version: pip"):
+        internals.mend_plugin()
+
+
+def test_the_versions_that_the_names_were_read_in_are_those_of_the_environment(root):
+    pins = (root / "envs/constraints.txt").read_text().split()
+    assert {f"{package}=={version}" for package, version in internals.READ_IN.items()} <= set(pins)
