@@ -209,8 +209,27 @@ def test_json_of_other_names_is_read_as_json_lines_are(config, tmp_path):
     }
 
 
+def test_text_tables_and_folders_of_datasets_are_parts(config, tmp_path):
+    for name in (
+        "a.txt",
+        "b.csv.gz",
+        "c.tsv",
+        "d.arrow",
+        "saved/state.json",
+        "saved/data.arrow",
+        "both/train/state.json",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "both/dataset_dict.json").touch()
+    parts = {"a": "a.txt", "b": "b.csv.gz", "both": "both", "c": "c.tsv", "d": "d.arrow", "saved": "saved"}
+    for pattern in ("*", "**", "**/*"):
+        named = configuration.files_of(own_files(config, tmp_path / pattern))
+        assert named == {part: str(tmp_path / path) for part, path in parts.items()}
+
+
 def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, schema, tmp_path):
-    for name in ("a.jsonl", "notes.txt", "table.csv", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
+    for name in ("a.jsonl", "notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
         (tmp_path / name).touch()
     (tmp_path / "e.jsonl").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ConfigError) as stop:

@@ -36,7 +36,7 @@ FILTER_KEYS = {
     "categories": ("blocked_categories", "categories_from", "match"),
     "perplexity": ("min_harmful_perplexity", "max_harmful_perplexity"),
 }
-_TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|parquet)$")
+_TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
 def merge(base: Config, changes: Config) -> Config:
@@ -78,14 +78,19 @@ def files_of(config: Config) -> dict[str, str]:
     if pattern is None:
         raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    paths = sorted(path for path in map(Path, found) if not path.is_dir())
+    matched = set(map(Path, found))
+    notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
+    datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
+    paths = sorted(path for path in matched if path in datasets or not path.is_dir())
+    paths = [path for path in paths if datasets.isdisjoint(path.parents)]
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-    if other := [path for path in paths if not (_TEXT_FILE.search(path.name) and path.is_file())]:
+    if other := [path for path in paths if not (path in datasets or (_TEXT_FILE.search(path.name) and path.is_file()))]:
         names = ", ".join(map(str, other[:3])) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
         raise ConfigError(
             f"config: 'corpus.files': {len(other)} of {len(paths)} files that match {pattern} cannot be read: {names}; "
-            "what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst) or .parquet: narrow the pattern"
+            "what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst), .txt, .csv, .tsv (each also .gz), "
+            ".parquet or .arrow, or is a folder of datasets.save_to_disk: narrow the pattern"
         )
     common = Path(os.path.commonpath([path.parent for path in paths]))
     named: dict[str, str] = {}

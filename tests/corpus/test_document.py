@@ -1,6 +1,7 @@
 import gzip
 import json
 
+import datasets
 import numpy as np
 import pandas
 import pyarrow.parquet
@@ -112,6 +113,46 @@ def test_every_format_gives_the_same_documents(tmp_path, name, pack):
     read = list(documents(tmp_path / name, "computed", refuse))
     assert [number for number, _ in read] == [1, 2, 3]
     assert read == list(documents(tmp_path / "a.parquet", "computed", refuse))
+
+
+def test_rows_are_documents_in_every_form_that_the_datasets_library_reads(tmp_path):
+    rows = {"text": ["one\ntwo", "NA", 'a "quoted" text'], "id": ["007", "8", "9"], "other": [1, 2, 3]}
+    pandas.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
+    pandas.DataFrame(rows).to_csv(tmp_path / "a.tsv.gz", index=False, sep="\t")
+    saved = datasets.Dataset.from_dict(rows)
+    saved.save_to_disk(tmp_path / "saved")
+    datasets.DatasetDict({"train": saved.select([0]), "test": saved.select([1, 2])}).save_to_disk(tmp_path / "splits")
+    (arrow,) = (tmp_path / "saved").glob("*.arrow")
+    for part in (tmp_path / "a.csv", tmp_path / "a.tsv.gz", tmp_path / "saved", tmp_path / "splits", arrow):
+        read = list(documents(part, "computed", refuse))
+        assert [number for number, _ in read] == [1, 2, 3]
+        assert [document.content for _, document in read] == rows["text"], part
+        assert [document.record_id for _, document in read] == rows["id"], "a number keeps its zeros"
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.txt", bytes), ("a [1]*.txt", bytes), ("a.txt.gz", gzip.compress)])
+def test_empty_lines_part_the_documents_of_a_text_file(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack("one\ntwo\n\nthree\r\n\n\n\nfour é".encode()))
+    read = list(documents(tmp_path / name, "computed", refuse))
+    assert [(number, one.content) for number, one in read] == [(1, "one\ntwo"), (2, "three"), (3, "four é")]
+
+
+def test_damaged_files_that_the_datasets_library_reads_are_named_in_one_line(tmp_path, capfd):
+    contents = {"a.csv": b"id,text\n1,a\n2,b,c,d\n", "a.txt": b"caf\xe9\n", "a.arrow": b"none", "b.csv": b""}
+    contents["a.txt.gz"] = gzip.compress(b"some text\n" * 999)[:-9]
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}: damaged, or not what its name says .*; get") as refusal:
+            list(documents(tmp_path / name, "computed", refuse))
+        assert "\n" not in str(refusal.value)
+    assert capfd.readouterr().err == ""
+    with pytest.raises(MissingInputError, match=r"none\.csv: file not found; correct corpus\.files"):
+        list(documents(tmp_path / "none.csv", "computed", refuse))
+    (tmp_path / "c.csv").write_bytes(b"body\na\n")
+    with pytest.raises(DataError, match=r"c\.csv:1: neither 'text' nor 'content'"):
+        list(documents(tmp_path / "c.csv", "computed", refuse))
+    with pytest.raises(ConfigError, match=r"c\.csv: has no annotations of OSCAR"):
+        list(documents(tmp_path / "c.csv", "published", refuse))
 
 
 def test_a_line_is_bad_wherever_it_is_not_utf_8(tmp_path):

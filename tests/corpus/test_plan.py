@@ -159,12 +159,16 @@ def test_a_part_that_the_mirror_lacks_is_named(project, tmp_path):
 
 
 def test_files_of_the_user_are_planned_where_they_are(project, tmp_path):
-    for name, count in (("a.ndjson", 1340), ("b.json.zst", 382), ("c.parquet", 410)):
+    for name, count in (
+        *(("a.ndjson", 1340), ("b.json.zst", 382), ("c.parquet", 410)),
+        *(("d.txt", 1000), ("saved/data.arrow", 1000), ("saved/state.json", 99)),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * count)
-    config = merge(PAPER, {"corpus": {"source": "files", "files": str(tmp_path / "*.*")}})
+    config = merge(PAPER, {"corpus": {"source": "files", "files": str(tmp_path / "[abcds]*")}})
     found = plan_of(config)
-    assert found.parts == 3 and found.download == found.disk["raw parts"] == 0
-    assert found.tokens == pytest.approx(3000 * 0.67 / 4.68)
+    assert found.parts == 5 and found.download == found.disk["raw parts"] == 0
+    assert found.tokens == pytest.approx(5000 * 0.67 / 4.68)
     (project / "config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(UsageError, match="of the user's files all are read"):
         config_of(project, None, None, None, 3)

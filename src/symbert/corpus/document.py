@@ -1,7 +1,9 @@
 """Documents: OSCAR-2301's schema, and web text of other publishers, which brings text, perhaps URL and id, only."""
 
 import codecs
+import glob
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 Line = tuple[int, "Document"]
 """A document and its line in the part, from 1."""
+
+Row = dict[str, Any] | UnicodeDecodeError
+"""Cells by column, or why a row cannot be read."""
 
 Schema = TypeVar("Schema")
 ROWS_AT_ONCE = 256  # of a parquet file
@@ -70,6 +75,16 @@ class WebText(msgspec.Struct, gc=False):
     warc_headers: WarcHeaders | None = None
 
 
+# Every cell is text: 007 stays so, and NA and null are words.
+_CELLS = {"converters": dict.fromkeys(("text", "content", "url", "id"), str), "keep_default_na": False}
+LOADERS = {
+    ".txt": ("text", {"sample_by": "paragraph"}),
+    ".csv": ("csv", _CELLS),
+    ".tsv": ("csv", {**_CELLS, "sep": "\t"}),
+    ".arrow": ("arrow", {}),
+}
+"""Loader of the `datasets` library and its options, by the end of a file's name; .gz may follow."""
+
 _OSCAR = msgspec.json.Decoder(Document)
 _WEB_TEXT = msgspec.json.Decoder(WebText)
 
@@ -77,13 +92,15 @@ _WEB_TEXT = msgspec.json.Decoder(WebText)
 def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
 
-    Formats: JSON lines (plain, gzip, zstd) and, without annotations, parquet. Each bad line goes to `on_bad` as
-    DataError that names file and line; a truncated or damaged file raises it.
+    Formats: JSON lines (plain, gzip, zstd) and, without annotations, parquet and what the `datasets` library reads: see
+    `_dataset_rows`. Each bad line goes to `on_bad` as DataError that names file and line; a truncated or damaged file
+    raises it.
     """
-    if part.suffix == ".parquet":
+    rows = _rows_reader(part)
+    if rows:
         if annotations == "published":
             raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
-        return _rows(part, on_bad)
+        return _documents_in_rows(part, rows(part), on_bad)
     return _lines(part, {"published": decode, "computed": decode_web_text}[annotations], on_bad)
 
 
@@ -155,7 +172,29 @@ def _is_no_line(first: bytes) -> bool:
         return first.lstrip().startswith(b"[") or (first.endswith(b"\n") and "truncated" in str(error))
 
 
-def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
+def _rows_reader(part: Path) -> Callable[[Path], Iterator[Row]] | None:
+    """What reads a part that is no file of lines."""
+    if part.suffix == ".parquet":
+        return _parquet_rows
+    return _dataset_rows if part.is_dir() or _suffix(part) in LOADERS else None
+
+
+def _documents_in_rows(part: Path, rows: Iterator[Row], on_bad: OnBad) -> Iterator[Line]:
+    for number, row in enumerate(rows, start=1):
+        place = f"{part}:{number}"
+        try:
+            if isinstance(row, UnicodeDecodeError):
+                raise row
+            document = _without_annotations(msgspec.convert(row, WebText), place)
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            on_bad(DataError(f"{place}: not a document ({error}); correct the file"))
+        except DataError as error:
+            on_bad(error)
+        else:
+            yield number, document
+
+
+def _parquet_rows(part: Path) -> Iterator[Row]:
     """The rows of a parquet file with columns text or content, and perhaps url and id."""
     import pyarrow
     import pyarrow.parquet
@@ -164,20 +203,14 @@ def _rows(part: Path, on_bad: OnBad) -> Iterator[Line]:
     try:
         with reading(part, absent="correct corpus.files"), pyarrow.parquet.ParquetFile(part, **unbuffered) as file:
             columns = [name for name in WebText.__struct_fields__ if name in file.schema_arrow.names]
-            batches = file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False)
-            for number, row in enumerate((row for batch in batches for row in _cells(batch)), start=1):
-                try:
-                    document = _without_annotations(_converted(row, f"{part}:{number}"), f"{part}:{number}")
-                except DataError as error:
-                    on_bad(error)
-                else:
-                    yield number, document
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False):
+                yield from _cells(batch)
     except (pyarrow.ArrowException, OSError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{part}: damaged or no parquet file ({message}); get the file again") from None
 
 
-def _cells(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+def _cells(batch: "pyarrow.RecordBatch") -> Iterator[Row]:
     """The rows, or why one cannot be read; one by one only where there is such a row."""
     try:
         rows = batch.to_pylist()
@@ -186,10 +219,33 @@ def _cells(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, Any] | UnicodeDec
     yield from rows
 
 
-def _converted(row: dict[str, Any] | UnicodeDecodeError, place: str) -> WebText:
+def _dataset_rows(part: Path) -> Iterator[Row]:
+    """The rows that `datasets` reads: of a folder that its `save_to_disk` wrote, all splits in their order; of a .csv,
+    .tsv or .arrow file the columns of a parquet file; of a .txt file, what stands between empty lines is a text.
+
+    Nothing is copied to a cache, and no more than a few megabytes are held. DataError when the file is damaged.
+    """
+    import datasets
+    import pyarrow
+
+    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)  # errors are ours to tell
     try:
-        if isinstance(row, UnicodeDecodeError):
-            raise row
-        return msgspec.convert(row, WebText)
-    except (msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise DataError(f"{place}: not a document ({error}); correct the file") from None
+        with reading(part, absent="correct corpus.files"), tempfile.TemporaryDirectory(prefix="symbert-") as cache:
+            if part.is_dir():
+                saved = datasets.load_from_disk(str(part))
+                splits = list(saved.values()) if isinstance(saved, datasets.DatasetDict) else [saved]
+            else:
+                with open(part, "rb"):  # or `datasets` would tell of it in words of its own
+                    loader, options = LOADERS[_suffix(part)]
+                files = {"data_files": glob.escape(str(part)), "cache_dir": cache}
+                splits = [datasets.load_dataset(loader, split="train", streaming=True, **files, **options)]
+            for split in splits:
+                for row in split:
+                    yield {name: row[name] for name in WebText.__struct_fields__ if name in row}
+    except (pyarrow.ArrowException, OSError, EOFError, ValueError) as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"{part}: damaged, or not what its name says ({message}); get the file again") from None
+
+
+def _suffix(part: Path) -> str:
+    return Path(part.name.removesuffix(".gz")).suffix

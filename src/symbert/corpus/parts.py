@@ -105,7 +105,12 @@ def id_of(document: Document) -> str:
 
 
 def _verified(part: Path, sources: Path | None) -> str:
-    """The part's SHA-256; IntegrityError when its publisher lists another."""
+    """The part's SHA-256, of a folder that of a list as sha256sum prints it; IntegrityError when its publisher lists
+    another one."""
+    if part.is_dir():
+        files = sorted(path for path in part.rglob("*") if path.is_file())
+        listed = "".join(f"{sha256_of(path)}  {path.relative_to(part)}\n" for path in files)
+        return hashlib.sha256(listed.encode()).hexdigest()
     if not part.is_file():
         raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
     expected = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name) if sources else None

@@ -145,9 +145,11 @@ def text_of_parts(config: Config) -> list[float]:
 
 
 def _text_of(path: Path) -> float:
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.rglob("*.arrow"))
     if not path.is_file():
         raise MissingInputError(f"{path}: file not found; ask for fewer parts with --parts, or complete the mirror")
-    ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET}
+    ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET, ".txt": 1, ".csv": 1, ".tsv": 1, ".arrow": 1}
     return path.stat().st_size / ratios.get(path.suffix, JSON)
 
 
