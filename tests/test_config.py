@@ -5,12 +5,8 @@ from symbert import config as configuration
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
+from symbert.keys import Execution
 from symbert.settings import GlueSettings, PretrainSettings, hash_of, settings_from
-
-
-@pytest.fixture
-def schema(root):
-    return root / "workflow/schemas/config.schema.yaml"
 
 
 @pytest.fixture
@@ -137,13 +133,13 @@ def own_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 
 
-def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(config, schema, tmp_path):
+def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(config, tmp_path):
     paths = ["CC-2023/000_1.jsonl.zst", "CC-2024/000_1.parquet", "CC-2024/x.v2.jsonl.gz"]
     for path in paths:
         (tmp_path / "crawl" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "crawl" / path).touch()
     own = own_files(config, tmp_path / "crawl" / "**")
-    check(own, schema)
+    check(own)
     expected = {"CC-2023-000_1": paths[0], "CC-2024-000_1": paths[1], "CC-2024-x-v2": paths[2]}
     assert configuration.files_of(own) == {name: f"{tmp_path}/crawl/{path}" for name, path in expected.items()}
     assert configuration.parts_of(own) == list(expected)
@@ -155,16 +151,16 @@ def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(c
     assert (source["source"], source["root"]) == ("mirror", str(tmp_path))
 
 
-def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config, schema):
+def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config):
     """Settings of all filters are those of before there was a choice, so that no corpus is filtered again."""
-    check(config, schema)
+    check(config)
     assert "rules" not in configuration.sections(config, "here")["filter"]
     assert "rules" not in configuration.sections(config, "here")["report"]
     computed = merge(config, {"corpus": {"annotations": "computed"}})
     assert configuration.needs_harmful_model(computed)
     for value in ("none", {"rules": "[]"}, {"rules": []}):
         none = merge(computed, {"corpus": {"filter": value}})
-        check(none, schema)
+        check(none)
         values = configuration.sections(none, "here")
         assert values["filter"]["rules"] == values["report"]["rules"] == []
         window = ("match", "min_harmful_perplexity", "max_harmful_perplexity")
@@ -173,7 +169,7 @@ def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config,
         assert "oscar-corpus/harmful-kenlms" not in configuration.repositories_of(none)
     misspelt = merge(config, {"corpus": {"filter": {"rules": ["perplexty"]}}})
     with pytest.raises(ConfigError, match="did you mean 'perplexity'"):
-        check(misspelt, schema)
+        check(misspelt)
 
 
 def test_a_part_is_named_by_the_words_of_its_path_in_any_alphabet(config, tmp_path):
@@ -228,25 +224,25 @@ def test_text_tables_and_folders_of_datasets_are_parts(config, tmp_path):
         assert named == {part: str(tmp_path / path) for part, path in parts.items()}
 
 
-def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, schema, tmp_path):
+def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tmp_path):
     for name in ("a.jsonl", "notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
         (tmp_path / name).touch()
     (tmp_path / "e.jsonl").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ConfigError) as stop:
-        check(own_files(config, tmp_path / "**"), schema)
+        check(own_files(config, tmp_path / "**"))
     others = ", ".join(str(tmp_path / name) for name in ("b.jsonl.bz2", "c.JSONL", "e.jsonl"))
     assert f"5 of 7 files that match {tmp_path}/** cannot be read: {others} and 2 more; " in str(stop.value)
     assert str(stop.value).endswith("narrow the pattern") and "\n" not in str(stop.value)
     assert list(configuration.files_of(own_files(config, tmp_path / "[ad].*[lt]"))) == ["a", "d"]
 
 
-def test_a_tilde_is_the_home_folder_and_not_a_letter(config, schema, tmp_path, monkeypatch):
+def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.jsonl").touch()
     glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
     own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
     own = merge(own, {"storage": {"raw": "~/raw", "shards": "~/shards", "checkpoints": "~/checkpoints"}})
-    check(own, schema)
+    check(own)
     assert configuration.files_of(own) == {"own": f"{tmp_path}/own.jsonl"}
     assert (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"]) == (
         str(tmp_path),
@@ -255,7 +251,7 @@ def test_a_tilde_is_the_home_folder_and_not_a_letter(config, schema, tmp_path, m
     )
     assert own["storage"] == {name: f"{tmp_path}/{name}" for name in ("raw", "shards", "checkpoints")}
     assert own["glue"]["robustness"]["files"] == f"{tmp_path}/ood"
-    check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}), schema)
+    check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
     assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
 
 
@@ -295,7 +291,7 @@ def test_a_needed_budget_is_what_training_reads_and_what_is_held_out(paper):
 def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
     """Scientific ones identify a run (PretrainSettings); the others are options, free to differ between sessions."""
     scientific = set(PretrainSettings.__struct_fields__)
-    execution = set(configuration.EXECUTION)
+    execution = set(Execution.__struct_fields__)
     assert scientific & execution == set()
     assert {*paper["pretrain"], "recipe", "precision"} == scientific | execution
 

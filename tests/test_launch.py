@@ -51,4 +51,4 @@ def test_threads_are_shared_out_and_none_has_less_than_one(processes, nodes, thr
 )
 def test_processes_that_cannot_share_a_batch_evenly_are_refused(root, config, changes, reason):
     with pytest.raises(ConfigError, match=reason):
-        check(merge(config, {"pretrain": changes}), root / "workflow/schemas/config.schema.yaml")
+        check(merge(config, {"pretrain": changes}))

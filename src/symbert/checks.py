@@ -1,32 +1,35 @@
 """Whether a configuration makes sense, before anything runs: every mistake is one line with its remedy."""
 
-import difflib
 import os
 import tomllib
+import types
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from msgspec import to_builtins
 from packaging.requirements import Requirement
 
 from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
+from symbert.declared import options_of, parts_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
+from symbert.keys import Configuration
+from symbert.settings import settings_from
 
 STAND_INS = ("demo",)  # scales that stand-ins are made for; the hours of the others are for real text and tasks
 
 
-def check(config: Config, schema_file: Path) -> None:
-    """Refuse a configuration that the schema does not allow, naming the key and the nearest allowed word."""
-    schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
-    _read_texts(config, schema, schema["$defs"])
+def check(config: Config) -> None:
+    """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
+
+    Texts of `--config` become the values that they spell, in `config` itself.
+    """
     if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
         config["corpus"]["filter"] = dict(NO_FILTER)
-    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(error.path))
-    if errors:
-        raise ConfigError(_explain(errors[0]))
+    _read_texts(config, Configuration)
+    config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
+    _refuse_repeated(config)
     if config["imported"] and config["experiment"]:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
     for stage in ("corpus", "glue"):
@@ -47,62 +50,32 @@ def check_versions(project: Path) -> None:
             )
 
 
-def _read_texts(node: Any, schema: Any, definitions: Config) -> Any:
-    """Replace texts by the values they spell wherever the schema allows no text: Snakemake's `--config` gives
-    nested values as texts. In paths, `~` becomes the home folder, which the shell leaves to us after a `=`."""
-    schema = definitions[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
-    if isinstance(node, dict):
-        named, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
-        for key in node:
-            node[key] = _read_texts(node[key], named.get(key, others), definitions)
-    elif isinstance(node, list):
-        node[:] = [_read_texts(item, schema.get("items", {}), definitions) for item in node]
-    elif isinstance(node, str) and node not in schema.get("enum", [node]):
-        return None if node == "null" else node
-    elif isinstance(node, str) and ("string" not in schema.get("type", "string") or _is_null(node, schema)):
-        return yaml.safe_load(node)
-    elif isinstance(node, str) and schema.get("format") == "path":
-        return os.path.expanduser(node)  # noqa: PTH111 (a Path would lose the // of a URL)
-    return node
+def _read_texts(value: Any, kind: Any) -> Any:
+    """`value` with the values that its texts spell wherever its declared type is no text, as nested values of
+    Snakemake's `--config` are. In a text, a `~` at the start is the home folder, which the shell leaves to us."""
+    if isinstance(value, dict | list):
+        inner = types_within(value, kind)
+        for name, part in parts_of(value):
+            value[name] = _read_texts(part, inner.get(name))
+    options = options_of(kind)
+    if not isinstance(value, str) or kind is None or value in words_of(kind):
+        return value
+    if value == "null" and types.NoneType in options:
+        return None
+    if str in options:
+        return os.path.expanduser(value)  # noqa: PTH111 (a Path would lose the // of a URL)
+    return value if words_of(kind) else yaml.safe_load(value)
 
 
-def _is_null(text: str, schema: Config) -> bool:
-    return text == "null" and "null" in schema.get("type", "")
-
-
-def _explain(error: ValidationError) -> str:
-    key = ".".join(str(word) for word in error.path) or "configuration"
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = next(word for word in error.instance if word not in known)
-        where = f" in '{key}'" if error.path else ""
-        return f"config: unknown key '{unknown}'{where}{_suggestion(unknown, known)}"
-    if error.validator == "enum":
-        return f"config: '{key}' is {error.instance!r}{_suggestion(error.instance, error.validator_value)}"
-    if error.validator == "type" and "number" in str(error.validator_value) and _is_number(error.instance):
-        return f"config: '{key}' is the text {error.instance!r}, not a number; write {_as_yaml(float(error.instance))}"
-    return f"config: '{key}': {error.message}"
-
-
-def _as_yaml(number: float) -> str:
-    """A number as YAML reads it: with a point before the exponent."""
-    mantissa, exponent = f"{number:.15e}".split("e")
-    whole, digits = mantissa.split(".")
-    return f"{whole}.{digits.rstrip('0') or '0'}e{exponent}"
-
-
-def _suggestion(word: Any, known: list[Any]) -> str:
-    names = [str(name) for name in known]
-    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-        return isinstance(value, str)
-    except (TypeError, ValueError):
-        return False
+def _refuse_repeated(value: Any, key: str = "") -> None:
+    """No list of the configuration names anything twice."""
+    if isinstance(value, dict | list):
+        for name, part in parts_of(value):
+            _refuse_repeated(part, f"{key}.{name}" if key else str(name))
+    if isinstance(value, list):
+        for item in value:
+            if value.count(item) > 1:
+                raise ConfigError(f"config: '{key}' has {item!r} twice; keep one of them")
 
 
 def _check_source(config: Config, stage: str) -> None:
@@ -201,5 +174,5 @@ def scale_of(config: Config, scales: list[str]) -> str:
     """The configured scale, if it is one of `scales`; it is needed before the rest can be checked."""
     scale = config["scale"]
     if scale not in scales:
-        raise ConfigError(f"config: 'scale' is {scale!r}{_suggestion(scale, scales)}")
+        raise ConfigError(f"config: 'scale' is {scale!r}{suggestion(scale, scales)}")
     return scale

@@ -8,16 +8,25 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.settings import FILTERS, SECTIONS, GlueSettings, hash_of, settings_from
+from symbert.settings import (
+    FILTERS,
+    SECTIONS,
+    Filter,
+    GlueSettings,
+    Kind,
+    PretrainSettings,
+    Settings,
+    TaskSettings,
+    hash_of,
+    marks_of,
+    settings_from,
+)
 
 Config = dict[str, Any]
-# Keys of `pretrain` that change how it is computed, not what.
-EXECUTION = ("micro_batch_size", "tensorboard", "processes", "nodes")
-SOURCE_KEYS = ("source", "revision", "files")  # keys of `glue` that say where its rows come from
-TASK_KEYS = ("allow_partial", "max_examples", "max_evaluation_examples", "max_length")  # which rows, as token ids
-ADDED = ("keep_finetuned", "robustness")  # keys of `glue` that change no score
 # What the workflow reads of import.json.
 _AXES = {"sizes": [str], "finetune_seeds": [int]}
 IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
@@ -31,10 +40,6 @@ NO_FILTER: Config = {
     "min_harmful_perplexity": 0.0,
     "max_harmful_perplexity": 1.0e300,
     "max_bad_fraction": 0.0,
-}
-FILTER_KEYS = {
-    "categories": ("blocked_categories", "categories_from", "match"),
-    "perplexity": ("min_harmful_perplexity", "max_harmful_perplexity"),
 }
 _TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
@@ -139,7 +144,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
     `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
     """
-    corpus, pretrain, glue = (config[stage] for stage in ("corpus", "pretrain", "glue"))
+    corpus, pretrain = config["corpus"], config["pretrain"]
     pack = corpus["pack"]
     rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
     max_tokens = rows_read and _tokens_with_margin(rows_read + pack["validation_sequences"], pack)
@@ -151,13 +156,9 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
-        "pretrain": {
-            **{key: pretrain[key] for key in pretrain if key not in EXECUTION and pretrain[key] is not None},
-            "precision": config["precision"],
-            "recipe": config["recipe"],
-        },
-        "task": {key: glue[key] for key in TASK_KEYS},
-        "glue": _finetuning(config),
+        "pretrain": to_builtins(_training(config, "pretrain", PretrainSettings)),
+        "task": to_builtins(_training(config, "glue", TaskSettings)),
+        "glue": to_builtins(_training(config, "glue", GlueSettings)),
         "robustness": robustness_of(config),
         "report": _report(config),
     }
@@ -166,23 +167,22 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     return values
 
 
+def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
+    """Settings whose keys stand in the section of a stage, or at the top of the configuration."""
+    common = {**config, **config[stage]}
+    return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
+
+
 def _filter(config: Config) -> Config:
     """Of rules, only a choice is told, in their own order: settings written before there was one are those of all.
 
     Keys of a filter that is not chosen say nothing, so that none of them has documents filtered again.
     """
     chosen = config["corpus"]["filter"]
-    chosen = {**chosen, "rules": [rule for rule in FILTERS if rule in chosen["rules"]]}
-    every = chosen["rules"] == list(FILTERS)
-    off = {key for rule, keys in FILTER_KEYS.items() if rule not in chosen["rules"] for key in keys}
-    told = {key: NO_FILTER[key] if key in off else value for key, value in chosen.items()}
-    return {key: value for key, value in told.items() if key != "rules" or not every}
-
-
-def _finetuning(config: Config) -> Config:
-    glue = config["glue"]
-    chosen = {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *TASK_KEYS, *ADDED)}
-    return {**chosen, "precision": config["precision"], "recipe": config["recipe"]}
+    rules = [rule for rule in FILTERS if rule in chosen["rules"]]
+    readers = {key: marks.get("filter") for key, marks in marks_of(Filter).items()}
+    told = {key: chosen[key] if readers[key] in (None, *rules) else NO_FILTER[key] for key in readers}
+    return told if rules == list(FILTERS) else {**told, "rules": rules}
 
 
 def robustness_of(config: Config) -> Config:
@@ -199,11 +199,10 @@ def robustness_of(config: Config) -> Config:
 
 
 def _report(config: Config) -> Config:
-    """What captions say; a key that is new in `pretrain` or `glue` is compared with the paper unless it is left out."""
-    corpus, pretrain, glue = (config[stage] for stage in ("corpus", "pretrain", "glue"))
-    scored = has_filter(config, "perplexity")
-    told = {key: pretrain[key] for key in ("steps", "batch_size")}
-    not_compared = (*told, *EXECUTION, "evaluate_every", "save_every")
+    """What captions say; a new setting of `pretrain` or `glue` is compared with the paper unless it says otherwise."""
+    corpus, scored = config["corpus"], has_filter(config, "perplexity")
+    finetuning = _training(config, "glue", GlueSettings)
+    pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
         "experiment": experiment_of(config),
         "scale": config["scale"],
@@ -212,12 +211,13 @@ def _report(config: Config) -> Config:
         "recipe": config["recipe"],
         "tasks": config["sweep"]["tasks"],
         "sequence_length": corpus["pack"]["sequence_length"],
-        **told,
-        "pretrain": {key: pretrain[key] for key in pretrain if key not in not_compared and pretrain[key] is not None},
-        "glue": {key: glue[key] for key in glue if key not in (*SOURCE_KEYS, *ADDED, "allow_partial")},
+        "steps": pretrain.pop("steps"),
+        "batch_size": pretrain.pop("batch_size"),
+        "pretrain": pretrain,
+        "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
         "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
         "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
-        "settings_hash": hash_of(settings_from(_finetuning(config), GlueSettings, "config section glue")),
+        "settings_hash": hash_of(finetuning),
         "match": corpus["filter"]["match"] if has_filter(config, "categories") else None,
         **{
             key: corpus["filter"][key] if scored else None
@@ -225,6 +225,12 @@ def _report(config: Config) -> Config:
         },
         **{key: value for key, value in _filter(config).items() if key == "rules"},
     }
+
+
+def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
+    """The keys of a stage's section that change its results."""
+    marks, told = marks_of(kind), to_builtins(_training(config, stage, kind))
+    return {key: told[key] for key in told if key in config[stage] and marks[key].get("changes_results", True)}
 
 
 def _tokens_with_margin(rows: int, pack: Config) -> int:

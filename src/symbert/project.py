@@ -14,7 +14,7 @@ from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
-    """config.yaml of `folder`, its scale and then `changes`, each over what comes before; checked against the schema.
+    """config.yaml of `folder`, its scale and then `changes`, each over what comes before; checked.
 
     The scale is the one that the last of `changes` names, if any does.
     """
@@ -23,7 +23,7 @@ def read_config(folder: Path, *changes: Config) -> Config:
     scales = {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
     base = _merged(read_yaml(folder / "config.yaml"), *changes)
     config = _merged(base, read_yaml(scales[scale_of(base, sorted(scales))]), *changes)
-    check(config, folder / "workflow/schemas/config.schema.yaml")
+    check(config)
     return config
 
 
@@ -92,7 +92,7 @@ def _refuse_repeated(text: str, origin: str) -> None:
 
 
 def _assignment(text: str) -> tuple[str, Any]:
-    """`key=value` as Snakemake's `--config` takes it: nested texts, which `check` reads by the schema."""
+    """`key=value` as Snakemake's `--config` takes it: nested texts, which `check` reads by their types."""
     key, sign, value = text.partition("=")
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")

@@ -4,18 +4,15 @@
 group of rules reads, with type and range; msgspec refuses unknown, missing and mistyped ones.
 """
 
-import difflib
 import hashlib
 import json
-import types
-import typing
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from symbert.declared import mistake_in
 from symbert.errors import ConfigError
 from symbert.files import read_json
 
@@ -42,6 +39,10 @@ Challenge = Literal["hans", "ax", "advglue"]
 Run = list[str | int]  # size, attention, pretrain_seed
 
 FILTERS = ("categories", "perplexity", "quality_warnings")
+# What a key says of itself. One without a mark changes the results of the stage that reads it.
+BY_CATEGORY = Meta(extra={"filter": "categories"})  # says nothing where this filter is not chosen
+BY_PERPLEXITY = Meta(extra={"filter": "perplexity"})
+NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,16 +72,21 @@ class EmbeddedSettings(Settings):
     vocabulary_size: Annotated[int, Meta(ge=200, le=65536)]
 
 
-class FilterSettings(Settings, omit_defaults=True):
+class Filter(Settings):
     """Which documents are kept (paper, appendix A)."""
 
-    annotations: Annotator
-    blocked_categories: list[str]
-    categories_from: Literal["metadata", "blocklist", "both"]
-    match: Match
-    min_harmful_perplexity: NotNegative  # exclusive
-    max_harmful_perplexity: Positive  # exclusive
+    blocked_categories: Annotated[list[str], BY_CATEGORY]
+    categories_from: Annotated[Literal["metadata", "blocklist", "both"], BY_CATEGORY]
+    match: Annotated[Match, BY_CATEGORY]
+    min_harmful_perplexity: Annotated[NotNegative, BY_PERPLEXITY]  # exclusive
+    max_harmful_perplexity: Annotated[Positive, BY_PERPLEXITY]  # exclusive
     max_bad_fraction: Share  # of the lines of a part
+
+
+class FilterSettings(Filter, omit_defaults=True):
+    """Which documents are kept, by which annotations and filters."""
+
+    annotations: Annotator
     rules: list[Literal[FILTERS]] | None = None  # those of FILTERS that are chosen; None: all
 
     def has(self, rule: str) -> bool:
@@ -95,15 +101,20 @@ class IntakeSettings(Settings):
     max_tokens: int | None  # null: no limit
 
 
-class PackSettings(Settings):
+class Pack(Settings):
     """How kept documents become rows of token ids."""
 
     sequence_length: Length
     validation_sequences: Count  # at most: held-out rows that are also training rows are passed over
     max_documents: Count
+    sequences_per_shard: Count
+
+
+class PackSettings(Pack):
+    """How kept documents become rows, and how many."""
+
     max_training_rows: int | None  # null: all
     max_tokens: int | None  # at which the intake ended; null: no limit
-    sequences_per_shard: Count
 
 
 class PretrainSettings(Settings, omit_defaults=True):
@@ -120,8 +131,8 @@ class PretrainSettings(Settings, omit_defaults=True):
     gradient_clip: Positive
     mask_probability: number(gt=0, lt=1)
     dropout: Share
-    evaluate_every: Count  # steps
-    save_every: Count  # steps
+    evaluate_every: Annotated[Count, NO_RESULT]  # steps
+    save_every: Annotated[Count, NO_RESULT]  # steps
     precision: Precision
     recipe: Recipe
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
@@ -133,7 +144,7 @@ class TaskSettings(Settings):
     max_length: Length
     max_examples: Count | None  # training rows per task; null for all
     max_evaluation_examples: Count | None
-    allow_partial: bool
+    allow_partial: Annotated[bool, NO_RESULT]
 
 
 class GlueSettings(Settings):
@@ -214,95 +225,14 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
     try:
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError:
-        raise ConfigError(f"{origin}: {_mistake(values, kind, strict, '')}") from None
+        raise ConfigError(f"{origin}: {mistake_in(values, kind, strict)}") from None
 
 
-def _mistake(value: Any, kind: Any, strict: bool, key: str) -> str:
-    """What is wrong with the innermost value that is not of its declared type, and the remedy."""
-    inner, where = types_within(value, kind), f" in '{key}'" if key else ""
-    for name, part in parts_of(value) if inner else ():
-        if name not in inner:
-            return f"unknown key '{name}'{where}{suggestion(name, inner)}"
-        try:
-            msgspec.convert(part, inner[name], strict=strict)
-        except msgspec.ValidationError:
-            return _mistake(part, inner[name], strict, f"{key}.{name}" if key else str(name))
-    if isinstance(value, dict) and _is_settings(kind):
-        missing = next(
-            field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in value
-        )
-        return f"missing key '{missing}'{where}; add it"
-    if words := words_of(kind):
-        null = ["null"] if types.NoneType in options_of(kind) else []
-        return f"'{key}' is {value!r}{suggestion(value, words + null)}"
-    return f"'{key}' is {value!r}, expected {_in_words(kind)}; correct it"
-
-
-def options_of(kind: Any) -> list[Any]:
-    """The types that a declared type stands for: those of a union, without their limits."""
-    if typing.get_origin(kind) is Annotated:
-        return options_of(typing.get_args(kind)[0])
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return [option for each in typing.get_args(kind) for option in options_of(each)]
-    return [kind]
-
-
-def words_of(kind: Any) -> list[str]:
-    """The words that a declared type allows."""
-    literals = [option for option in options_of(kind) if typing.get_origin(option) is Literal]
-    return [word for option in literals for word in typing.get_args(option)]
-
-
-def types_within(value: Any, kind: Any) -> dict[Any, Any]:
-    """The declared types of what may lie in a map or list, by key or position; none where nothing may."""
-    for option in options_of(kind):
-        origin, arguments = typing.get_origin(option), typing.get_args(option)
-        if isinstance(value, list) and origin is list:
-            return dict.fromkeys(range(len(value)), arguments[0])
-        if isinstance(value, dict) and origin is dict:
-            return dict.fromkeys(words_of(arguments[0]) or value, arguments[1])
-        if isinstance(value, dict) and _is_settings(option):
-            return {field.name: field.type for field in msgspec.structs.fields(option)}
-    return {}
-
-
-def parts_of(value: Any) -> Iterable[tuple[Any, Any]]:
-    """What lies in a map or list, by key or position."""
-    return value.items() if isinstance(value, dict) else enumerate(value)
-
-
-def _is_settings(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Settings)
-
-
-def suggestion(word: Any, known: Iterable[Any]) -> str:
-    """The remedy for a word that is none of the known ones: the nearest, or all of them."""
-    names = list(map(str, known))
-    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
-
-
-NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false", types.NoneType: "null"}
-LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like", "min_length": "with at least"}
-
-
-def _in_words(kind: Any) -> str:
-    """A declared type with its limits, such as `an integer ≥ 1 | null`."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Annotated:
-        limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
-        told = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
-        return f"{_in_words(arguments[0])} {told}".rstrip()
-    if origin in (types.UnionType, typing.Union):
-        shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]
-        return " | ".join(map(_in_words, shown))
-    if origin is Literal:
-        return " | ".join(arguments)
-    if origin is list:
-        return f"a list of {_in_words(arguments[0])}"
-    if origin is dict or _is_settings(kind):
-        return "a map of keys to values"
-    return NAMES[kind]
+def marks_of(kind: type[Settings]) -> dict[str, dict[str, Any]]:
+    """What each key of a class says of itself beside its type."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    marks = {name: getattr(declared, "__metadata__", ()) for name, declared in types.items()}
+    return {name: {key: value for mark in marks[name] for key, value in (mark.extra or {}).items()} for name in marks}
 
 
 def hash_of(*values: Any) -> str:

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from symbert.config import EXECUTION
 from symbert.files import read_json
+from symbert.keys import Execution
 from symbert.pretrain.provenance import (
     INCIDENTAL,
     SCIENTIFIC,
@@ -76,7 +76,7 @@ def test_every_fact_is_on_exactly_one_list(tmp_path):
 
 def test_no_setting_of_the_science_is_soft():
     scientific = set(PretrainSettings.__struct_fields__)
-    assert set(SCIENTIFIC) <= scientific and not scientific & {*SOFT, *EXECUTION}
+    assert set(SCIENTIFIC) <= scientific and not scientific & {*SOFT, *Execution.__struct_fields__}
 
 
 def test_the_facts_of_a_machine_are_on_the_lists_and_name_the_libraries():

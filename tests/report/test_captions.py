@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symbert.config import EXECUTION, merge, sections
+from symbert.config import merge, sections
+from symbert.keys import Execution
 from symbert.report import published
 from symbert.report.captions import (
     constant_predictions,
@@ -22,7 +23,7 @@ from symbert.report.captions import (
 from symbert.report.scores import read_scores
 from symbert.settings import ReportSettings, read_settings, settings_from
 
-NO_SCIENCE = ("evaluate_every", "save_every", *EXECUTION)  # how often, and how it is computed
+NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
 
 NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "robustness")  # of GLUE's own rows
 

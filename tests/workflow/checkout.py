@@ -55,7 +55,7 @@ class Checkout:
         Its output is kept, with the error stream of its commands.
         """
         loaded = multiprocessing.get_context("forkserver")
-        loaded.set_forkserver_preload(["snakemake.cli", "jsonschema"])  # not our package: a copy has its own
+        loaded.set_forkserver_preload(["snakemake.cli"])  # not our package: a copy has its own
         environment = {**os.environ, **ENVIRONMENT}
         with tempfile.NamedTemporaryFile("r") as output:
             process = loaded.Process(target=_run_here, args=(self.directory, arguments, environment, output.name))

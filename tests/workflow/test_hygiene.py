@@ -1,9 +1,8 @@
-"""What a reader, a schema and a catalog expect of the workflow's files, and what Linux allows of its commands."""
+"""What a reader and a catalog expect of the workflow's files, and what Linux allows of its commands."""
 
 import re
 import shlex
 
-import jsonschema
 import pytest
 import yaml
 
@@ -20,58 +19,10 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def schema(root):
-    return read(root / "workflow/schemas/config.schema.yaml")
-
-
-@pytest.fixture(scope="module")
 def experiments(root):
     """The experiments that continuous integration runs: what each changes, by its name."""
     matrix = read(root / ".github/workflows/ci.yml")["jobs"]["experiment"]["strategy"]["matrix"]["include"]
     return {entry["name"]: shlex.split(entry["config"]) for entry in matrix}
-
-
-def described(schema, above=""):
-    """Every key of the schema with its description."""
-    for name, child in schema.get("properties", {}).items():
-        yield f"{above}{name}", child.get("description")
-        yield from described(child, f"{above}{name}.")
-
-
-def keys(config, schema, above=""):
-    """Every key of a configuration, down to where the schema lists no names."""
-    for name, value in config.items():
-        yield f"{above}{name}"
-        child = schema.get("properties", {}).get(name, {})
-        if isinstance(value, dict) and "properties" in child:
-            yield from keys(value, child, f"{above}{name}.")
-
-
-def test_the_schema_describes_every_key_and_the_configuration_has_every_one(root, schema):
-    jsonschema.Draft202012Validator.check_schema(schema)
-    told = dict(described(schema))
-    assert [key for key, text in told.items() if not text] == []
-    assert list(keys(read(root / "config.yaml"), schema)) == list(told)  # in the same order, too
-
-
-def test_every_key_of_a_scale_is_one_of_the_configuration(root, schema):
-    told = {key for key, _ in described(schema)}
-    scales = {path.stem: read(path) for path in (root / "workflow/scales").glob("*.yaml")}
-    assert set(scales) == set(schema["properties"]["scale"]["enum"])
-    for name, scale in scales.items():
-        assert set(keys(scale, schema)) <= told, name
-
-
-def test_no_object_of_the_schema_takes_unknown_keys(schema):
-    def open_objects(node, above=""):
-        if "properties" in node and (
-            node.get("additionalProperties") or set(node["required"]) != set(node["properties"])
-        ):
-            yield above
-        for name, child in node.get("properties", {}).items():
-            yield from open_objects(child, f"{above}{name}.")
-
-    assert list(open_objects(schema)) == []
 
 
 def test_the_catalog_finds_what_it_reads(root):

@@ -74,10 +74,10 @@ def scale_of(config):
 
 
 def check(config):
-    """Stop at the first key that is there twice, or that the schema, or what lies on this disk, does not allow."""
+    """Stop at the first key that is there twice, or that its type, or what lies on this disk, does not allow."""
     with one_line_errors():
         refuse_repeated_keys(config_files(workflow), sys.argv[1:])
-        checks.check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+        checks.check(config)
 
 
 def force_if_outdated(file, is_outdated):

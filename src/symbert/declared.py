@@ -1,0 +1,98 @@
+"""Declared types: what may lie within a value, and what is wrong with one, in a line that names key and remedy."""
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+UNIONS = (types.UnionType, typing.Union)
+NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false", types.NoneType: "null"}
+LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like"}
+
+
+def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
+    """What is wrong with the innermost value that is not of its declared type, and the remedy."""
+    inner, where = types_within(value, kind), f" in '{key}'" if key else ""
+    for name, part in parts_of(value) if inner else ():
+        if name not in inner:
+            return f"unknown key '{name}'{where}{suggestion(name, inner)}"
+        try:
+            msgspec.convert(part, inner[name], strict=strict)
+        except msgspec.ValidationError:
+            return mistake_in(part, inner[name], strict, f"{key}.{name}" if key else str(name))
+    if isinstance(value, dict) and _is_struct(kind):
+        missing = next(
+            field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in value
+        )
+        return f"missing key '{missing}'{where}; add it"
+    is_now = f"'{key}' is {'null' if value is None else repr(value)}"
+    if words := words_of(kind):
+        return is_now + suggestion(value, words + ["null"] * (types.NoneType in options_of(kind)))
+    return f"{is_now}, expected {_in_words(kind)}; correct it"
+
+
+def options_of(kind: Any) -> list[Any]:
+    """The types that a declared type stands for: those of a union, without their limits."""
+    if typing.get_origin(kind) is Annotated:
+        return options_of(typing.get_args(kind)[0])
+    if typing.get_origin(kind) in UNIONS:
+        return [option for each in typing.get_args(kind) for option in options_of(each)]
+    return [kind]
+
+
+def words_of(kind: Any) -> list[str]:
+    """The words that a declared type allows."""
+    literals = [option for option in options_of(kind) if typing.get_origin(option) is Literal]
+    return [word for option in literals for word in typing.get_args(option)]
+
+
+def types_within(value: Any, kind: Any) -> dict[Any, Any]:
+    """The declared types of what may lie in a map or list, by key or position; none where nothing may."""
+    for option in options_of(kind):
+        origin, arguments = typing.get_origin(option), typing.get_args(option)
+        if isinstance(value, list) and origin is list:
+            return dict.fromkeys(range(len(value)), arguments[0])
+        if isinstance(value, dict) and origin is dict:
+            return dict.fromkeys(words_of(arguments[0]) or value, arguments[1])
+        if isinstance(value, dict) and _is_struct(option):
+            return {field.name: field.type for field in msgspec.structs.fields(option)}
+    return {}
+
+
+def parts_of(value: Any) -> Iterable[tuple[Any, Any]]:
+    """What lies in a map or list, by key or position."""
+    return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def suggestion(word: Any, known: Iterable[Any]) -> str:
+    """The remedy for a word that is none of the known ones: the nearest, or all of them."""
+    names = list(map(str, known))
+    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
+
+
+def _in_words(kind: Any) -> str:
+    """A declared type with its limits, such as `an integer ≥ 1 | null`."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
+        told = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
+        filled = "a non-empty list" if any(mark.min_length for mark in arguments[1:]) else "a list"
+        return f"{_in_words(arguments[0])} {told}".rstrip().replace("a list", filled, 1)
+    if origin in UNIONS:
+        shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]
+        return " | ".join(map(_in_words, shown))
+    if origin is Literal:
+        return " | ".join(arguments)
+    if origin is list:
+        return f"a list of {_in_words(arguments[0])}"
+    if origin is dict or _is_struct(kind):
+        return "a map of keys to values"
+    return NAMES[kind]

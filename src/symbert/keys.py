@@ -1,0 +1,162 @@
+"""The keys of config.yaml with their types and ranges, nested as there; what each means stands there beside it.
+
+A key that a stage reads is declared with the stage's settings (`symbert.settings`); here are those that stand in no
+settings file. All keys are required: config.yaml has the only defaults.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from symbert.operators import OPERATORS
+from symbert.settings import (
+    FILTERS,
+    Annotator,
+    Challenge,
+    Count,
+    EmbeddedSettings,
+    Filter,
+    GlueSettings,
+    Natural,
+    NoiseKind,
+    NoiseShares,
+    NotNegative,
+    Pack,
+    Positive,
+    Precision,
+    PretrainSettings,
+    Publisher,
+    Recipe,
+    Settings,
+    TaskSettings,
+)
+from symbert.sizes import SIZES
+
+Name = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # of a folder
+Source = Literal[Publisher, "files"]
+Size = Literal[tuple(SIZES)]
+Attention = Literal[tuple(OPERATORS)]
+Task = Literal["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2", "wnli"]
+Seeds = Annotated[list[Natural], Meta(min_length=1)]
+
+
+class Common(Settings):
+    """The keys at the top, for all stages."""
+
+    scale: str
+    source: Publisher
+    mirror: str | None
+    experiment: Name | None
+    imported: Name | None
+    recipe: Recipe
+    precision: Precision
+    on_settings_change: Literal["refuse", "supersede"]
+
+
+def section(own: type[Settings], *stages: type[Settings]) -> type[Settings]:
+    """A section that has keys of its own and those of these stages' settings, but for those that stand at the top."""
+    keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
+    read = [(key, kind) for key, kind in keys.items() if key not in Common.__struct_fields__]
+    return msgspec.defstruct(own.__name__, read, bases=(own,))
+
+
+class Storage(Settings):
+    """Roots for large files."""
+
+    raw: str | None
+    shards: str | None
+    checkpoints: str | None
+
+
+class ChosenFilter(Filter):
+    """The filters that are applied."""
+
+    rules: list[Literal[FILTERS]]
+
+
+class Corpus(Settings):
+    """Web text to rows of token ids."""
+
+    source: Source | None
+    files: str | None
+    annotations: Annotator | None
+    parts: Count
+    parts_per_batch: Count
+    budget: Literal["paper", "needed"]
+    revision: str
+    keep_raw: bool
+    harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
+    blocklist_url: str
+    embedded: EmbeddedSettings
+    filter: ChosenFilter
+    pack: Pack
+
+
+class Execution(Settings):
+    """Keys of `pretrain` that change how it is computed, not what."""
+
+    micro_batch_size: Count | None
+    tensorboard: bool
+    processes: Count
+    nodes: Count
+
+
+class Robustness(Settings):
+    """Scores beside GLUE's evaluation rows."""
+
+    files: str | None
+    sets: list[Challenge]
+    noise: NoiseShares
+    noise_kinds: Annotated[list[NoiseKind], Meta(min_length=1)]
+
+
+class Tasks(Settings):
+    """Keys of `glue` that say where its rows come from, and what is done beside fine-tuning and scoring."""
+
+    source: Source | None
+    files: str | None
+    revision: str
+    keep_finetuned: bool
+    robustness: Robustness
+
+
+class Rates(Settings):
+    """What a plan reckons with where nothing was measured."""
+
+    gpu_flops: Positive
+    gpu_layer_seconds: NotNegative
+    core_flops: Positive
+    core_layer_seconds: NotNegative
+    job_seconds: NotNegative
+
+
+class Curve(Settings):
+    """Figure 3: scores over checkpoints."""
+
+    sizes: list[Size]
+    finetune_seeds: Seeds
+    steps: dict[Size, list[Natural]]
+
+
+class Sweep(Settings):
+    """What is trained and compared."""
+
+    sizes: Annotated[list[Size], Meta(min_length=1)]
+    attention: Annotated[list[Attention], Meta(min_length=1)]
+    pretrain_seeds: Seeds
+    finetune_seeds: Seeds
+    tasks: Annotated[list[Task], Meta(min_length=1)]
+    untrained: bool
+    curve: Curve
+
+
+class Configuration(Common):
+    """All of config.yaml."""
+
+    storage: Storage
+    corpus: Corpus
+    pretrain: section(Execution, PretrainSettings)
+    glue: section(Tasks, TaskSettings, GlueSettings)
+    rates: Rates
+    sweep: Sweep
