@@ -23,6 +23,7 @@ if config["imported"]:
 else:
 
     include: "workflow/rules/experiment.smk"
+    include: "workflow/rules/report_own.smk"
     include: "workflow/rules/outputs.smk"
     include: "workflow/rules/jobs.smk"
     include: "workflow/rules/settings.smk"
@@ -30,7 +31,6 @@ else:
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
-    include: "workflow/rules/report_own.smk"
 
 
 include: "workflow/rules/report.smk"

@@ -18,7 +18,7 @@ from symbert.glue.tasks import GLUE
 
 MODELS = tuple(product(("small", "base"), ("original", "symmetric", "pairwise")))
 SEEDS = (1, 2, 3, 4, 5)
-TABLES = ("tabulate-glue", "tabulate-scores", "tabulate-statistics", "tabulate-milestones")
+TABLES = ("table-table3_glue", "table-scores", "table-statistics", "table-milestones")
 IMPORTS = "imports"  # what every command does before it reads anything
 
 Record = dict[str, Any]
@@ -29,7 +29,7 @@ def measure_tables(folder: Path, rounds: int, tables: Sequence[str] = TABLES) ->
     layouts = {f"{len(files):,} files": files for files in (write_scores(folder, count) for count in (len(SEEDS), 1))}
     settings = folder / "report.json"
     settings.write_text(json.dumps(paper_sections()["report"]))
-    present = [Contestant(IMPORTS, [[[sys.executable, "-m", "symbert", tables[0], "--help"]]])]
+    present = [Contestant(IMPORTS, [[[sys.executable, "-m", "symbert", "exhibit", "--help"]]])]
     for table, (layout, files) in product(tables, layouts.items()):
         present.append(Contestant(f"{table}, {layout}", [[command(table, files, settings, folder / "tables")]]))
     found = interleave(present, rounds, lambda: None)
@@ -93,9 +93,10 @@ def record(
 def command(table: str, files: Sequence[Path], settings: Path, output: Path) -> Command:
     """The report's command that writes a table in all formats."""
     output.mkdir(exist_ok=True)
+    read = ("--curve", "--curve-seeds") if table == "table-milestones" else ("--scores", "--finetune-seeds")
     return [
-        *(sys.executable, "-m", "symbert", table, "--settings", str(settings)),
-        *("--scores", *map(str, files)),
-        *("--finetune-seeds", *map(str, SEEDS)),
+        *(sys.executable, "-m", "symbert", "exhibit", table, "--settings", str(settings)),
+        *(read[0], *map(str, files)),
+        *(read[1], *map(str, SEEDS)),
         *("--output", *(str(output / f"{table}.{suffix}") for suffix in ("csv", "md", "tex"))),
     ]

@@ -243,15 +243,15 @@ def test_the_matrix_has_972_files_of_five_records():
 def test_each_table_is_timed_from_each_layout_and_beside_its_imports(tmp_path, monkeypatch):
     monkeypatch.setattr(scored, "steps", lambda: [200_000])
     monkeypatch.setattr(scored, "interleave", run_in_turn)
-    (found,) = measure_tables(tmp_path, 1, ["tabulate-glue"])
+    (found,) = measure_tables(tmp_path, 1, ["table-table3_glue"])
     figures = [(figure.name, figure.value(found), figure.target) for figure in table_figures(found)]
     assert figures == [
-        ("tabulate-glue, 54 files", 2, "≤ 5"),
-        ("tabulate-glue, 270 files", 3, "≤ 5"),
-        ("tabulate-glue, 54 files, beside imports", 1, None),
-        ("tabulate-glue, 270 files, beside imports", 2, None),
+        ("table-table3_glue, 54 files", 2, "≤ 5"),
+        ("table-table3_glue, 270 files", 3, "≤ 5"),
+        ("table-table3_glue, 54 files, beside imports", 1, None),
+        ("table-table3_glue, 270 files, beside imports", 2, None),
     ]
-    assert (tmp_path / "tables/tabulate-glue.md").read_text().count("| small-") == 3
+    assert (tmp_path / "tables/table-table3_glue.md").read_text().count("| small-") == 3
 
 
 def run_in_turn(contestants, rounds, prepare):

@@ -46,7 +46,7 @@ def test_stages_that_have_jobs_are_planned_in_a_line_each(experiment, demo):
 def test_a_stage_without_jobs_needs_no_room(experiment, demo, monkeypatch):
     """Tables of the paper are made on any disk."""
     monkeypatch.setattr(disk, "free_space", lambda path: (10, Path("/")))
-    assert not [line for line in announce(experiment, demo, [("tabulate_published", {})]) if "storage" in line]
+    assert not [line for line in announce(experiment, demo, [("tabulate_table3_published", {})]) if "storage" in line]
 
 
 def test_storage_that_is_too_small_is_refused_after_the_plan_was_said(experiment, demo, monkeypatch):

@@ -113,7 +113,7 @@ def test_a_run_that_comes_back_brings_what_it_has_written(changed, traces):
 def test_jobs_write_their_own_files_and_any_of_the_corpus_all_of_it(experiment):
     files = files_of(experiment, find_runs(experiment))
     wildcards = {"size": "tiny", "attention": "shared", "seed": "1"}
-    jobs = [("pretrain_model", wildcards), ("extract_checkpoint", {**wildcards, "step": "300"}), ("draw_loss", {})]
+    jobs = [("pretrain_model", wildcards), ("extract_checkpoint", {**wildcards, "step": "300"}), ("draw_figure2", {})]
     chosen = written_by(experiment, files, jobs)
     assert [(one.kind, one.folder.parts[-3:]) for one in chosen] == [
         ("states of runs", ("tiny-shared", "seed-1", "state")),

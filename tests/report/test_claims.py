@@ -7,8 +7,8 @@ import pytest
 
 from symbert.errors import MissingInputError
 from symbert.report.claims import CLAIMS
+from symbert.report.data import write_exhibit
 from symbert.report.imported import import_scores
-from symbert.report.tables import tabulate_claims
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
@@ -33,7 +33,9 @@ def tabulated(parameters_file, settings_file, outputs):
 
     def make(settings=None, attention=OPERATORS, **files):
         parameters = parameters_file(("tiny", "small", "base"), attention)
-        tabulate_claims(parameters, settings_file(**(settings or {})), outputs, **files)
+        write_exhibit(
+            "table-claims", outputs, parameters=parameters, settings=settings_file(**(settings or {})), **files
+        )
         return read(outputs[0])
 
     return make
@@ -67,10 +69,11 @@ def test_the_authors_files_give_the_authors_values(authors_data, tmp_path, param
     folder = tmp_path / "imported"
     import_scores(authors_data, name="authors", output=folder)
     runs = sorted((folder / "pretrain").iterdir())
-    tabulate_claims(
-        parameters_file(),
-        folder / "settings/report.json",
+    write_exhibit(
+        "table-claims",
         outputs,
+        parameters=parameters_file(),
+        settings=folder / "settings/report.json",
         scores=[folder / "glue/final.json"],
         finetune_seeds=[1, 2, 3, 4, 5],
         curve=[folder / "glue/curve.json"],

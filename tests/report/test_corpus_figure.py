@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from legibility import assert_legible
 from symbert.corpus.histograms import EDGES, histogram
 from symbert.errors import DataError
-from symbert.report.corpus_counts import read_counts, read_records
-from symbert.report.corpus_figure import Distribution, compact, corpus_figure
-from symbert.report.figures import draw_corpus
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.corpus import Distribution, compact, corpus_figure
 from symbert.report.style import house_style
-from symbert.settings import ReportSettings, read_settings
 
 LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
 
 
 def figure_of(files, settings):
-    counts = read_counts(files[0])
-    return corpus_figure(counts, read_records(files[1], counts), read_settings(settings, ReportSettings))
+    return corpus_figure(Data(counts=files[0], records=files[1], settings=settings))
 
 
 def panels_of(figure):
@@ -144,8 +141,14 @@ def test_the_median_is_that_of_the_values_but_for_the_width_of_a_bin(values):
 def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(corpus_files, settings_file, tmp_path):
     counts, records = corpus_files(1, 2, 3)
     first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
-    draw_corpus(counts, records, settings_file(), first)
-    draw_corpus(counts[::-1], random.Random(1).sample(records, 3), settings_file(), second)
+    write_exhibit("figure-corpus", first, counts=counts, records=records, settings=settings_file())
+    write_exhibit(
+        "figure-corpus",
+        second,
+        counts=counts[::-1],
+        records=random.Random(1).sample(records, 3),
+        settings=settings_file(),
+    )
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert first[0].read_bytes().startswith(b"\x89PNG") and first[1].read_bytes().startswith(b"%PDF")
 

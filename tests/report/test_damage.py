@@ -28,7 +28,9 @@ def files(
     told = {"name": "theirs", "directory": "d", "files": 1, "sha256": "0", "steps": 1800, "steps_from": "the command"}
     return {
         "settings": [settings],
+        "sections": [settings],
         "counts": counts,
+        "categories": counts,
         "records": records,
         "manifest": [write(tmp_path / "manifest.json", manifest)],
         "parameters": [parameters_file()],
@@ -48,49 +50,55 @@ def write(path: Path, value) -> Path:
 
 
 SEEDS = ["--finetune-seeds", "1", "2"]
-COMMANDS = {
-    "tabulate-corpus": ("counts", "records", "manifest", "settings"),
-    "tabulate-categories": ("counts", "settings"),
-    "tabulate-operators": ("parameters",),
-    "tabulate-parameters": ("parameters",),
-    "tabulate-training": ("done", "metrics", "timing", "settings"),
-    "tabulate-glue": ("scores", "settings"),
-    "tabulate-scores": ("scores", "settings"),
-    "tabulate-milestones": ("done", "metrics", "settings"),
-    "tabulate-claims": ("parameters", "done", "metrics", "timing", "settings"),
-    "tabulate-robustness": ("scores", "robustness", "settings"),
-    "tabulate-settings": ("settings",),
-    "tabulate-provenance": ("settings",),
-    "draw-corpus": ("counts", "records", "settings"),
-    "draw-loss": ("done", "metrics", "settings"),
+EXHIBITS = {
+    "table-corpus": ("counts", "records", "manifest", "settings"),
+    "table-corpus_categories": ("categories", "settings"),
+    "table-table1_operators": ("parameters",),
+    "table-table2_parameters": ("parameters",),
+    "table-table2_training": ("done", "metrics", "timing", "settings"),
+    "table-table3_glue": ("scores", "settings"),
+    "table-scores": ("scores", "settings"),
+    "table-milestones": ("done", "metrics", "settings"),
+    "table-claims": ("parameters", "done", "metrics", "timing", "settings"),
+    "table-robustness": ("scores", "robustness", "settings"),
+    "table-settings": ("settings",),
+    "table-provenance": ("sections",),
+    "figure-corpus": ("counts", "records", "settings"),
+    "figure-figure2": ("done", "metrics", "settings"),
 }
 
 
 def words_of(command, names, files, tmp_path):
     seeds = SEEDS if "scores" in names else []
-    suffix = "png" if command.startswith("draw") else "csv"
-    return [command, *options(**{name: files[name] for name in names}), *seeds, "--output", tmp_path / f"out.{suffix}"]
+    suffix = "png" if command.startswith("figure") else "csv"
+    return [
+        "exhibit",
+        command,
+        *options(**{name: files[name] for name in names}),
+        *seeds,
+        "--output",
+        tmp_path / f"out.{suffix}",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("command", "damaged"), [(command, name) for command, names in COMMANDS.items() for name in names]
+    ("command", "damaged"), [(command, name) for command, names in EXHIBITS.items() for name in names]
 )
 def test_a_file_of_the_report_that_is_something_else_is_named(tmp_path, files, capsys, command, damaged):
-    words = words_of(command, COMMANDS[command], files, tmp_path)
+    words = words_of(command, EXHIBITS[command], files, tmp_path)
     assert_named(words, files[damaged][0], capsys)
 
 
 @pytest.mark.parametrize("damaged", ["done", "timing", "sessions"])
 def test_a_record_of_a_runs_machine_that_is_something_else_is_named(tmp_path, files, capsys, damaged):
-    given = {"runs": files["done"] + files["timing"], "sessions": files["sessions"]}
-    words = ["tabulate-hours", *options(benchmarks=tmp_path / "none", **given, output=tmp_path / "out.csv")]
+    given = {"provenance": files["done"] + files["timing"], "sessions": files["sessions"]}
+    words = ["exhibit", "table-hours", *options(benchmarks=tmp_path / "none", **given, output=tmp_path / "out.csv")]
     assert_named(words, files[damaged][0], capsys)
 
 
-def test_an_import_that_is_something_else_is_named(tmp_path, files, settings_file, capsys):
-    settings = settings_file(scale="imported")
-    given = options(provenance=files["import"], settings=settings, output=tmp_path / "out.csv")
-    assert_named(["tabulate-runs", *given], files["import"][0], capsys)
+def test_an_import_that_is_something_else_is_named(tmp_path, files, capsys):
+    given = options(origin=files["import"], output=tmp_path / "out.csv")
+    assert_named(["exhibit", "table-runs", *given], files["import"][0], capsys)
     for content in ("[]", "null", "{}", "3", '{"sweep": {}, "losses": []}'):
         files["import"][0].write_text(content)
         with pytest.raises(DataError, match=r"import\.json: .*; delete it and run symbert import-scores again"):
@@ -115,6 +123,6 @@ def test_a_damaged_line_of_a_log_is_told_with_file_line_and_remedy(tmp_path, fil
     (log,) = files["metrics"]
     lines = log.read_bytes().splitlines()
     log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
-    assert main([str(word) for word in words_of("draw-loss", COMMANDS["draw-loss"], files, tmp_path)]) == 65
+    assert main([str(word) for word in words_of("figure-figure2", EXHIBITS["figure-figure2"], files, tmp_path)]) == 65
     said = capsys.readouterr().err
     assert f"{log}:3: {told}" in said and "; run pretrain again" in said

@@ -14,15 +14,14 @@ from legibility import assert_legible
 from symbert.errors import UsageError
 from symbert.operators import OPERATORS
 from symbert.report import published
-from symbert.report.checkpoints_figure import bracket, checkpoints_figure
-from symbert.report.figures import draw_checkpoints, draw_loss
-from symbert.report.loss_figure import exit_of, loss_figure
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.figure2 import exit_of, loss_figure
+from symbert.report.figures.figure3_checkpoints import bracket, checkpoints_figure
 from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
 from symbert.report.runs import Run, read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import Crossing, curves_of, plateau_exit
 from symbert.report.style import RC, house_style, looks_of
-from symbert.settings import ReportSettings, read_settings
 
 ATTENTION = tuple(OPERATORS)
 LOOKS = looks_of(OPERATORS)
@@ -42,7 +41,7 @@ def demo_points(leaves, end, seed=0):
 
 @pytest.fixture
 def loss_inputs(write_run, settings_file):
-    """Arguments of draw_loss for some operators and pre-training seeds."""
+    """Files of figure 2 for some operators and pre-training seeds."""
 
     def make(attention, seeds=(1,), **changes):
         runs = [
@@ -71,16 +70,21 @@ def score_inputs(record, write_scores, settings_file):
     return make
 
 
+def data_of(runs, settings):
+    """Data with these runs."""
+    data = Data(settings=settings)
+    data.runs = runs
+    return data
+
+
 def loss_of(inputs):
     done, metrics, settings = inputs
-    report = read_settings(settings, ReportSettings)
-    return loss_figure(read_runs(done, metrics, report.steps), report)
+    return loss_figure(Data(done=done, metrics=metrics, settings=settings))
 
 
 def checkpoints_of(inputs):
     files, settings = inputs
-    report = read_settings(settings, ReportSettings)
-    return checkpoints_figure(read_scores(files, report.tasks, [1]), report)
+    return checkpoints_figure(Data(curve=files, curve_seeds=[1], settings=settings))
 
 
 LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
@@ -231,7 +235,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(s
     names = ("original", "symmetric", "shared")
     runs = [Run("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | changes)), ReportSettings))
+        figure = loss_figure(data_of(runs, settings_file(**(PAPER | changes))))
         found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     told = (
@@ -247,7 +251,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(s
 def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file):
     runs = [Run("base", "original", 1, [250, 100_000], [9.0, 1.7])]
     with house_style():
-        figure = loss_figure(runs, read_settings(settings_file(**(PAPER | {"steps": 100_000})), ReportSettings))
+        figure = loss_figure(data_of(runs, settings_file(**(PAPER | {"steps": 100_000}))))
     assert len(figure.axes[1].lines) == 1
 
 
@@ -378,12 +382,12 @@ def test_long_names_are_cut_and_those_of_operators_are_not():
 def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
     done, metrics, settings = loss_inputs(ATTENTION[:3])
     first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
-    draw_loss(done, metrics, settings, first)
-    draw_loss(done[::-1], metrics, settings, second)
+    write_exhibit("figure-figure2", first, done=done, metrics=metrics, settings=settings)
+    write_exhibit("figure-figure2", second, done=done[::-1], metrics=metrics, settings=settings)
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     files, settings = score_inputs(ATTENTION[:3])
-    draw_checkpoints(files, settings, [1], first)
-    draw_checkpoints(files[::-1], settings, [1], second)
+    write_exhibit("figure-figure3_checkpoints", first, curve=files, settings=settings, curve_seeds=[1])
+    write_exhibit("figure-figure3_checkpoints", second, curve=files[::-1], settings=settings, curve_seeds=[1])
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert first[0].read_bytes().startswith(b"\x89PNG") and first[1].read_bytes().startswith(b"%PDF")
     assert b"CreationDate" not in first[1].read_bytes()
@@ -391,7 +395,9 @@ def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_input
 
 def test_an_unknown_figure_format_is_refused(score_inputs, tmp_path):
     with pytest.raises(UsageError, match=r"no figure format for '\.gif'; choose from \.png, \.pdf"):
-        draw_checkpoints(*score_inputs(["original"]), [1], [tmp_path / "figure.png", tmp_path / "figure.gif"])
+        files, settings = score_inputs(["original"])
+        outputs = [tmp_path / "figure.png", tmp_path / "figure.gif"]
+        write_exhibit("figure-figure3_checkpoints", outputs, curve=files, settings=settings, curve_seeds=[1])
     assert list(tmp_path.glob("figure.*")) == []
 
 

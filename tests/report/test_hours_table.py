@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from symbert.report.benchmarks import STAGES, read_benchmarks
-from symbert.report.hours_table import hours_table
-from symbert.report.sessions import read_pretrained
+from symbert.report.benchmarks import STAGES
+from symbert.report.data import Data
+from symbert.report.tables.hours import hours_table
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 
@@ -26,7 +26,9 @@ def benchmark(tmp_path):
 
 def table_rows(folder, files=(), sessions=()):
     """Jobs and hours by stage and rule."""
-    rows = hours_table(read_benchmarks(folder), read_pretrained(list(files), list(sessions))).frame.to_dict("records")
+    rows = hours_table(Data(benchmarks=folder, provenance=list(files), sessions=list(sessions))).frame.to_dict(
+        "records"
+    )
     return {(row.pop("stage"), row.pop("rule")): [str(value) for value in row.values()] for row in rows}
 
 

@@ -13,14 +13,14 @@ from symbert.cli import main
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.glue.tasks import GLUE
 from symbert.report import published
-from symbert.report.checkpoints_figure import checkpoints_figure
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
+from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.imported import import_scores
-from symbert.report.loss_figure import PRINTED_ENTRY, loss_figure
 from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import plateau_exit
 from symbert.report.style import house_style
-from symbert.report.tables import tabulate_glue
 from symbert.report.trainer_results import read_losses, read_results, run_named
 from symbert.settings import ReportSettings, read_settings
 
@@ -485,7 +485,13 @@ def test_the_authors_files_are_read_as_the_tests_read_them(published_import, aut
 def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp_path):
     folder, _ = published_import
     outputs = [tmp_path / "table.csv", tmp_path / "table.md"]
-    tabulate_glue([folder / "glue/final.json"], folder / "settings/report.json", [1, 2, 3, 4, 5], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=[folder / "glue/final.json"],
+        settings=folder / "settings/report.json",
+        finetune_seeds=[1, 2, 3, 4, 5],
+    )
     with open(outputs[0], encoding="utf-8", newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
     for (size, attention), values in published.SCORES.items():
@@ -505,10 +511,10 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp
 
 
 def test_the_authors_files_draw_figure_3(published_import):
-    folder, settings = published_import
-    scores = read_scores([folder / "glue/curve.json"], settings.tasks, [1], settings.settings_hash)
+    folder, _ = published_import
+    data = Data(settings=folder / "settings/report.json", curve=[folder / "glue/curve.json"], curve_seeds=[1])
     with house_style():
-        found = assert_legible(checkpoints_figure(scores, settings))
+        found = assert_legible(checkpoints_figure(data))
     assert {"79.05", "78.93", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)
     assert "majority baseline" not in found
     (note,) = (" ".join(text.split()) for text in found if text.startswith("Others' results (imported-published;"))
@@ -516,14 +522,16 @@ def test_the_authors_files_draw_figure_3(published_import):
 
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
-    folder, settings = published_import
+    folder, _ = published_import
     files = sorted((folder / "pretrain").glob("base-*/*/done.json"))
-    runs = read_runs(files, [file.with_name("metrics.jsonl") for file in files], settings.steps)
+    metrics = [file.with_name("metrics.jsonl") for file in files]
+    data = Data(settings=folder / "settings/report.json", done=files, metrics=metrics)
+    runs = data.runs
     assert {run.attention: run.losses for run in runs} == authors_losses, "800 evaluations, not the 801st"
     for run in runs:
         at = [run.steps.index(step) for step in published.LOSS_STEPS]
         assert [run.losses[index] for index in at] == pytest.approx(published.LOSSES["base", run.attention], abs=0.0051)
         assert plateau_exit(run.steps, run.losses) == published.RAW_PLATEAU_EXITS["base", run.attention]
     with house_style():
-        found = assert_legible(loss_figure(runs, settings))
+        found = assert_legible(loss_figure(data))
     assert {"26,750", "14,250", "11,750", "1.683", "1.788", "1.681", PRINTED_ENTRY.name} <= set(found)

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from symbert.report.tables import tabulate_milestones
+from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 STEPS = list(range(50, 1801, 50))
@@ -28,8 +28,8 @@ def tabulate(tmp_path, settings_file, write_scores):
         files = dict(zip(("done", "metrics"), map(list, zip(*runs, strict=True)), strict=True)) if runs else {}
         if records:
             seeds = sorted({entry["finetune_seed"] for entry in records})
-            files |= {"scores": write_scores(records), "finetune_seeds": seeds}
-        tabulate_milestones(settings_file(tasks=list(tasks), **settings), outputs, **files)
+            files |= {"curve": write_scores(records), "curve_seeds": seeds}
+        write_exhibit("table-milestones", outputs, settings=settings_file(tasks=list(tasks), **settings), **files)
         with open(outputs[0], encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "")
 

@@ -9,8 +9,8 @@ from transformers import BertConfig
 from legibility import assert_legible
 from symbert.model.attention import attention_of
 from symbert.operators import OPERATORS
-from symbert.report.figures import draw_operators
-from symbert.report.operators_figure import operators_figure
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.figure1_operators import operators_figure
 from symbert.report.style import PAGE_WIDTH, house_style, looks_of
 
 LOOKS = looks_of(OPERATORS)
@@ -27,7 +27,7 @@ COUNTS = {  # of base by hand: 3(768² + 768), 2(768² + 768), the same and 768�
 def columns():
     """The operators' columns of the figure."""
     with house_style():
-        return dict(zip(DIAGRAMS, operators_figure().axes, strict=True))
+        return dict(zip(DIAGRAMS, operators_figure(Data()).axes, strict=True))
 
 
 def boxes(axes):
@@ -124,7 +124,7 @@ def test_formulas_and_counts_stand_under_each_operator(columns, name):
 
 def test_figure_1_has_the_same_bytes_each_time(tmp_path):
     image, first, second = (tmp_path / name for name in ("first.png", "first.pdf", "second.pdf"))
-    draw_operators([image, first])
-    draw_operators([second])
+    write_exhibit("figure-figure1_operators", [image, first])
+    write_exhibit("figure-figure1_operators", [second])
     assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"%PDF")
     assert image.read_bytes().startswith(b"\x89PNG")

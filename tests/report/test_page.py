@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from symbert.errors import DataError, UsageError
-from symbert.report.contents import CHAPTERS, place_of
-from symbert.report.exhibits import PIXEL
+from symbert.report.exhibits import EXHIBITS, exhibit_of
 from symbert.report.formats import table_of, write_table
-from symbert.report.page import write_page
+from symbert.report.page import PIXEL, write_page
 
 NASTY = "<script>alert('x')</script> & \"co\""
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
@@ -166,10 +165,10 @@ def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files
 
 
 def test_a_figure_of_a_size_is_called_by_it():
-    assert place_of("figure-figure2_tiny").heading == "Figure 2: validation loss, tiny"
-    assert place_of("figure-figure2_tiny").description == place_of("figure-figure2_base").description
-    assert place_of("table-corpus_categories").heading == CHAPTERS["Corpus"]["table-corpus_categories"]
-    assert place_of("figure-my_own").heading == "my own" == place_of("figure-my_own").description
+    assert exhibit_of("figure", "figure2_tiny").heading == "Figure 2: validation loss, tiny"
+    assert exhibit_of("figure", "figure2_tiny").caption == exhibit_of("figure", "figure2_base").caption
+    assert exhibit_of("table", "corpus_categories") == EXHIBITS["table-corpus_categories"]
+    assert exhibit_of("figure", "my_own").heading == "my own" == exhibit_of("figure", "my_own").caption
 
 
 @pytest.mark.parametrize(

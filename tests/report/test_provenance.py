@@ -5,13 +5,13 @@ import platform
 
 import torch
 
-from symbert.report.provenance import provenance_table, version_of
-from symbert.report.sessions import read_pretrained
+from symbert.report.data import Data
+from symbert.report.tables.provenance import provenance_table, version_of
 from symbert.settings import hash_of
 
 
 def facts(settings=(), files=()):
-    rows = provenance_table(list(settings), read_pretrained(list(files), [])).frame.to_dict("records")
+    rows = provenance_table(Data(sections=list(settings), provenance=list(files))).frame.to_dict("records")
     return {row["what"]: row["value"] for row in rows}
 
 

@@ -7,11 +7,9 @@ from matplotlib.colors import to_hex
 
 from legibility import assert_legible
 from symbert.operators import OPERATORS
-from symbert.report.figures import draw_robustness
-from symbert.report.robustness import read_comparison
-from symbert.report.robustness_figure import robustness_figure
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.robustness import robustness_figure
 from symbert.report.style import PAGE_WIDTH, WIDTH, house_style, looks_of
-from symbert.settings import ReportSettings, read_settings
 
 ATTENTION = tuple(OPERATORS)
 LOOKS = looks_of(OPERATORS)
@@ -28,10 +26,12 @@ def figure_of(robustness_records, write_scores, settings_file):
     def make(models, seeds=(1, 2), changes=None, mrpc=None, **options):
         scores, measured = robustness_records(models, seeds=seeds, tasks=TASKS, **options)
         measured = [entry | (mrpc or {}) if entry["task"] == "mrpc" else entry for entry in measured]
-        settings = read_settings(settings_file(tasks=TASKS, **(changes or {"glue_source": "mirror"})), ReportSettings)
+        settings = settings_file(tasks=TASKS, **(changes or {"glue_source": "mirror"}))
         files = write_scores(scores), write_scores(measured, "robustness")
         with house_style():
-            return robustness_figure(*read_comparison(*files, settings, list(seeds)), settings)
+            return robustness_figure(
+                Data(settings=settings, scores=files[0], robustness=files[1], finetune_seeds=list(seeds))
+            )
 
     return make
 
@@ -162,6 +162,20 @@ def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(
     scores, measured = robustness_records(PAIR, tasks=TASKS, sets=())
     files, other = write_scores(scores), write_scores(measured, "robustness")
     first, second = tmp_path / "first.png", tmp_path / "second.png"
-    draw_robustness(files, other, settings_file(tasks=TASKS), [1, 2], [first])
-    draw_robustness(files[::-1], other[::-1], settings_file(tasks=TASKS), [1, 2], [second])
+    write_exhibit(
+        "figure-robustness",
+        [first],
+        scores=files,
+        robustness=other,
+        settings=settings_file(tasks=TASKS),
+        finetune_seeds=[1, 2],
+    )
+    write_exhibit(
+        "figure-robustness",
+        [second],
+        scores=files[::-1],
+        robustness=other[::-1],
+        settings=settings_file(tasks=TASKS),
+        finetune_seeds=[1, 2],
+    )
     assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"\x89PNG")

@@ -5,11 +5,9 @@ import statistics
 
 import pytest
 
+from symbert.report.data import Data, write_exhibit
 from symbert.report.formats import DAGGER, to_csv, to_latex, to_markdown
-from symbert.report.robustness import read_comparison
-from symbert.report.robustness_table import CLAIM, robustness_table
-from symbert.report.tables import tabulate_robustness
-from symbert.settings import ReportSettings, read_settings
+from symbert.report.tables.robustness import CLAIM, robustness_table
 
 GLUE = {"glue_source": "mirror", "corpus_source": "mirror"}
 TASKS = ["mrpc", "mnli"]  # with three score columns
@@ -31,9 +29,11 @@ def table_of(write_scores, settings_file):
     """The table of such records."""
 
     def make(scores, measured, seeds=(1, 2), **changes):
-        settings = read_settings(settings_file(tasks=TASKS, **(GLUE | changes)), ReportSettings)
+        settings = settings_file(tasks=TASKS, **(GLUE | changes))
         files = write_scores(scores), write_scores(measured, "robustness")
-        return robustness_table(*read_comparison(*files, settings, list(seeds)), settings)
+        return robustness_table(
+            Data(settings=settings, scores=files[0], robustness=files[1], finetune_seeds=list(seeds))
+        )
 
     return make
 
@@ -185,8 +185,22 @@ def test_the_command_writes_the_same_bytes_whatever_the_order_of_the_inputs(
     scores, measured = records()
     files, other = write_scores(scores), write_scores(measured, "robustness")
     first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("csv", "md", "tex")] for name in ("first", "second"))
-    tabulate_robustness(files, other, settings_file(tasks=TASKS), [1, 2], first)
-    tabulate_robustness(files[::-1], other[::-1], settings_file(tasks=TASKS), [1, 2], second)
+    write_exhibit(
+        "table-robustness",
+        first,
+        scores=files,
+        robustness=other,
+        settings=settings_file(tasks=TASKS),
+        finetune_seeds=[1, 2],
+    )
+    write_exhibit(
+        "table-robustness",
+        second,
+        scores=files[::-1],
+        robustness=other[::-1],
+        settings=settings_file(tasks=TASKS),
+        finetune_seeds=[1, 2],
+    )
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     head, row, *_ = first[0].read_text(encoding="utf-8").splitlines()
     assert head == "model,clean,mixed_10,mixed_40,mixed_drop,mixed_lost_percent,hans,ax"

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.runs_table import import_table, runs_table
+from symbert.report.data import Data
 from symbert.report.sessions import gpus, hours, read_pretrained
+from symbert.report.tables.runs import runs_table
 
 
 def rows(*files, sessions=()):
-    return runs_table(read_pretrained(list(files), list(sessions))).frame.to_dict("records")
+    return runs_table(Data(provenance=list(files), sessions=list(sessions))).frame.to_dict("records")
 
 
 def test_a_run_of_one_session_has_its_hours_and_hashes(pretrained):
@@ -66,5 +67,5 @@ def test_imported_results_name_their_directory_and_hash(tmp_path):
     told = {"name": "authors", "directory": "published", "files": 460, "sha256": "ab12", "steps": 200_000, "more": []}
     file = tmp_path / "import.json"
     file.write_text(json.dumps(told))
-    (row,) = import_table([file]).frame.to_dict("records")
+    (row,) = runs_table(Data(origin=file)).frame.to_dict("records")
     assert (row["directory"], row["files"], row["sha256"], row["steps"]) == ("published", 460, "ab12", 200_000)

@@ -8,7 +8,7 @@ import pytest
 
 from symbert.errors import MissingInputError
 from symbert.report import published
-from symbert.report.tables import tabulate_scores
+from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
@@ -20,7 +20,13 @@ def tabulate(tmp_path, write_scores, settings_file):
     def write(records, tasks=("rte", "mnli"), **settings):
         outputs = [tmp_path / "scores.csv", tmp_path / "scores.md"]
         seeds = sorted({entry["finetune_seed"] for entry in records})
-        tabulate_scores(write_scores(records), settings_file(tasks=list(tasks), **settings), seeds, outputs)
+        write_exhibit(
+            "table-scores",
+            outputs,
+            scores=write_scores(records),
+            settings=settings_file(tasks=list(tasks), **settings),
+            finetune_seeds=seeds,
+        )
         with open(outputs[0], encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "")
 

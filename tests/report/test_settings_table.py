@@ -2,8 +2,8 @@
 
 import pytest
 
-from symbert.report.settings_table import settings_table
-from symbert.settings import ReportSettings, read_settings
+from symbert.report.data import Data
+from symbert.report.tables.settings import settings_table
 
 PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 PAPER |= {"corpus_source": "hub", "glue_source": "hub"}
@@ -19,7 +19,7 @@ def bold(table):
 
 def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(settings_file):
     changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
-    table = settings_table(read_settings(settings_file(**changes), ReportSettings))
+    table = settings_table(Data(settings=settings_file(**changes)))
     found = cells(table)
     assert found["pretrain.steps"] == ("1,800", "200,000")
     assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
@@ -32,7 +32,7 @@ def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(setting
 
 
 def test_at_the_papers_settings_nothing_is_bold(settings_file):
-    assert bold(settings_table(read_settings(settings_file(**PAPER), ReportSettings))) == set()
+    assert bold(settings_table(Data(settings=settings_file(**PAPER)))) == set()
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_at_the_papers_settings_nothing_is_bold(settings_file):
     ],
 )
 def test_recipe_sources_filter_and_small_differences_stand_out(settings_file, changes, key, shown):
-    table = settings_table(read_settings(settings_file(**(PAPER | changes)), ReportSettings))
+    table = settings_table(Data(settings=settings_file(**(PAPER | changes))))
     assert cells(table)[key] == shown and bold(table) == {key}
 
 
 def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_file):
-    changed = read_settings(settings_file(pretrain={"new_key": 0.5}, batch_size=None), ReportSettings)
+    changed = Data(settings=settings_file(pretrain={"new_key": 0.5}, batch_size=None))
     table = settings_table(changed)
     assert cells(table)["pretrain.new_key"] == ("0.5", "–") and cells(table)["pretrain.batch_size"] == ("–", "256")
 
@@ -60,7 +60,7 @@ def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_fil
 @pytest.mark.parametrize(("rules", "told"), [([], "none"), (["perplexity"], "perplexity")])
 def test_filters_that_are_not_chosen_stand_out(settings_file, rules, told):
     changes = PAPER | {"rules": rules, "match": None}
-    table = settings_table(read_settings(settings_file(**changes), ReportSettings))
+    table = settings_table(Data(settings=settings_file(**changes)))
     assert cells(table)["corpus.filter.rules"] == (told, "categories, perplexity, quality_warnings")
     assert cells(table)["corpus.filter.match"] == ("–", "exact")
     assert bold(table) == {"corpus.filter.rules", "corpus.filter.match"}

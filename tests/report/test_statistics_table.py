@@ -8,7 +8,7 @@ import re
 import pytest
 
 from symbert.errors import DataError, MissingInputError
-from symbert.report.tables import tabulate_statistics
+from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
@@ -23,7 +23,13 @@ def tabulate(tmp_path, write_scores, settings_file):
     def write(records, tasks=("rte", "sst2"), **settings):
         outputs = [tmp_path / f"statistics.{suffix}" for suffix in ("csv", "md", "tex")]
         seeds = sorted({entry["finetune_seed"] for entry in records})
-        tabulate_statistics(write_scores(records), settings_file(tasks=list(tasks), **settings), seeds, outputs)
+        write_exhibit(
+            "table-statistics",
+            outputs,
+            scores=write_scores(records),
+            settings=settings_file(tasks=list(tasks), **settings),
+            finetune_seeds=seeds,
+        )
         with open(outputs[0], encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "").splitlines()
 

@@ -13,19 +13,18 @@ import pytest
 from symbert.errors import DataError, MissingInputError
 from symbert.operators import OPERATORS
 from symbert.report import published
-from symbert.report.tables import (
-    tabulate_corpus,
-    tabulate_glue,
-    tabulate_operators,
-    tabulate_parameters,
-    tabulate_published,
-)
+from symbert.report.data import write_exhibit
 
 ATTENTION = tuple(OPERATORS)
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
 PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
+
+
+def tabulate_corpus(counts, records, manifest, settings, output):
+    files = {"counts": counts, "records": records, "manifest": manifest, "settings": settings}
+    write_exhibit("table-corpus", output, **files)
 
 
 def seeds_of(records):
@@ -44,7 +43,7 @@ def outputs(tmp_path):
 
 @pytest.fixture
 def corpus(tmp_path, settings_file, corpus_files):
-    """Writes counts and records of parts, and a manifest; returns the arguments of tabulate_corpus."""
+    """Writes counts and records of parts, and a manifest; returns their files."""
 
     def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
         manifest = tmp_path / "manifest.json"
@@ -111,10 +110,10 @@ def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was
 def test_the_corpus_table_says_how_many_rows_were_passed_over(corpus, outputs):
     """Held-out rows that are also training rows were scored as if no model had seen them."""
     counts, records, manifest, settings = corpus(1)
-    tabulate_corpus(counts, records, manifest, settings, outputs)
+    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
     assert "of held-out documents beyond their rows, beyond the budget" in outputs[1].read_text()
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"passed_over_rows": 1045}))
-    tabulate_corpus(counts, records, manifest, settings, outputs)
+    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
     said = (
         "beyond their rows and in 1,045 rows that are also among the training rows, and so passed over, beyond the bud"
     )
@@ -128,7 +127,7 @@ def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, s
     counts[1].write_text(json.dumps(json.loads(counts[1].read_text()) | empty))
     nothing = {"documents": 0, "tokens": 0, "words": 0, "histogram": []}
     records[1].write_text(json.dumps({"part": "en_meta_part_2", **nothing}))
-    tabulate_corpus(counts, records, manifest, settings, outputs)
+    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
     first, second, total, _ = read(outputs[0])
     assert (first["taken"], second["taken"], total["taken"]) == ("yes", "no", "")
     assert (second["read"], second["kept"], second["tokens"], second["fertility"]) == ("0", "0", "0", "")
@@ -145,7 +144,7 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     counts, records, manifest, settings = corpus(1)
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"remainder_tokens": 11}))
     with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
-        tabulate_corpus(counts, records, manifest, settings, outputs)
+        write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
     assert not any(path.exists() for path in outputs)
 
 
@@ -178,7 +177,7 @@ def test_the_corpus_caption_names_the_stand_in(corpus, outputs):
 
 
 def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):
-    tabulate_operators(parameters_file(), outputs)
+    write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
     rows = {row["attention"]: row for row in read(outputs[0])}
     assert list(rows) == ["original", "symmetric", "pairwise"]
     assert [row["printed"] for row in rows.values()] == ["O(3h²)", "O(2h²)", "O(2h² + h/n) (erratum)"]
@@ -191,7 +190,7 @@ def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, o
 
 
 def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, outputs):
-    tabulate_operators(parameters_file(attention=ATTENTION), outputs)
+    write_exhibit("table-table1_operators", outputs, parameters=parameters_file(attention=ATTENTION))
     rows = {row["attention"]: row for row in read(outputs[0])}
     assert list(rows) == list(ATTENTION) and {row["exact_is_counted"] for row in rows.values()} == {"yes"}
     assert (rows["shared"]["exact"], rows["shared"]["counted_base"]) == ("(h² + h) + 3h", "592896")
@@ -199,12 +198,14 @@ def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, output
         assert rows[control] == rows[operator] | {"attention": control, "printed": ""}
     controls = "original-gain is original, pairwise-identity is pairwise, pairwise-scaled is pairwise."
     assert f"Controls differ in their initial values only: {controls}" in outputs[1].read_text()
-    tabulate_operators(parameters_file(), outputs)
+    write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
     assert "Controls" not in outputs[1].read_text()
 
 
 def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outputs):
-    tabulate_operators(parameters_file(("small",), base=changed("base", "symmetric", -1)), outputs)
+    write_exhibit(
+        "table-table1_operators", outputs, parameters=parameters_file(("small",), base=changed("base", "symmetric", -1))
+    )
     assert [row["exact_is_counted"] for row in read(outputs[0])] == ["yes", "no", "yes"]
 
 
@@ -219,13 +220,13 @@ def changed(size, attention, by):
 def test_an_operator_of_the_user_is_counted_without_a_formula(parameters_file, outputs):
     counts = json.loads(parameters_file(("base",)).read_text())
     counts["base"]["attention_parameters"]["mine"] = 7
-    tabulate_operators(parameters_file((), **counts), outputs)
+    write_exhibit("table-table1_operators", outputs, parameters=parameters_file((), **counts))
     row = read(outputs[0])[-1]
     assert (row["attention"], row["expression"], row["counted_base"], row["exact_is_counted"]) == ("mine", "", "7", "")
 
 
 def test_table_2_equals_the_papers(parameters_file, outputs):
-    tabulate_parameters(parameters_file(), outputs)
+    write_exhibit("table-table2_parameters", outputs, parameters=parameters_file())
     rows = read(outputs[0])
     assert {(row["size"], row["attention"]): int(row["parameters"]) for row in rows} == published.PARAMETERS
     assert [row["saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
@@ -236,7 +237,7 @@ def test_table_2_equals_the_papers(parameters_file, outputs):
 
 def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_file, outputs):
     """At base 1 − (h² + h + 3h)/(3(h² + h)) = 66.5366 % for shared, which its authors print as 66.53."""
-    tabulate_parameters(parameters_file(attention=ATTENTION), outputs)
+    write_exhibit("table-table2_parameters", outputs, parameters=parameters_file(attention=ATTENTION))
     rows = {(row["size"], row["attention"]): row for row in read(outputs[0])}
     saved = {model: row["attention_saved_percent"] for model, row in rows.items()}
     assert [saved["base", name] for name in ATTENTION] == ["", "33.33", "30.56", "66.54", "0.00", "30.56", "30.56"]
@@ -249,7 +250,9 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_fi
 
 
 def test_table_2_lists_other_sizes_and_operators_without_a_match(parameters_file, outputs):
-    tabulate_parameters(parameters_file(("tiny", "small"), ("shared", "original")), outputs)
+    write_exhibit(
+        "table-table2_parameters", outputs, parameters=parameters_file(("tiny", "small"), ("shared", "original"))
+    )
     rows = read(outputs[0])
     assert [(row["size"], row["attention"]) for row in rows] == [
         *[("tiny", "original"), ("tiny", "shared")],
@@ -260,12 +263,14 @@ def test_table_2_lists_other_sizes_and_operators_without_a_match(parameters_file
 
 
 def test_table_2_says_no_when_a_count_differs(parameters_file, outputs):
-    tabulate_parameters(parameters_file((), base=changed("base", "symmetric", 0)), outputs)
+    write_exhibit(
+        "table-table2_parameters", outputs, parameters=parameters_file((), base=changed("base", "symmetric", 0))
+    )
     assert [row["match"] for row in read(outputs[0])] == ["no", "no", "no"]
 
 
 def test_the_published_table_is_the_papers_and_says_so(outputs):
-    tabulate_published(outputs)
+    write_exhibit("table-table3_published", outputs)
     rows = read(outputs[0])
     assert [float(value) for value in list(rows[-1].values())[1:]] == list(published.SCORES["base", "pairwise"])
     for path in outputs[1:]:
@@ -286,7 +291,13 @@ def demo_records(record):
 
 
 def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records, write_scores, settings_file, outputs):
-    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(demo_records),
+        settings=settings_file(),
+        finetune_seeds=seeds_of(demo_records),
+    )
     original, pairwise, majority = read(outputs[0])
     assert [row["model"] for row in (original, pairwise, majority)] == [
         "tiny-original",
@@ -305,7 +316,13 @@ def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records,
 
 
 def test_table_3_calls_stand_ins_stand_ins_everywhere(demo_records, write_scores, settings_file, outputs):
-    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(demo_records),
+        settings=settings_file(),
+        finetune_seeds=seeds_of(demo_records),
+    )
     for path in outputs:
         assert path.read_text().count("(stand-in)") == 11
     for path in outputs[1:]:
@@ -331,18 +348,34 @@ def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the
     record, write_scores, settings_file, outputs, changes
 ):
     records = [record("base", "pairwise", 200_000, task, 1) for task in TASKS]
-    tabulate_glue(write_scores(records), settings_file(**PAPER), seeds_of(records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(**PAPER),
+        finetune_seeds=seeds_of(records),
+    )
     rows = read(outputs[0])
     assert [row["model"] for row in rows] == ["base-pairwise", "base-pairwise, the paper", "majority baseline"]
     assert (rows[1]["glue_score"], rows[1]["std"], rows[1]["cola"]) == ("79.36", "0.37", "46.91")
-    tabulate_glue(write_scores(records), settings_file(**(PAPER | changes)), seeds_of(records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(**(PAPER | changes)),
+        finetune_seeds=seeds_of(records),
+    )
     assert all("the paper" not in path.read_text() for path in outputs)
 
 
 def test_table_3_of_real_tasks_does_not_speak_of_stand_ins_for_tasks(record, write_scores, settings_file, outputs):
     records = [record("tiny", "original", 1800, task, 1) for task in TASKS]
-    tabulate_glue(
-        write_scores(records), settings_file(corpus_source="mirror", glue_source="mirror"), seeds_of(records), outputs
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(corpus_source="mirror", glue_source="mirror"),
+        finetune_seeds=seeds_of(records),
     )
     assert all("stand-in" not in path.read_text() for path in outputs)
     assert read(outputs[0])[0]["std"] == "", "one seed has no deviation"
@@ -350,7 +383,13 @@ def test_table_3_of_real_tasks_does_not_speak_of_stand_ins_for_tasks(record, wri
 
 def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, settings_file, outputs):
     others = [record("small", "original", 1800, task, seed, 0.9) for task in TASKS for seed in (1, 2, 3)]
-    tabulate_glue(write_scores([*demo_records, *others]), settings_file(), seeds_of([*demo_records, *others]), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores([*demo_records, *others]),
+        settings=settings_file(),
+        finetune_seeds=seeds_of([*demo_records, *others]),
+    )
     lines = {line.split(" | ")[0]: line for line in outputs[1].read_text().splitlines()}
     assert lines["| tiny-pairwise"].count("**") == 2 * 10
     assert "**" not in lines["| tiny-original"] + lines["| small-original"] + lines["| majority baseline"]
@@ -359,7 +398,13 @@ def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, setti
 def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, settings_file, outputs):
     tasks = ["rte", "mnli"]
     records = [record("base", "original", 200_000, task, 1) for task in tasks]
-    tabulate_glue(write_scores(records), settings_file(**PAPER, tasks=tasks), seeds_of(records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(**PAPER, tasks=tasks),
+        finetune_seeds=seeds_of(records),
+    )
     assert "Not the whole benchmark: the GLUE score is the mean of 3 columns (" in outputs[1].read_text()
     ours, paper, _ = read(outputs[0])
     assert list(ours)[3:6] == ["rte", "mnli_matched", "mnli_mismatched"]
@@ -380,7 +425,9 @@ def seed_records(record):
 def test_pre_training_seeds_have_rows_of_their_own_and_one_of_their_mean(
     seed_records, write_scores, settings_file, outputs
 ):
-    tabulate_glue(write_scores(seed_records), settings_file(), [1, 2], outputs)
+    write_exhibit(
+        "table-table3_glue", outputs, scores=write_scores(seed_records), settings=settings_file(), finetune_seeds=[1, 2]
+    )
     rows = read(outputs[0])
     assert [row["model"] for row in rows[:4]] == [
         *(f"tiny-original, seed {seed}" for seed in (1, 2, 3)),
@@ -396,7 +443,9 @@ def test_pre_training_seeds_have_rows_of_their_own_and_one_of_their_mean(
 def test_the_caption_says_which_deviation_is_which_and_means_are_compared_with_means(
     seed_records, write_scores, settings_file, outputs
 ):
-    tabulate_glue(write_scores(seed_records), settings_file(), [1, 2], outputs)
+    write_exhibit(
+        "table-table3_glue", outputs, scores=write_scores(seed_records), settings=settings_file(), finetune_seeds=[1, 2]
+    )
     text = outputs[1].read_text()
     assert "3 pre-training seeds" in text and "may be chance" not in text
     assert (
@@ -407,7 +456,13 @@ def test_the_caption_says_which_deviation_is_which_and_means_are_compared_with_m
 
 
 def test_one_pre_training_seed_is_called_chance(demo_records, write_scores, settings_file, outputs):
-    tabulate_glue(write_scores(demo_records), settings_file(), [1, 2, 3], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(demo_records),
+        settings=settings_file(),
+        finetune_seeds=[1, 2, 3],
+    )
     assert "one pre-training seed: differences between operators may be chance" in outputs[1].read_text()
 
 
@@ -416,14 +471,22 @@ def test_the_papers_row_stands_beneath_the_mean_of_seeds(record, write_scores, s
         record("base", "original", 200_000, task, 1, pretrain_seed=seed)
         for task, seed in itertools.product(TASKS, (1, 2))
     ]
-    tabulate_glue(write_scores(records), settings_file(**PAPER), [1], outputs)
+    write_exhibit(
+        "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(**PAPER), finetune_seeds=[1]
+    )
     names = [row["model"].removeprefix("base-original, ") for row in read(outputs[0])]
     assert names == ["seed 1", "seed 2", "mean of 2 seeds", "the paper", "majority baseline"]
 
 
 def test_a_model_that_predicts_one_class_is_named(record, write_scores, settings_file, outputs):
     records = [record("tiny", "original", 1800, task, 1, constant_prediction=task == "cola") for task in TASKS]
-    tabulate_glue(write_scores(records), settings_file(), seeds_of(records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(),
+        finetune_seeds=seeds_of(records),
+    )
     text = outputs[1].read_text()
     assert "One class predicted throughout: cola by tiny-original (1 of 1 runs, fine-tuning seed 1). † The mean" in text
 
@@ -433,7 +496,13 @@ def test_a_mean_with_a_collapsed_run_in_it_has_a_dagger(demo_records, write_scor
     for entry in demo_records:
         entry["constant_prediction"] = (entry["attention"], entry["task"]) == ("original", "mnli")
     demo_records[-1]["constant_prediction"] = True
-    tabulate_glue(write_scores(demo_records), settings_file(), [1, 2, 3], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(demo_records),
+        settings=settings_file(),
+        finetune_seeds=[1, 2, 3],
+    )
     lines = {line.split(" | ")[0]: line for line in outputs[1].read_text().splitlines()}
     means = [f"{100 * (0.5 + 0.02 + 0.003 * 14 / 3):.2f}†", f"**{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}†**"]
     assert lines["| tiny-original"].count(f" {means[0]} ") == lines["| tiny-original"].count("†") == 2
@@ -453,7 +522,13 @@ def untrained_records(demo_records, record):
 
 
 def test_models_without_pre_training_have_rows_of_their_own(untrained_records, write_scores, settings_file, outputs):
-    tabulate_glue(write_scores(untrained_records), settings_file(), [1, 2, 3], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(untrained_records),
+        settings=settings_file(),
+        finetune_seeds=[1, 2, 3],
+    )
     rows = {row["model"]: row for row in read(outputs[0])}
     assert list(rows) == [
         "tiny-original, no pre-training",
@@ -472,14 +547,22 @@ def test_several_pre_training_seeds_have_one_row_without_pre_training(
     seed_records, write_scores, settings_file, outputs
 ):
     records = [*seed_records, *(entry | {"step": 0} for entry in seed_records)]
-    tabulate_glue(write_scores(records), settings_file(), [1, 2], outputs)
+    write_exhibit(
+        "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(), finetune_seeds=[1, 2]
+    )
     names = [row["model"] for row in read(outputs[0])]
     assert names[0] == "tiny-original, no pre-training, mean of 3 seeds" and len(names) == 2 * 5 + 1
 
 
 def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record, write_scores, settings_file, outputs):
     records = [record("tiny", "original", 1800, task, 1, stand_in=task in ("rte", "mnli")) for task in TASKS]
-    tabulate_glue(write_scores(records), settings_file(glue_source="mirror"), [1], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(glue_source="mirror"),
+        finetune_seeds=[1],
+    )
     (row, _) = read(outputs[0])
     assert [column.removesuffix(" (stand-in)") for column in row if "(stand-in)" in column] == [
         "glue_score",
@@ -497,7 +580,13 @@ def test_the_papers_rows_are_announced_only_where_there_are_some(record, write_s
     for attention, announced in (("shared", False), ("pairwise", True)):
         unknown = {"majority": None, "settings_hash": None}
         records = [record("base", attention, 1800, task, 1, **unknown) for task in TASKS]
-        tabulate_glue(write_scores(records), settings_file(**settings), [1], outputs)
+        write_exhibit(
+            "table-table3_glue",
+            outputs,
+            scores=write_scores(records),
+            settings=settings_file(**settings),
+            finetune_seeds=[1],
+        )
         assert len(read(outputs[0])) == 1 + announced
         assert ("Beside them what the paper prints" in outputs[1].read_text()) == announced
 
@@ -508,8 +597,10 @@ def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records,
     kept = [e for e in demo_records if (e["attention"], e["task"], e["finetune_seed"]) not in gone]
     files, settings = write_scores(kept), settings_file()
     with pytest.raises(DataError, match="missing: tiny-original/seed-1/step-1800/rte finetune_seed 3; "):
-        tabulate_glue(files, settings, [1, 2, 3], outputs)
-    tabulate_glue(files, settings, [1, 2, 3], outputs, allow_missing=True)
+        write_exhibit("table-table3_glue", outputs, scores=files, settings=settings, finetune_seeds=[1, 2, 3])
+    write_exhibit(
+        "table-table3_glue", outputs, scores=files, settings=settings, finetune_seeds=[1, 2, 3], allow_missing=True
+    )
     original, pairwise, _ = read(outputs[0])
     assert original["rte (stand-in)"] == f"{100 * (0.5 + 0.04 + 0.003 * 5 / 2):.2f}", "over the two that there are"
     weights = [0, 1, 2, 2, 3, 4, 5, 6, 7]
@@ -522,7 +613,13 @@ def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records,
 
 def test_a_score_of_other_settings_refuses_the_table(demo_records, write_scores, settings_file, outputs):
     with pytest.raises(DataError, match="stale: tiny-original/.* has settings aaaa, expected bbbb"):
-        tabulate_glue(write_scores(demo_records), settings_file(settings_hash="bbbb"), [1, 2, 3], outputs)
+        write_exhibit(
+            "table-table3_glue",
+            outputs,
+            scores=write_scores(demo_records),
+            settings=settings_file(settings_hash="bbbb"),
+            finetune_seeds=[1, 2, 3],
+        )
     assert not any(path.exists() for path in outputs)
 
 
@@ -538,7 +635,13 @@ def test_a_sweep_without_mnli_or_with_wnli_alone_has_its_table(
     write_scores, settings_file, outputs, tasks, score, note
 ):
     records = [wnli(task, attention, seed) for task in tasks for attention in ATTENTION[:2] for seed in (1, 2)]
-    tabulate_glue(write_scores(records), settings_file(tasks=tasks, glue_source="hub"), [1, 2], outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(records),
+        settings=settings_file(tasks=tasks, glue_source="hub"),
+        finetune_seeds=[1, 2],
+    )
     rows = read(outputs[0])
     assert [row["glue_score"] for row in rows[:2]] == [score] * 2 and rows[0][tasks[-1]] == "60.00"
     assert [row[tasks[-1]] for row in rows[2:]] == ["50.00"], "the majority baseline"
@@ -555,24 +658,46 @@ def wnli(task, attention, seed):
 def test_only_the_final_step_counts_and_it_must_be_there(demo_records, record, write_scores, settings_file, outputs):
     models = itertools.product(["original", "pairwise"], TASKS, [1, 2, 3])
     earlier = [record("tiny", name, 300, task, seed, 0.9, stand_in=True) for name, task, seed in models]
-    tabulate_glue(
-        write_scores([*demo_records, *earlier]), settings_file(), seeds_of([*demo_records, *earlier]), outputs
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores([*demo_records, *earlier]),
+        settings=settings_file(),
+        finetune_seeds=seeds_of([*demo_records, *earlier]),
     )
     assert float(read(outputs[0])[0]["glue_score (stand-in)"]) < 60
     with pytest.raises(MissingInputError, match="the last step is 300, expected 1800"):
-        tabulate_glue(write_scores(earlier), settings_file(), seeds_of(earlier), outputs)
+        write_exhibit(
+            "table-table3_glue",
+            outputs,
+            scores=write_scores(earlier),
+            settings=settings_file(),
+            finetune_seeds=seeds_of(earlier),
+        )
 
 
 def test_a_permutation_of_the_inputs_gives_the_same_bytes(demo_records, write_scores, settings_file, corpus, outputs):
     files, records, manifest, settings = corpus(1, 2, 3)
-    tabulate_glue(write_scores(demo_records), settings_file(), seeds_of(demo_records), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(demo_records),
+        settings=settings_file(),
+        finetune_seeds=seeds_of(demo_records),
+    )
     glue = [path.read_bytes() for path in outputs]
-    tabulate_corpus(files, records, manifest, settings, outputs)
+    write_exhibit("table-corpus", outputs, counts=files, records=records, manifest=manifest, settings=settings)
     counts = [path.read_bytes() for path in outputs]
     for seed in range(3):
         random.Random(seed).shuffle(demo_records)
         scores = write_scores(demo_records)
-        tabulate_glue(random.Random(seed).sample(scores, len(scores)), settings_file(), [1, 2, 3], outputs)
+        write_exhibit(
+            "table-table3_glue",
+            outputs,
+            scores=random.Random(seed).sample(scores, len(scores)),
+            settings=settings_file(),
+            finetune_seeds=[1, 2, 3],
+        )
         assert [path.read_bytes() for path in outputs] == glue
         shuffled = random.Random(seed).sample(files, len(files)), random.Random(seed + 9).sample(records, len(records))
         tabulate_corpus(*shuffled, manifest, settings, outputs)
@@ -580,7 +705,13 @@ def test_a_permutation_of_the_inputs_gives_the_same_bytes(demo_records, write_sc
 
 
 def test_the_authors_results_as_an_experiment_print_table_3(authors_final, write_scores, settings_file, outputs):
-    tabulate_glue(write_scores(authors_final), settings_file(**PAPER), seeds_of(authors_final), outputs)
+    write_exhibit(
+        "table-table3_glue",
+        outputs,
+        scores=write_scores(authors_final),
+        settings=settings_file(**PAPER),
+        finetune_seeds=seeds_of(authors_final),
+    )
     rows = [list(row.values()) for row in read(outputs[0])[:-1]]
     for ours, paper in zip(rows[::2], rows[1::2], strict=True):
         assert ours[1:12] == paper[1:12] and paper[0] == f"{ours[0]}, the paper"

@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.tables import tabulate_training
+from symbert.report.data import write_exhibit
 
 FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 SINGLE = "size attention validation_loss plateau_exit logit_std attention_entropy step_milliseconds of_original_percent"
@@ -22,7 +22,7 @@ def outputs(tmp_path):
 
 @pytest.fixture
 def trained(write_run, write_timing, settings_file):
-    """Arguments of tabulate_training: a list of (size, attention, seed, losses, changes to the timing)."""
+    """Files of runs: a list of (size, attention, seed, losses, changes to the timing)."""
 
     def make(*runs, **changes):
         files = []
@@ -33,6 +33,10 @@ def trained(write_run, write_timing, settings_file):
         return *map(list, zip(*files, strict=True)), settings_file(**changes)
 
     return make
+
+
+def tabulate_training(done, metrics, timing, settings, output):
+    write_exhibit("table-table2_training", output, done=done, metrics=metrics, timing=timing, settings=settings)
 
 
 def read(path):
@@ -181,4 +185,6 @@ def test_a_permutation_of_the_inputs_gives_the_same_bytes(trained, outputs):
 def test_a_run_without_timing_is_refused(trained, outputs):
     done, metrics, timing, settings = trained(("tiny", "original", 1, FALL, {}), ("tiny", "shared", 1, FALL, {}))
     with pytest.raises(DataError, match="tiny-shared seed 1 has not all of done, metrics and timing"):
-        tabulate_training(done, metrics, timing[:1], settings, outputs)
+        write_exhibit(
+            "table-table2_training", outputs, done=done, metrics=metrics, timing=timing[:1], settings=settings
+        )

@@ -4,10 +4,10 @@ import os
 import re
 
 import pytest
-import yaml
 
 from symbert.config import batches_of
 from symbert.project import read_chosen
+from symbert.report.exhibits import EXHIBITS
 
 PAPER = ("scale=paper", "source=hub")
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
@@ -42,13 +42,8 @@ def test_a_training_on_four_nodes_asks_for_each_nodes_gpus_memory_and_threads(co
 def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):
     """None of a local rule, one of each group, and one of each other job."""
     jobs = checkout.snakemake("--dry-run", "--config", *PAPER).jobs
-    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
-    grouped = {
-        "filter_part",
-        "tokenize_part",
-        "extract_checkpoint",
-        *(name.split("=")[0] for name in profile["groups"]),
-    }
+    report = {*(exhibit.rule for exhibit in EXHIBITS.values()), "count_parameters", "write_page"}
+    grouped = {"filter_part", "tokenize_part", "extract_checkpoint", *report}
     alone = {rule: count for rule, count in jobs.items() if rule not in grouped | local_rules(root)}
     batches, runs = len(batches_of(read_chosen(root, None, None, list(PAPER)))), jobs["pretrain_model"]
     guide = " ".join((root / "docs/cluster.md").read_text().split())

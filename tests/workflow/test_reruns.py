@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from symbert.report.exhibits import EXHIBITS
 from workflow.checkout import HANG, Checkout, check_out, wait_for
 
 RESULTS = Path("results/demo-embedded")
@@ -121,13 +122,12 @@ def test_edited_rules_stage_code_and_captions_run_nothing(copy):
     assert planned(copy) == {}
 
 
-def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy, root):
+def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy):
     with open(copy.directory / "src/symbert/report/style.py", "a") as file:
         file.write("# edited\n")
-    rules = "".join((root / f"workflow/rules/{name}.smk").read_text() for name in ("report", "report_own"))
     jobs = planned(copy)
     assert computed(jobs) == {}
-    assert reported(jobs) == set(re.findall(r"^rule ((?:tabulate|draw)_\w+|write_page):", rules, re.M))
+    assert reported(jobs) == {*(exhibit.rule for exhibit in EXHIBITS.values()), "write_page"}
 
 
 def test_results_with_new_times_run_nothing_but_what_reads_large_files(copy):
@@ -208,8 +208,8 @@ def test_one_more_finetuning_seed_computes_that_seed_only(copy):
 def test_one_more_seed_of_the_curve_finetunes_the_steps_before_the_last(finished):
     jobs = planned(finished, "sweep={curve: {finetune_seeds: [1, 2]}}")
     assert computed(jobs) == {"finetune": 2}
-    assert {"draw_checkpoints", "tabulate_milestones", "tabulate_claims", "write_page"} <= reported(jobs)
-    assert not {"tabulate_glue", "tabulate_statistics", "draw_loss", "draw_corpus"} & reported(jobs)
+    assert {"draw_figure3_checkpoints", "tabulate_milestones", "tabulate_claims", "write_page"} <= reported(jobs)
+    assert not {"tabulate_table3_glue", "tabulate_statistics", "draw_figure2", "draw_corpus"} & reported(jobs)
 
 
 def test_one_more_step_is_extracted_and_finetuned_and_nothing_is_trained(copy):
@@ -378,7 +378,7 @@ def test_scores_of_other_settings_are_refused_by_the_tables(copy):
     path.write_text(json.dumps(records))
     table = copy.directory / RESULTS / "report/tables/table3_glue.csv"
     outcome = copy.tiny(str(table.relative_to(copy.directory)))
-    assert outcome.code == 1 and outcome.jobs == {"tabulate_glue": 1}
+    assert outcome.code == 1 and outcome.jobs == {"tabulate_table3_glue": 1}
     assert "stale: tiny-original/seed-1/step-20/mrpc has settings 0123456789abcdef" in outcome.output
     assert not table.exists()
 
@@ -390,12 +390,12 @@ def test_a_lost_table_or_figure_runs_its_rule_and_the_page(copy, finished):
     report = copy.directory / RESULTS / "report"
     for suffix in ("csv", "tex", "html", "md"):
         lost = (report / f"tables/table3_glue.{suffix}").rename(copy.directory / "lost")
-        assert planned(copy) == {"tabulate_glue": 1, "write_page": 1, "all": 1}, suffix
+        assert planned(copy) == {"tabulate_table3_glue": 1, "write_page": 1, "all": 1}, suffix
         lost.rename(report / f"tables/table3_glue.{suffix}")
     assert planned(copy) == {}
     (report / "tables/table3_glue.tex").unlink()
     (report / "figures/figure2_tiny.pdf").unlink()
-    assert made(copy) == {"tabulate_glue": 1, "draw_loss": 1, "write_page": 1, "all": 1}
+    assert made(copy) == {"tabulate_table3_glue": 1, "draw_figure2": 1, "write_page": 1, "all": 1}
     assert difference(copy, finished, RESULTS / "report") == set()
 
 
@@ -410,7 +410,7 @@ def test_a_lost_file_of_a_table_is_made_again_whatever_its_format(root, tmp_path
         before = file.read_bytes()
         file.unlink()
         jobs = made(fresh, "paper_tables")
-        assert jobs == {"tabulate_parameters": 1, "paper_tables": 1}, file.suffix
+        assert jobs == {"tabulate_table2_parameters": 1, "paper_tables": 1}, file.suffix
         assert file.read_bytes() == before
     assert planned(fresh, targets=("paper_tables",)) == {}
 

@@ -15,8 +15,7 @@ LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        page("tables", TABLE_FORMATS, CORPUS_TABLES),
-        page("figures", FIGURE_FORMATS, ["corpus"]),
+        pages([exhibit for exhibit in REPORTED if exhibit.chapter == "Corpus"]),
         FILES_RECORD,
 
 

@@ -140,26 +140,3 @@ def has_other_seeds(wildcards):
     """Whether a checkpoint was scored with other seeds than the configuration wants."""
     file = Path(score_of(wildcards))
     return file.is_file() and configuration.seeds_of(file) != finetune_seeds(wildcards)
-
-
-# What the report has of this experiment beside what it has of imported scores.
-CORPUS_TABLES = ["corpus", *(["corpus_categories"] if BY_CATEGORY else [])]
-OWN_TABLES = [*CORPUS_TABLES, "table2_training", "settings", "hours"]
-OWN_TABLES += ["robustness"] if robustness() else []
-OWN_FIGURES = ["corpus", *(["robustness"] if robustness() else [])]
-MEASURED_SIZES = SWEEP["sizes"]  # of figure 2
-
-
-def losses(file, sizes=MEASURED_SIZES):
-    """A file of every run that has validation losses."""
-    return runs(f"{RUN}/{file}", sizes)
-
-
-def timings():
-    """What every run measured of its speed."""
-    return runs(f"{RUN}/timing.json")
-
-
-def provenance():
-    """What says on which machines and from which corpus each run came."""
-    return [*losses("done.json"), *timings()]

@@ -8,7 +8,7 @@ with one_line_errors():
 
 SWEEP = IMPORTED["sweep"]
 CURVE = SWEEP["curve"]
-OWN_TABLES, OWN_FIGURES, FILES_RECORD = [], [], []
+FILES_RECORD = []
 MEASURED_SIZES = list(dict.fromkeys(size for size, *_ in IMPORTED["losses"]))  # of figure 2
 
 
@@ -21,32 +21,25 @@ def settings(section):
     return f"{RESULTS}/settings/{section}.json"
 
 
-def final_scores():
-    """The scores of the comparison, all in one file."""
-    return [f"{RESULTS}/glue/final.json"]
-
-
-def curve_scores():
-    """The scores of Figure 3, all in one file; none where no checkpoint was scored."""
-    return [f"{RESULTS}/glue/curve.json"] if CURVE["sizes"] else []
-
-
 def losses(file, sizes=MEASURED_SIZES):
     """A file of every run that has validation losses."""
     found = [run for run in IMPORTED["losses"] if run[0] in sizes]
     return [f"{RESULTS}/pretrain/{size}-{attention}/seed-{seed}/{file}" for size, attention, seed in found]
 
 
-def timings():
-    """Imported results say nothing of speed."""
-    return []
-
-
-def robustness():
-    """Imported results say nothing of noise and out-of-domain sets."""
-    return []
-
-
-def provenance():
-    """What says where the scores came from."""
-    return [f"{RESULTS}/import.json"]
+# What the report is made of; of speed, noise, other domains, the corpus and the machines imported results say nothing.
+INPUTS = {
+    **dict.fromkeys(("robustness", "timing", "provenance", "counts", "categories", "records", "manifest"), []),
+    "settings": [settings("report")],
+    "scores": [f"{RESULTS}/glue/final.json"],
+    "curve": [f"{RESULTS}/glue/curve.json"] if CURVE["sizes"] else [],
+    "done": losses("done.json"),
+    "metrics": losses("metrics.jsonl"),
+    "origin": [f"{RESULTS}/import.json"],
+    "sections": [settings("report")],
+}
+OF_SIZE = {
+    "done": lambda wildcards: losses("done.json", [wildcards.size]),
+    "metrics": lambda wildcards: losses("metrics.jsonl", [wildcards.size]),
+}
+WORDS = {"finetune_seeds": SWEEP["finetune_seeds"], "curve_seeds": CURVE["finetune_seeds"]}

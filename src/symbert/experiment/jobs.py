@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from symbert.config import batches_of, has_filter, needs_harmful_model, parts_of, source_of
 from symbert.experiment.layout import Experiment
+from symbert.report.exhibits import EXHIBITS
 
 STAGES = ("corpus", "pretrain", "glue", "report")
 SETTINGS_OF = {  # the sections that a stage's rules read
@@ -16,24 +17,6 @@ SETTINGS_OF = {  # the sections that a stage's rules read
     "glue": ("glue_source", "task", "glue", "robustness"),
     "report": ("report",),
 }
-TABLES_AND_FIGURES = (  # one job each
-    "tabulate_operators",
-    "tabulate_parameters",
-    "tabulate_published",
-    "tabulate_glue",
-    "tabulate_scores",
-    "tabulate_statistics",
-    "tabulate_milestones",
-    "tabulate_claims",
-    "tabulate_corpus",
-    "tabulate_training",
-    "tabulate_settings",
-    "tabulate_runs",
-    "tabulate_hours",
-    "tabulate_provenance",
-    "draw_operators",
-    "draw_corpus",
-)
 
 Jobs = Counter[str]
 Job = tuple[str, Mapping[str, str]]  # its rule and wildcards
@@ -99,15 +82,13 @@ def _glue(experiment: Experiment) -> Jobs:
 
 
 def _report(experiment: Experiment) -> Jobs:
-    sweep, robust = experiment.config["sweep"], bool(experiment.measured_tasks)
-    return Jobs(
-        dict.fromkeys(TABLES_AND_FIGURES, 1),
-        tabulate_categories=int(has_filter(experiment.config, "categories")),
-        write_settings=1,
-        count_parameters=1,
-        draw_loss=len(sweep["sizes"]),
-        draw_checkpoints=int(bool(sweep["curve"]["sizes"])),
-        tabulate_robustness=int(robust),
-        draw_robustness=int(robust),
-        write_page=1,
-    )
+    config = experiment.config
+    exist = {
+        "categories": has_filter(config, "categories"),
+        "curve": bool(config["sweep"]["curve"]["sizes"]),
+        "robustness": bool(experiment.measured_tasks),
+    }
+    lacking = {read for read, exists in exist.items() if not exists}
+    made = [exhibit for exhibit in EXHIBITS.values() if lacking.isdisjoint(exhibit.reads)]
+    jobs = {exhibit.rule: len(config["sweep"]["sizes"]) if exhibit.per_size else 1 for exhibit in made}
+    return Jobs(jobs, write_settings=1, count_parameters=1, write_page=1)

@@ -14,6 +14,8 @@ KEPT = {"read": int, "kept": int, "dropped": {str: int}}  # the first is the sum
 COUNTS = {"part": str, "taken": bool, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
 COUNTS |= {"categories": {str: {str: int}}, "histograms": {str: {"read": [int], "kept": [int]}}}
 RECORD = {"part": str, "documents": int, "tokens": int, "words": int, "histogram": [int]}
+MANIFEST = {"documents": {str: int}, "rows": {"train": int, "validation": int}, "sequence_length": int, "tokens": int}
+MANIFEST |= {"remainder_tokens": int, "surplus_tokens": {str: int}}
 
 
 def read_counts(files: list[Path]) -> list[Row]:

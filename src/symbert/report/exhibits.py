@@ -1,70 +1,150 @@
-"""Tables and figures as parts of the page, which holds all that it shows and offers: pictures and files are data."""
+"""The registry of tables and figures: each is declared in a file of its own under `tables/` or `figures/`.
 
-import base64
-from dataclasses import dataclass
-from html import escape
+The file is called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values: they are
+read without importing the file, since Snakemake reads all of them at every start, and matplotlib takes a second.
+"""
+
+import ast
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from symbert.errors import DataError, UsageError
-from symbert.report.contents import Place, place_of
-from symbert.report.document import body_of
-
-PNG = b"\x89PNG\r\n\x1a\n"
-PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
-FILES = {  # other formats of tables and figures, with their media types
-    ".csv": "text/csv;charset=utf-8",
-    ".md": "text/markdown;charset=utf-8",
-    ".tex": "application/x-tex;charset=utf-8",
-    ".pdf": "application/pdf",
+CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that nobody declared follow
+    "Claims",
+    "GLUE",
+    "Statistics of scores",
+    "Pre-training",
+    "Robustness",
+    "Operators",
+    "Corpus",
+    "Provenance",
+    "Further tables and figures",
+)
+VERBS = {"table": "tabulate", "figure": "draw"}
+TABLE_FORMATS = ("html", "csv", "md", "tex")  # the first is in Snakemake's report and on the page
+FIGURE_FORMATS = ("png", "pdf")
+# The options of the command for what an exhibit reads; what is not listed has one option of its own name.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "scores": ("scores", "finetune_seeds"),
+    "curve": ("curve", "curve_seeds"),
+    "runs": ("done", "metrics"),
+    "timings": ("timing",),
+    "machines": ("provenance", "sessions"),
 }
-NARROW = 800  # pixels up to which a figure leaves room for another beside it
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or figure on the page, as HTML; `name` is what `symbert.report.contents` calls it."""
+    """A table or figure: where it stands, what it shows, and what it is made of.
 
-    name: str
-    body: str
-    is_narrow: bool = False
+    `reads`, `may_read` and `follows` name attributes of `symbert.report.data.Data`. An exhibit exists where the files
+    of all that it reads exist. What it follows is made first, but not read.
+    """
+
+    kind: str  # table or figure
+    name: str  # of its files and of its module
+    chapter: str  # one of CHAPTERS
+    heading: str
+    caption: str  # a sentence or two for Snakemake's report, and for those who cannot see a figure
+    place: int = 0  # in its chapter
+    reads: tuple[str, ...] = ()
+    may_read: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    per_size: bool = False  # drawn once for each size of model
+    of_imported: bool = True  # whether it can be made of imported scores
+    function: str = ""
 
     @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return place_of(self.name)
+    def id(self) -> str:
+        """What the command and the page call it: 'table-corpus'."""
+        return f"{self.kind}-{self.name}"
+
+    @property
+    def rule(self) -> str:
+        """The rule that makes it: 'tabulate_corpus'."""
+        return f"{VERBS[self.kind]}_{self.name}"
+
+    @property
+    def stem(self) -> str:
+        """Its files without their formats, below the report's folder; the size may be a wildcard."""
+        return f"{self.kind}s/{self.name}" + ("_{size}" if self.per_size else "")
+
+    @property
+    def log(self) -> str:
+        """The log of its rule below the folder of logs."""
+        return f"{self.rule}/{{size}}.log" if self.per_size else f"{self.rule}.log"
+
+    @property
+    def is_of_experiment(self) -> bool:
+        """Whether it shows results, beside what the paper prints and what models have by their shape."""
+        return not {*self.reads, *self.may_read} <= {"parameters"}
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of its files."""
+        return TABLE_FORMATS if self.kind == "table" else FIGURE_FORMATS
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Sort key for the order of the page."""
+        return CHAPTERS.index(self.chapter), self.place, self.id
+
+    def load(self) -> Callable[[Any], Any]:
+        """The function that makes it from `symbert.report.data.Data`."""
+        return getattr(importlib.import_module(f"symbert.report.{self.kind}s.{self.name}"), self.function)
 
 
-def table_exhibit(file: Path) -> Exhibit:
-    """A table from its .html file; UsageError for a file of another format."""
-    if file.suffix != ".html":
-        raise UsageError(f"{file}: not an .html file of a table; give that format of each table")
-    return Exhibit(f"table-{file.stem}", body_of(file.read_text(encoding="utf-8")) + _links(file))
+def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
+    """Declare the function of a file to make its table or figure; the keywords are fields of `Exhibit`, as literals."""
+    return lambda function: function
 
 
-def figure_exhibit(file: Path) -> Exhibit:
-    """A figure from its PNG file; DataError for a file of another format."""
-    content, name = file.read_bytes(), f"figure-{file.stem}"
-    if not content.startswith(PNG):
-        raise DataError(f"{file}: not a PNG picture; give that format of each figure")
-    width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
-    image = (
-        f'<img src="{_data("image/png", content)}" '
-        f'alt="{escape(place_of(name).description)}" width="{PIXEL * width:.0f}" height="{PIXEL * height:.0f}">'
-    )
-    return Exhibit(name, f"<figure>\n{image}\n</figure>\n{_links(file)}", width <= NARROW)
+def options_of(read: str) -> tuple[str, ...]:
+    """The options of the command for what an exhibit reads, that of its files first."""
+    return OPTIONS.get(read, (read,))
 
 
-def _links(file: Path) -> str:
-    """Links to the other formats of a table or figure, which are in the links themselves."""
-    others = [other for suffix in FILES if (other := file.with_suffix(suffix)).is_file()]
-    links = [
-        f'<a download="{escape(other.name)}" href="{_data(FILES[other.suffix], other.read_bytes())}">'
-        f"{escape(other.name)}</a>"
-        for other in others
+def _declared(kind: str, file: Path) -> Exhibit:
+    """The exhibit of a file; ValueError where it is not declared once and with literals."""
+    found = [
+        Exhibit(
+            kind, file.stem, function=node.name, **{word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        )
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        for call in node.decorator_list
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit"
     ]
-    return f'<p class="files">Files: {", ".join(links)}</p>\n' if links else ""
+    if len(found) != 1 or found[0].chapter not in CHAPTERS:
+        raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
+    return found[0]
 
 
-def _data(kind: str, content: bytes) -> str:
-    """Content as an address, which leads nowhere else."""
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+EXHIBITS: dict[str, Exhibit] = {
+    each.id: each
+    for each in sorted(
+        (
+            _declared(kind, file)
+            for kind in VERBS
+            for file in Path(__file__).parent.glob(f"{kind}s/*.py")
+            if file.stem != "__init__"
+        ),
+        key=lambda each: each.rank,
+    )
+}
+
+
+def exhibit_of(kind: str, stem: str) -> Exhibit:
+    """The exhibit of a file, by its name without format; of one drawn per size, under the name and heading of its size.
+
+    A file that nobody declared has its name as heading, and comes last.
+    """
+    if (known := EXHIBITS.get(f"{kind}-{stem}")) is not None:
+        return known
+    name, _, size = stem.rpartition("_")
+    if (drawn := EXHIBITS.get(f"{kind}-{name}")) is not None and drawn.per_size:
+        return replace(drawn, name=stem, heading=f"{drawn.heading}, {size}")
+    heading = stem.replace("_", " ")
+    return Exhibit(kind, stem, CHAPTERS[-1], heading, heading)

@@ -3,6 +3,8 @@
 Figures and files stand in it as data, and nothing else is loaded: the page itself forbids scripts and addresses.
 """
 
+import base64
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -10,12 +12,23 @@ from string import Template
 from urllib.parse import quote
 
 from symbert import __version__
+from symbert.errors import DataError, UsageError
 from symbert.files import write_text
 from symbert.report import captions
-from symbert.report.exhibits import Exhibit, figure_exhibit, table_exhibit
+from symbert.report.document import body_of
+from symbert.report.exhibits import Exhibit, exhibit_of
 from symbert.report.stylesheet import STYLESHEET
 from symbert.settings import ReportSettings, read_settings
 
+PNG = b"\x89PNG\r\n\x1a\n"
+PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
+FILES = {  # other formats of tables and figures, with their media types
+    ".csv": "text/csv;charset=utf-8",
+    ".md": "text/markdown;charset=utf-8",
+    ".tex": "application/x-tex;charset=utf-8",
+    ".pdf": "application/pdf",
+}
+NARROW = 800  # pixels up to which a figure leaves room for another beside it
 PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,19 +66,63 @@ files save what the page itself holds.</footer>
 """)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A table or figure on the page, as HTML."""
+
+    exhibit: Exhibit
+    body: str
+    is_narrow: bool = False
+
+
 def write_page(tables: list[Path], figures: list[Path], settings: Path, output: Path) -> None:
     """Write the report's page.
 
     `tables` are the .html files of tables, `figures` the .png files; files of the same name in other formats are
     offered with them. UsageError and DataError name a file of another kind.
     """
-    exhibits = [*map(table_exhibit, tables), *map(figure_exhibit, figures)]
-    ordered = sorted(exhibits, key=lambda exhibit: exhibit.place.rank)
-    write_text(output, _page(read_settings(settings, ReportSettings), ordered))
+    shown = sorted([*map(_table, tables), *map(_figure, figures)], key=lambda shown: shown.exhibit.rank)
+    write_text(output, _page(read_settings(settings, ReportSettings), shown))
 
 
-def _page(report: ReportSettings, exhibits: list[Exhibit]) -> str:
-    chapters = [(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.place.chapter)]
+def _table(file: Path) -> Shown:
+    """A table from its .html file; UsageError for a file of another format."""
+    if file.suffix != ".html":
+        raise UsageError(f"{file}: not an .html file of a table; give that format of each table")
+    return Shown(exhibit_of("table", file.stem), body_of(file.read_text(encoding="utf-8")) + _links(file))
+
+
+def _figure(file: Path) -> Shown:
+    """A figure from its PNG file; DataError for a file of another format."""
+    content, figure = file.read_bytes(), exhibit_of("figure", file.stem)
+    if not content.startswith(PNG):
+        raise DataError(f"{file}: not a PNG picture; give that format of each figure")
+    width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
+    image = (
+        f'<img src="{_data("image/png", content)}" '
+        f'alt="{escape(figure.caption)}" width="{PIXEL * width:.0f}" height="{PIXEL * height:.0f}">'
+    )
+    return Shown(figure, f"<figure>\n{image}\n</figure>\n{_links(file)}", width <= NARROW)
+
+
+def _links(file: Path) -> str:
+    """Links to the other formats of a table or figure, which are in the links themselves."""
+    others = [other for suffix in FILES if (other := file.with_suffix(suffix)).is_file()]
+    links = [
+        f'<a download="{escape(other.name)}" href="{_data(FILES[other.suffix], other.read_bytes())}">'
+        f"{escape(other.name)}</a>"
+        for other in others
+    ]
+    return f'<p class="files">Files: {", ".join(links)}</p>\n' if links else ""
+
+
+def _data(kind: str, content: bytes) -> str:
+    """Content as an address, which leads nowhere else."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _page(report: ReportSettings, exhibits: list[Shown]) -> str:
+    chapters = [(name, list(group)) for name, group in groupby(exhibits, key=lambda shown: shown.exhibit.chapter)]
     return PAGE.substitute(
         version=__version__,
         experiment=escape(report.experiment),
@@ -104,18 +161,18 @@ def _facts(settings: ReportSettings) -> str:
     return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
 
 
-def _entry(chapter: str, exhibits: list[Exhibit]) -> str:
+def _entry(chapter: str, exhibits: list[Shown]) -> str:
     """A chapter's lines in the table of contents."""
-    lines = [f'<li><a href="#{quote(each.name)}">{escape(each.place.heading)}</a></li>' for each in exhibits]
+    lines = [f'<li><a href="#{quote(shown.exhibit.id)}">{escape(shown.exhibit.heading)}</a></li>' for shown in exhibits]
     return f"<li>{escape(chapter)}\n<ul>\n{chr(10).join(lines)}\n</ul></li>"
 
 
-def _chapter(name: str, exhibits: list[Exhibit]) -> str:
-    bodies = "\n".join(_section(exhibit) for exhibit in exhibits)
+def _chapter(name: str, exhibits: list[Shown]) -> str:
+    bodies = "\n".join(_section(shown) for shown in exhibits)
     return f'<section>\n<h2>{escape(name)}</h2>\n<div class="exhibits">\n{bodies}\n</div>\n</section>'
 
 
-def _section(exhibit: Exhibit) -> str:
-    narrow = " narrow" if exhibit.is_narrow else ""
-    heading = escape(exhibit.place.heading)
-    return f'<div class="exhibit{narrow}" id="{escape(exhibit.name)}">\n<h3>{heading}</h3>\n{exhibit.body}</div>'
+def _section(shown: Shown) -> str:
+    narrow = " narrow" if shown.is_narrow else ""
+    heading = escape(shown.exhibit.heading)
+    return f'<div class="exhibit{narrow}" id="{escape(shown.exhibit.id)}">\n<h3>{heading}</h3>\n{shown.body}</div>'

@@ -1,0 +1,209 @@
+"""What tables and figures are made of: the files of an experiment, read and checked when an exhibit asks for them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from symbert.errors import DataError, UsageError
+from symbert.files import read_json
+from symbert.report.benchmarks import Job, read_benchmarks
+from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
+from symbert.report.exhibits import EXHIBITS, options_of
+from symbert.report.formats import write_table
+from symbert.report.robustness import read_robustness
+from symbert.report.runs import Run, read_runs
+from symbert.report.scores import majority_of, read_scores
+from symbert.report.sessions import PretrainedRun, read_pretrained
+from symbert.report.statistics import final_scores
+from symbert.report.timings import Timing, read_timings
+from symbert.settings import ReportSettings, read_settings
+
+SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
+PARAMETERS = {"shape": {**SHAPE, "vocab_size": int}, "parameters": {str: int}, "attention_parameters": {str: int}}
+ORIGIN = {"directory": str, "files": int, "sha256": str}  # of import.json, whatever the version that imported
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files by the options of `symbert exhibit`, and what is said of them there."""
+
+    settings: Path | None = None
+    parameters: Path | None = None
+    scores: list[Path] | None = None
+    finetune_seeds: list[int] | None = None
+    curve: list[Path] | None = None
+    curve_seeds: list[int] | None = None
+    robustness: list[Path] | None = None
+    done: list[Path] | None = None
+    metrics: list[Path] | None = None
+    timing: list[Path] | None = None
+    provenance: list[Path] | None = None
+    sessions: list[Path] | None = None
+    origin: Path | None = None
+    sections: list[Path] | None = None
+    benchmarks: Path | None = None
+    counts: list[Path] | None = None
+    categories: list[Path] | None = None
+    records: list[Path] | None = None
+    manifest: Path | None = None
+    size: str | None = None
+    allow_missing: bool = False
+
+
+class Data:
+    """The data of an experiment; what it has no files of is None or empty.
+
+    Reading raises DataError for a file that is damaged, stale, incomplete, or of another experiment.
+    """
+
+    def __init__(self, **files: Any) -> None:
+        self.files = Files(**files)
+
+    def has(self, name: str) -> bool:
+        """Whether there are files of what an exhibit reads."""
+        return bool(getattr(self.files, options_of(name)[0]))
+
+    @cached_property
+    def settings(self) -> ReportSettings:
+        """What captions must say about the experiment."""
+        return read_settings(self.files.settings, ReportSettings)
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of each model by size, as `symbert count-parameters` counted them."""
+        remedy = "run count-parameters again"
+        counts = read_json(self.files.parameters, {str: PARAMETERS}, remedy)
+        if not counts:
+            raise DataError(f"{self.files.parameters}: counts of no size; {remedy}")
+        return counts
+
+    @cached_property
+    def scores(self) -> pd.DataFrame | None:
+        """The scores of the comparison, a table of `symbert.report.scores`, at the last step and at step 0.
+
+        MissingInputError when they do not reach the last step.
+        """
+        if not self.files.scores:
+            return None
+        table = self._read_scores(self.files.scores, self.files.finetune_seeds, self.settings.runs)
+        return final_scores(table, self.settings.steps)
+
+    @cached_property
+    def trained(self) -> pd.DataFrame | None:
+        """The scores of the comparison without those of models that were not pre-trained."""
+        return None if self.scores is None else self.scores.query("step > 0")
+
+    @cached_property
+    def curve(self) -> pd.DataFrame | None:
+        """The scores of checkpoints."""
+        files, seeds = self.files.curve, self.files.curve_seeds
+        return self._read_scores(files, seeds, self.settings.curve_runs) if files else None
+
+    def _read_scores(self, files: list[Path], seeds: list[int] | None, runs: list[list[str | int]]) -> pd.DataFrame:
+        settings = self.settings
+        return read_scores(files, settings.tasks, seeds or [], settings.settings_hash, self.files.allow_missing, runs)
+
+    @cached_property
+    def robustness(self) -> pd.DataFrame | None:
+        """The scores of the compared models on noise and out-of-domain sets; all were scored on the same rows."""
+        if not self.files.robustness:
+            return None
+        majority_of(self.trained)
+        return read_robustness(self.files.robustness, self.trained, self.settings.settings_hash)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """Validation losses of every run that was asked for, or of those of one size."""
+        size = self.files.size
+        wanted = [run for run in self.settings.runs if size in (None, run[0])]
+        return read_runs(self.files.done or [], self.files.metrics or [], self.settings.steps, wanted)
+
+    @cached_property
+    def timings(self) -> list[Timing]:
+        """The speed of each run."""
+        files = self.files.timing
+        return read_timings(files, self.runs, self.settings.batch_size) if files else []
+
+    @cached_property
+    def machines(self) -> list[PretrainedRun]:
+        """What each run was computed on; sessions whose record was removed are left out."""
+        return read_pretrained(self.files.provenance or [], self.files.sessions or [])
+
+    @cached_property
+    def origin(self) -> dict[str, Any] | None:
+        """Where imported scores come from, by their import.json."""
+        return read_json(self.files.origin, ORIGIN) if self.files.origin else None
+
+    @cached_property
+    def benchmarks(self) -> list[Job]:
+        """What Snakemake measured of jobs."""
+        return read_benchmarks(self.files.benchmarks)
+
+    @cached_property
+    def counts(self) -> list[dict[str, Any]]:
+        """Documents of each part, read and kept."""
+        return read_counts(self.files.counts or self.files.categories)
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """Tokens of each part, in the order of `counts`."""
+        return read_records(self.files.records, self.counts)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What was packed."""
+        return read_json(self.files.manifest, MANIFEST, "run pack-shards again")
+
+
+def write_exhibit(
+    name: str,
+    /,
+    output: list[Path],
+    settings: Path | None = None,
+    parameters: Path | None = None,
+    scores: list[Path] | None = None,
+    finetune_seeds: list[int] | None = None,
+    curve: list[Path] | None = None,
+    curve_seeds: list[int] | None = None,
+    robustness: list[Path] | None = None,
+    done: list[Path] | None = None,
+    metrics: list[Path] | None = None,
+    timing: list[Path] | None = None,
+    provenance: list[Path] | None = None,
+    sessions: list[Path] | None = None,
+    origin: Path | None = None,
+    sections: list[Path] | None = None,
+    benchmarks: Path | None = None,
+    counts: list[Path] | None = None,
+    categories: list[Path] | None = None,
+    records: list[Path] | None = None,
+    manifest: Path | None = None,
+    size: str | None = None,
+    allow_missing: bool = False,
+) -> None:
+    """Write a table or figure, for example `table-table3_glue`, from the files that it reads.
+
+    The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure.
+    `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training; `provenance`
+    their done.json and timing.json; `sessions` the records in their state, of which those that are gone are left out;
+    `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the folder of Snakemake's
+    benchmark files; `counts` (for the table of categories `categories`) and `records` files of each part of the corpus.
+    A missing score is refused, or, with `allow-missing`, a dash that the caption names.
+    """
+    files = {key: value for key, value in locals().items() if key not in ("name", "output")}
+    if name not in EXHIBITS:
+        raise UsageError(f"exhibit: no '{name}'; choose from {', '.join(EXHIBITS)}")
+    made, data = EXHIBITS[name], Data(**files)
+    for read in made.reads:
+        if not data.has(read):
+            raise UsageError(f"exhibit: {name} needs --{options_of(read)[0]}")
+    if made.kind == "table":
+        write_table(made.load()(data), output)
+    else:
+        from symbert.report.style import house_style, save_figure  # imports matplotlib, which tables do without
+
+        with house_style():
+            save_figure(made.load()(data), output)

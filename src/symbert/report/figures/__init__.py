@@ -1,0 +1,1 @@
+"""One file per figure, called as the files of the figure are."""

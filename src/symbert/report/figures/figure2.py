@@ -1,0 +1,125 @@
+"""Figure 2: validation loss over pre-training steps, with each operator's exit from the initial plateau."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from symbert.report import captions, published
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.panels import (
+    BAND_ENTRY,
+    RIGHT,
+    Entry,
+    draw_key,
+    draw_seeds,
+    figure_of,
+    name_of,
+    prepare,
+    seeds_heading,
+    short,
+)
+from symbert.report.runs import Model, models_of, size_of
+from symbert.report.statistics import spread
+from symbert.report.style import GREY, MARK, Look, looks_of
+from symbert.settings import ReportSettings
+
+MARKERS = 9  # along a curve
+RANGE: dict[str, Any] = {"linewidth": 1.0, "marker": "|", "markersize": 4, "zorder": 2.5}
+RANGE_ROW = 0.03  # of the panel's height: each operator's range of exits has a row above the axis
+HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 4.5}
+PRINTED_ENTRY = Entry({"color": GREY, "marker": "o", **HOLLOW}, "hollow: the authors' runs")
+
+
+@exhibit(
+    chapter="Pre-training",
+    place=1,
+    heading="Figure 2: validation loss",
+    caption="Curves of validation loss over pre-training steps, one per operator; a large marker on each shows where "
+    "it leaves the initial plateau, and the key beneath gives that step and the last loss.",
+    reads=("settings", "runs"),
+    per_size=True,
+)
+def loss_figure(data: Data) -> Figure:
+    """One panel for the runs of one size; the authors' losses are hollow markers where they may stand beside them."""
+    settings, size, models = data.settings, size_of(data.runs), models_of(data.runs)
+    looks = looks_of(model.attention for model in models)
+    printed = [model for model in models if _is_printed(model, settings)]
+    entries = [_entry(model, looks[model.attention]) for model in models]
+    counts = [len(model.runs) for model in models]
+    entries += [BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
+    figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{size}", _note(counts, settings), [len(entries)])
+    prepare(panel, "validation loss (nats per token)")
+    _draw_curves(panel, models, printed, looks)
+    draw_key(key, [("leaves plateau at", 0.79), ("final loss", RIGHT)], entries, seeds_heading(counts))
+    return figure
+
+
+def _draw_curves(panel: Axes, models: list[Model], printed: list[Model], looks: dict[str, Look]) -> None:
+    """Draw losses, the authors' own of `printed`, and exits; no small markers where the authors' hollow ones are."""
+    for position, model in enumerate(models):
+        marks = [] if model in printed else _marks(model.steps, position / len(models))
+        draw_seeds(panel, model.steps, model.losses, looks[model.attention], markevery=marks)
+    for model in printed:
+        _draw_printed(panel, model, looks[model.attention])
+    bottom, top = panel.get_ylim()
+    for row, model in enumerate(reversed(models), start=1):
+        _mark_exit(panel, model, looks[model.attention], bottom + RANGE_ROW * row * (top - bottom))
+
+
+def _is_printed(model: Model, settings: ReportSettings) -> bool:
+    return captions.shows_the_papers_losses(settings) and (model.size, model.attention) in published.LOSSES
+
+
+def _note(counts: Sequence[int], settings: ReportSettings) -> str:
+    chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
+    return f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
+
+
+def _entry(model: Model, look: Look) -> Entry:
+    final = model.losses[:, -1].mean()
+    return Entry(look.line(), name_of(model.attention), [exit_of(model.exits), f"{final:.3f}"])
+
+
+def exit_of(exits: Sequence[int | None]) -> str:
+    """Where seeds leave the plateau, in words: '1,240', '1,240 (1,100–1,350)', '1,100–never', or a dash."""
+    left = [step for step in exits if step is not None]
+    if not left:
+        return "–"
+    if len(left) < len(exits):
+        return f"{short(min(left))}–never"
+    found = spread(left)
+    if found.count == 1:
+        return f"{found.mean:,}"
+    return f"{short(found.mean)} ({short(found.lowest)}–{short(found.highest)})"
+
+
+def _marks(steps: Sequence[int], offset: float) -> list[int]:
+    """Evaluations that get a marker, shifted from curve to curve so that they do not hide each other."""
+    every = max(1, len(steps) // MARKERS)
+    return list(range(int(offset * every), len(steps), every))
+
+
+def _draw_printed(panel: Axes, model: Model, look: Look) -> None:
+    steps, losses = published.LOSS_STEPS, published.LOSSES[model.size, model.attention]
+    panel.plot(steps, losses, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
+
+
+def _mark_exit(panel: Axes, model: Model, look: Look, height: float) -> None:
+    """A large marker where the curve leaves the plateau, a line down to the step, and the seeds' range at `height`.
+
+    Nothing is drawn where a seed does not leave the plateau.
+    """
+    exits = [step for step in model.exits if step is not None]
+    if len(exits) < len(model.runs):
+        return
+    bottom, found = panel.get_ylim()[0], spread(exits)
+    loss = float(np.interp(found.mean, model.steps, model.losses.mean(axis=0)))
+    panel.vlines(found.mean, bottom, loss, color=look.color, linewidth=0.8, linestyle=":", zorder=1.5)
+    if found.count > 1:
+        panel.plot([found.lowest, found.highest], [height, height], color=look.color, **RANGE)
+    panel.plot([found.mean], [loss], zorder=4, **look.line(**MARK))
+    panel.set_ylim(bottom=bottom)

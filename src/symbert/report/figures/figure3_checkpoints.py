@@ -1,0 +1,137 @@
+"""Figure 3: GLUE score over pre-training checkpoints, the 95 % line, and where each operator first reaches it."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from symbert.report import captions, order
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.panels import (
+    BAND_ENTRY,
+    RIGHT,
+    Entry,
+    draw_key,
+    draw_seeds,
+    figure_of,
+    name_of,
+    prepare,
+    seeds_heading,
+    short,
+)
+from symbert.report.scores import majority_of
+from symbert.report.statistics import (
+    MEANS,
+    SEEDS,
+    Crossing,
+    curves_of,
+    first_crossing,
+    glue_scores,
+    stand_in_names,
+    target_line,
+)
+from symbert.report.style import DASHED, MAJORITY_LINE, MARK, Look, looks_of
+from symbert.settings import ReportSettings
+
+TARGET_LINE = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
+COLUMNS = [("95 % reached at", 0.79), ("final score", RIGHT)]
+
+Curves = dict[str, pd.DataFrame]  # by operator: score (percent), a row per pre-training seed, a column per step
+
+
+@exhibit(
+    chapter="Pre-training",
+    place=2,
+    heading="Figure 3: score over checkpoints",
+    caption="Curves of the score over pre-training checkpoints, one per operator, with the line of 95 % of the "
+    "highest final score; the key beneath says where each curve first reaches it, and its final score.",
+    reads=("settings", "curve"),
+)
+def checkpoints_figure(data: Data) -> Figure:
+    """One panel per size; an empty one where no task counts for GLUE."""
+    scores, settings = data.curve, data.settings
+    majority_of(scores)
+    sizes = order.sizes(scores["size"])
+    looks = looks_of(scores["attention"])
+    curves = {size: curves_of(scores[scores["size"] == size]) for size in sizes}
+    majority = _majority(scores)
+    kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
+    figure, panels = figure_of(
+        f"{kind[0].upper()}{kind[1:]} over checkpoints",
+        _note(scores, settings, any(map(_has_band, curves.values()))),
+        [len(curves[size]) + 1 + len(majority) + _has_band(curves[size]) for size in sizes],
+    )
+    for size, (panel, key) in zip(sizes, panels, strict=True):
+        prepare(panel, f"{kind} (%)")
+        panel.set_title(f"BERT-{size}", loc="left")
+        entries = _draw_curves(panel, curves[size], looks) if curves[size] else []
+        entries += [_draw_majority(panel, score) for score in majority]
+        draw_key(key, COLUMNS, entries, seeds_heading([*map(len, curves[size].values())] or [1]))
+    return figure
+
+
+def _majority(scores: pd.DataFrame) -> list[float]:
+    """The score of the majority baseline; none where no column that counts has one."""
+    baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
+    return [float(baseline.iloc[0])] if len(baseline) else []
+
+
+def _has_band(curves: Curves) -> bool:
+    return any(len(seeds) > 1 for seeds in curves.values())
+
+
+def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
+    notes = [
+        captions.experiment_of(settings),
+        f"pre-trained on {captions.corpus_of(settings)}",
+        f"scored on {captions.tasks_of(settings)}{_kinds(scores, settings)}",
+    ]
+    notes += [] if several else [captions.seeds_of(1)]
+    return "; ".join([*notes, *_constant(scores)])
+
+
+def _constant(scores: pd.DataFrame) -> list[str]:
+    """In how many fine-tuning runs one class was predicted throughout, among those of which it is known."""
+    runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]
+    constant, known = int(runs.eq(True).sum()), int(runs.notna().sum())
+    told = "" if known == len(runs) else " of which it is known"
+    return [f"one class predicted throughout in {constant:,} of {known:,} fine-tuning runs{told}"] if constant else []
+
+
+def _kinds(scores: pd.DataFrame, settings: ReportSettings) -> str:
+    """In brackets, which tasks are stand-ins, where their source does not say so, and which are partial."""
+    stand_ins, partial = captions.stand_in_tasks(scores), captions.partial_tasks(scores)
+    notes = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
+    notes += [f"partial: {partial}"] if partial else []
+    return f" ({'; '.join(notes)})" if notes else ""
+
+
+def _draw_curves(panel: Axes, curves: Curves, looks: dict[str, Look]) -> list[Entry]:
+    """Draw the line and the curves; a large marker is where a curve, straight between checkpoints, first meets it."""
+    means = {attention: seeds.mean() for attention, seeds in curves.items()}
+    line = target_line(mean.iloc[-1] for mean in means.values())
+    panel.axhline(line, zorder=1.5, **TARGET_LINE)
+    entries = []
+    for attention, mean in means.items():
+        look, crossing = looks[attention], first_crossing(list(mean.index), list(mean), line)
+        draw_seeds(panel, list(mean.index), curves[attention].to_numpy(), look)
+        if crossing:
+            height = mean.iloc[0] if crossing.before is None else line
+            panel.plot([crossing.step], [height], zorder=4, **look.line(**MARK))
+        entries.append(Entry(look.line(), name_of(attention), [bracket(crossing), f"{mean.iloc[-1]:.2f}"]))
+    entries += [BAND_ENTRY] * _has_band(curves)
+    return [*entries, Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"])]
+
+
+def _draw_majority(panel: Axes, majority: float) -> Entry:
+    panel.axhline(majority, zorder=1.5, **MAJORITY_LINE)
+    return Entry(MAJORITY_LINE, "majority baseline", ["", f"{majority:.2f}"])
+
+
+def bracket(crossing: Crossing | None) -> str:
+    """A first crossing and the checkpoints around it: '32.8k (30k–35k)'."""
+    if crossing is None:
+        return "not reached"
+    if crossing.before is None:
+        return f"≤ {short(crossing.after)}"
+    return f"{short(crossing.step)} ({short(crossing.before)}–{short(crossing.after)})"

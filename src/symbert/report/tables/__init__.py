@@ -1,0 +1,1 @@
+"""One file per table, called as the files of the table are."""

@@ -1,0 +1,139 @@
+"""The corpus table: what was read, why documents were dropped, what was kept, tokenized and packed."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from symbert.corpus.reasons import REASONS, are_few, kept_in_words
+from symbert.errors import DataError
+from symbert.report import captions, published
+from symbert.report.corpus_counts import Row, not_read
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, heading, table_of
+
+PARTS_SHOWN = 4  # more parts than these are listed in the csv file only
+NAMES = {
+    "read": "documents read",
+    "bad": "bad lines",
+    "kept": "documents kept",
+    "without_url": "documents read without URL",
+    "left_over_tokens": "tokens left over",
+    "words": "words kept",
+    "tokens": "tokens kept",
+    "fertility": "tokens per word",
+}
+PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
+BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
+
+
+@exhibit(
+    chapter="Corpus",
+    place=2,
+    heading="Documents read, dropped and kept",
+    caption="Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that "
+    "applies, and kept; characters, words and tokens; documents, tokens and rows after packing. Read is kept + "
+    "dropped + bad in every part, or this table would not exist. The last column or row holds the paper's numbers.",
+    reads=("settings", "counts", "records", "manifest"),
+)
+def corpus_table(data: Data) -> Table:
+    """Documents, characters and tokens per part and in all, rows in all, and the paper's numbers in the last row.
+
+    Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side.
+    DataError names the file and part whose numbers do not add up.
+    """
+    parts, packed, settings = data.counts, data.manifest, data.settings
+    found = {reason for part in parts for reason in part["dropped"]}
+    reasons = [*REASONS, *sorted(found - set(REASONS))]
+    rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
+    total = _total_row(rows, packed, data.files.manifest)
+    paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
+    skipped = not_read(parts)
+    caption = (
+        f"Corpus. {captions.experiment_of(settings)}; {captions.corpus_of(settings)}. Documents read, bad, dropped by "
+        "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
+        "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
+        f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows"
+        f"{_passed_over(packed)}, beyond the budget, and of the last row. "
+        f"{skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}{_of_few(parts)}"
+        f"The paper is {published.PAPER}, which does not say what it read or dropped."
+    )
+    everything = [*rows, total, paper]
+    return table_of(everything, caption, "tab:corpus", readable=_on_its_side(everything, reasons))
+
+
+def _of_few(parts: list[Row]) -> str:
+    few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
+    return few if are_few(parts) else ""
+
+
+def _passed_over(manifest: Row) -> str:
+    rows = manifest.get("passed_over_rows", 0)
+    return f" and in {rows:,} rows that are also among the training rows, and so passed over" if rows else ""
+
+
+def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
+    return {
+        "part": part["part"],
+        "taken": part["taken"],
+        "read": part["read"],
+        "bad": part["bad"],
+        **{reason: part["dropped"].get(reason, 0) for reason in reasons},
+        "kept": part["kept"],
+        "without_url": part["without_url"],
+        "characters_read": part["characters"]["read"],
+        **{BY_REASON + reason: part["characters"]["dropped"].get(reason, 0) for reason in reasons},
+        "characters_kept": part["characters"]["kept"],
+        "words": record["words"],
+        "tokens": record["tokens"],
+        "fertility": _fertility(record["tokens"], record["documents"], record["words"]),
+        **dict.fromkeys(PACKED),
+    }
+
+
+def _fertility(tokens: int, documents: int, words: int) -> float | None:
+    """Tokens per word; each document has a [CLS] and a [SEP], which belong to no word."""
+    return (tokens - 2 * documents) / words if words else None
+
+
+def _total_row(rows: list[Row], manifest: Row, file: Path) -> Row:
+    summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
+    sums = {key: sum(row[key] for row in rows) for key in summed}
+    fertility = _fertility(sums["tokens"], sums["kept"], sums["words"])
+    return {**rows[0], **sums, "part": "total", "taken": None, "fertility": fertility, **_packed(sums, manifest, file)}
+
+
+def _packed(sums: Row, manifest: Row, file: Path) -> Row:
+    """What is in rows, and what is not; DataError when that is not what was kept, as far as it was asked for."""
+    documents, rows = sum(manifest["documents"].values()), manifest["rows"]
+    packed = sum(rows.values()) * manifest["sequence_length"]
+    left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
+    if packed + left_over != manifest["tokens"]:
+        raise DataError(
+            f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
+            "run pack-shards again"
+        )
+    for what, count, most in (("documents", documents, sums["kept"]), ("tokens", manifest["tokens"], sums["tokens"])):
+        if count > most:
+            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; run pack-shards again")
+    return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
+
+
+def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
+    """A row per quantity; columns for few parts, the total, its share of what was read, and the paper."""
+    *parts, total, paper = rows
+    shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
+    lines = []
+    for key in (key for key in total if key not in ("part", "taken") and not key.startswith(BY_REASON)):
+        name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
+        share: dict[str, Any] = {"of_read_percent": _share(total, key, reasons)}
+        lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
+    return pd.DataFrame(lines, columns=list(lines[0]), dtype=object)
+
+
+def _share(total: Row, key: str, reasons: list[str]) -> float | None:
+    """Percentage of the documents or characters read; None for what is no part of them."""
+    documents = (*reasons, "bad", "kept", "without_url")
+    of = "characters_read" if key == "characters_kept" else "read" if key in documents else None
+    return 100 * total[key] / total[of] if of and total[of] else None

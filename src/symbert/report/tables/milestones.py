@@ -1,0 +1,131 @@
+"""How early each model learns: the end of the plateau in its loss, and where its GLUE score first nears the best."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from symbert.report import captions, published
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, decimal_of
+from symbert.report.order import model_rank
+from symbert.report.runs import Model, Run, models_of
+from symbert.report.statistics import (
+    PLATEAU_HEIGHT,
+    TARGET,
+    curves_of,
+    first_crossing,
+    interpolated_crossing,
+    spread,
+    target_line,
+)
+from symbert.settings import ReportSettings
+
+Row = dict[str, Any]
+Name = tuple[str, str]  # size and operator
+Curve = tuple[pd.Series, float]  # GLUE score by checkpoint, mean over seeds, and the line that it is to reach
+
+RANGE = ("earliest_exit", "latest_exit")
+LOSSES = ("validation_loss", "plateau_exit", *RANGE)
+CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
+PRINTED_EXITS = ("paper_plateau_exit", "authors_plateau_exit")
+PRINTED_CROSSINGS = ("authors_before", "authors_after", "authors_crossing")
+COLUMNS = ("size", "attention", *LOSSES, *CROSSINGS, *PRINTED_EXITS, *PRINTED_CROSSINGS)
+NO_LOSSES, NO_SCORES = "No validation losses were given.", "No scores over checkpoints were given."
+NOT_COUNTED = "None of the scores over checkpoints counts for the GLUE score."
+RULES = {  # by the first of the columns that they are about
+    "validation_loss": "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation "
+    "after the initial plateau, whose last one is where, over the logarithm of the step, the loss stands highest above "
+    f"a straight line from an earlier evaluation to the last, by more than {100 * PLATEAU_HEIGHT:.0f} % of it; a dash "
+    "where a run does not leave the plateau.",
+    "earliest_exit": "Losses and exits are means over pre-training seeds, earliest and latest exit their range.",
+    "target_score": f"Target score: {100 * TARGET:.0f} % of the highest score at the last checkpoint among the "
+    "operators of a size; curves are means over seeds. Before and after: the neighbouring checkpoints between which a "
+    "curve first reaches it (no before: the first one does); crossing: where the straight line between them does. "
+    "Interpolated: where numpy.interp finds it, as the authors do; meant for curves that only rise, it finds some "
+    "crossing of others.",
+    "paper_plateau_exit": "Paper plateau exit: in the paper's words.",
+    "authors_plateau_exit": "Authors plateau exit: what the same rule finds in the losses that they published.",
+    "authors_before": "Authors before, after and crossing: what the same rules find in the scores that they published.",
+}
+
+
+@exhibit(
+    chapter="Pre-training",
+    place=3,
+    heading="Milestones",
+    caption="Milestones of pre-training: the last validation loss, the exit from the initial plateau by a defined "
+    "rule beside the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final "
+    "score.",
+    reads=("settings",),
+    may_read=("runs", "curve"),
+)
+def milestones_table(data: Data) -> Table:
+    """A row per size and operator of the runs, or of the scores over checkpoints."""
+    runs, scores, settings = data.runs, data.curve, data.settings
+    models = {(model.size, model.attention): model for model in models_of(runs)}
+    curves = {} if scores is None else _curves(scores)
+    names = sorted({*models, *curves}, key=lambda name: model_rank(*name))
+    rows = [_row(name, models.get(name), curves.get(name)) for name in names]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
+    readable = _readable(frame, models, curves)
+    absent = [] if models else [NO_LOSSES]
+    absent += [] if curves else [NO_SCORES if scores is None else NOT_COUNTED]
+    caption = _caption(runs, scores, settings, list(readable))
+    return Table(frame, caption, "tab:milestones", readable=readable, note=" ".join(absent))
+
+
+def _curves(scores: pd.DataFrame) -> dict[Name, Curve]:
+    """None where no score column counts for the GLUE score."""
+    curves = {}
+    for size, part in scores.groupby("size", sort=False):
+        means = {attention: seeds.mean() for attention, seeds in curves_of(part).items()}
+        line = target_line(curve.iloc[-1] for curve in means.values()) if means else math.nan
+        curves |= {(size, attention): (curve, line) for attention, curve in means.items()}
+    return curves
+
+
+def _row(name: Name, model: Model | None, curve: Curve | None) -> Row:
+    exits = (published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name))
+    return {
+        **dict(zip(("size", "attention"), name, strict=True)),
+        **(_losses(model) if model else {}),
+        **(_crossing(*curve) if curve else {}),
+        **dict(zip(PRINTED_EXITS, exits, strict=True)),
+        **dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True)),
+    }
+
+
+def _losses(model: Model) -> Row:
+    """Means over pre-training seeds; no exit where a seed does not leave the plateau."""
+    exits = None if None in model.exits else spread(model.exits)
+    found = (round(exits.mean), exits.lowest, exits.highest) if exits else (None,) * 3
+    loss = spread(run.losses[-1] for run in model.runs).mean
+    return dict(zip(LOSSES, (decimal_of(loss, 3), *found), strict=True))
+
+
+def _crossing(curve: pd.Series, line: float) -> Row:
+    steps, scores = curve.index.tolist(), curve.tolist()
+    first = first_crossing(steps, scores, line)
+    if first is None:
+        return {"target_score": line}
+    values = (line, first.before, first.after, round(first.step), round(interpolated_crossing(steps, scores, line)))
+    return dict(zip(CROSSINGS, values, strict=True))
+
+
+def _readable(frame: pd.DataFrame, models: dict[Name, Model], curves: dict[Name, Curve]) -> pd.DataFrame:
+    """Without columns that say nothing here: of what was not given, of one seed's range, of models unpublished."""
+    hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
+    hidden |= set() if models else {*LOSSES, *PRINTED_EXITS}
+    hidden |= set() if curves else {*CROSSINGS, *PRINTED_CROSSINGS}
+    hidden |= set(RANGE) if all(len(model.runs) == 1 for model in models.values()) else set()
+    return frame.drop(columns=list(hidden))
+
+
+def _caption(runs: list[Run], scores: pd.DataFrame | None, settings: ReportSettings, columns: list[str]) -> str:
+    seeds = len({run.pretrain_seed for run in runs} or set([] if scores is None else scores["pretrain_seed"]))
+    notes = [f"Milestones of learning. {captions.experiment_of(settings)}."]
+    notes += [captions.pretraining_of(settings, seeds)] if seeds else []
+    notes += [] if scores is None else [captions.finetuning_of(settings, scores)]
+    return " ".join([*notes, *(rule for column, rule in RULES.items() if column in columns)])

@@ -1,0 +1,79 @@
+"""What made a report: the commit, the versions, the settings, and the machines of its runs.
+
+The commit is noted when the table is written. It is no input of any rule, so that a commit makes nothing anew.
+"""
+
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+
+import symbert
+from symbert.commit import PROJECT, commit_of
+from symbert.files import read_json
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, table_of
+from symbert.report.sessions import PretrainedRun
+from symbert.settings import SECTIONS, hash_of, settings_from
+
+PACKAGES = (
+    *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "scikit-learn", "pandas"),
+    *("pyarrow", "matplotlib"),
+)
+
+
+@exhibit(
+    chapter="Provenance",
+    place=2,
+    heading="What made this report",
+    caption="What made this report: version and Git commit of symbert, with the word modified where files differed "
+    "from the commit; versions of the packages; hashes of the settings that each stage read; and the machines of the "
+    "runs. It is noted when the tables are made of new results: a commit by itself makes nothing anew.",
+    reads=("sections",),
+    may_read=("machines",),
+    follows=("scores", "curve", "robustness"),
+)
+def provenance_table(data: Data) -> Table:
+    """A row per fact, at this moment; settings files are called by the names of their sections."""
+    facts = {
+        "symbert": symbert.__version__,
+        "commit": commit_of(PROJECT),
+        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC on {platform.node()}",
+        "system": f"{platform.platform()}, Python {platform.python_version()}",
+        "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
+        **_machines(data.machines),
+        **{f"settings of {file.stem}": f"hash {_hash_of(file)}" for file in data.files.sections},
+    }
+    caption = (
+        "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
+        "what trained the models stands under pre-training. The hashes are of the settings that the stages read; the "
+        "same hash means the same settings."
+    )
+    return table_of([{"what": what, "value": value} for what, value in facts.items()], caption, "tab:provenance")
+
+
+def version_of(package: str) -> str:
+    """The installed version, without importing the package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _hash_of(file: Path) -> str:
+    values = read_json(file, dict)
+    settings_from(values, SECTIONS[file.stem], str(file))
+    return hash_of(values)
+
+
+def _machines(runs: list[PretrainedRun]) -> dict[str, str]:
+    sessions = sum(run.facts.get("sessions", 0) for run in runs)
+    told = {key: ", ".join(_each(runs, key)) for key in ("commit", "host", "device", "versions")}
+    known = {f"pre-training: {key}": value for key, value in told.items() if value}
+    return {"pre-training: runs": f"{len(runs)}, in {sessions} sessions", **known} if known else {}
+
+
+def _each(runs: list[PretrainedRun], key: str) -> list[str]:
+    """What any run says of `key`, once."""
+    return list(dict.fromkeys(told for run in runs if (told := run.told(key))))

@@ -1,0 +1,160 @@
+"""Table `robustness`: clean scores, what noise leaves of them, and scores on out-of-domain sets."""
+
+from typing import Any
+
+import pandas as pd
+
+from symbert.report import captions, published
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import DAGGER, Table, table_of
+from symbert.report.glue_lines import Line, best_of
+from symbert.report.robustness import (
+    ADVERSARIAL,
+    ADVERSARIAL_MEAN,
+    DOMAIN,
+    NOISE,
+    baseline_scores,
+    domain_scores,
+    fine_tuned_again,
+    level_name,
+    noise_levels,
+    noise_scores,
+)
+from symbert.report.statistics import Spread, spread
+from symbert.settings import ReportSettings
+
+DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
+LEAD = 1.0  # percentage points above the majority baseline: with less there is nothing to lose
+LETTERS = {
+    "swap": "swapped with a neighbour",
+    "drop": "dropped",
+    "insert": "followed by another",
+    "keyboard": "hit one key beside",
+    "mixed": "swapped, dropped, followed by another or hit one key beside",
+}
+CLAIM = (
+    f"{published.SHARED_PAPER} claims that shared generalises better on noisy and out-of-domain data; its abstract "
+    "names neither the noise nor the sets."
+)
+
+
+@exhibit(
+    chapter="Robustness",
+    place=2,
+    heading="Scores on noise and out of domain",
+    caption="Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models "
+    "on evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the "
+    "drop at the largest share in percent of the clean score's lead over the majority baseline.",
+    reads=("settings", "scores", "robustness"),
+)
+def robustness_table(data: Data) -> Table:
+    """A row per model, its mean over seeds, and one of the standard deviations."""
+    robustness = data.robustness
+    baseline = _scores(baseline_scores(robustness)).iloc[0]
+    scores = _with_drops(_scores(robustness), baseline, noise_levels(robustness))
+    models = scores.groupby(level=["size", "attention"], sort=False)
+    lines = [line for model, seeds in models for line in _lines(*model, seeds, _collapsed(*model, robustness))]
+    lines.append(Line({"model": "majority baseline"} | {column: baseline.get(column) for column in scores}))
+    names = _headings(robustness, list(scores))
+    best = best_of(lines, scores, lowest=[column for column in scores if column.endswith((DROP, LOST))])
+    return table_of(
+        [{names.get(key, key): value for key, value in line.row.items()} for line in lines],
+        _caption(data.trained, robustness, data.settings),
+        "tab:robustness",
+        best=frozenset((at, names.get(column, column)) for at, column in best),
+        marked=frozenset((at, names.get(key, key)) for at, line in enumerate(lines) for key in line.collapsed),
+    )
+
+
+def _scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """Noise and out-of-domain sets side by side, a row per model and seed."""
+    parts = [noise_scores(robustness), domain_scores(robustness)]
+    return pd.concat([part for part in parts if len(part)], axis=1)
+
+
+def _with_drops(scores: pd.DataFrame, baseline: pd.Series, levels: dict[str, list[float]]) -> pd.DataFrame:
+    """Add what the largest share of each noise takes: in points, and of the clean score's lead over the baseline."""
+    for kind, shares in levels.items():
+        most = level_name(kind, shares[-1])
+        drop, lead = scores["clean"] - scores[most], scores["clean"] - baseline["clean"]
+        place = scores.columns.get_loc(most) + 1
+        scores.insert(place, f"{kind}_{DROP}", drop)
+        scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
+    return scores
+
+
+def _lines(size: str, attention: str, seeds: pd.DataFrame, collapsed: frozenset[str]) -> list[Line]:
+    """Mean and standard deviation over fine-tuning seeds, or over the means of several pre-training seeds."""
+    runs = seeds.groupby(level="pretrain_seed", sort=False)
+    units = runs.agg(lambda values: values.mean(skipna=False)) if runs.ngroups > 1 else seeds
+    found, model = {column: _spread(units[column]) for column in seeds}, f"{size}-{attention}"
+    means = {column: values and values.mean for column, values in found.items()}
+    deviations = {column: values and values.deviation for column, values in found.items()}
+    several = len(units) > 1
+    return [Line({"model": model} | means, size, collapsed), *[Line({"model": f"{model}, std"} | deviations)] * several]
+
+
+def _spread(values: pd.Series) -> Spread | None:
+    """The spread of the values; None where one is missing."""
+    return None if values.isna().any() else spread(values)
+
+
+def _collapsed(size: str, attention: str, robustness: pd.DataFrame) -> frozenset[str]:
+    """The columns in which a run of the model predicts one class throughout."""
+    own = robustness[(robustness["size"] == size) & (robustness["attention"] == attention)]
+    return frozenset(own.loc[own["constant_prediction"].eq(True), "label"])
+
+
+def _headings(robustness: pd.DataFrame, columns: list[str]) -> dict[str, str]:
+    """New headings for the scores of stand-in tasks; out-of-domain sets are what they are called."""
+    noise, sets = (robustness[robustness["kind"] == kind] for kind in (NOISE, DOMAIN))
+    others = {*sets["label"], ADVERSARIAL_MEAN}
+    stand_ins = columns if noise["stand_in"].any() else []
+    return {column: f"{column} (stand-in)" for column in stand_ins if column not in others}
+
+
+def _caption(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
+    tested = {NOISE: "noisy evaluation rows", DOMAIN: "out-of-domain sets"}
+    kinds = " and on ".join(words for kind, words in tested.items() if kind in set(robustness["kind"]))
+    notes = [
+        f"Robustness at step {settings.steps:,}: scores on {kinds}.",
+        f"{captions.experiment_of(settings)}.",
+        captions.pretraining_of(settings, clean["pretrain_seed"].nunique()),
+        captions.finetuning_of(settings, clean),
+        *(_noise_notes(robustness) if noise_levels(robustness) else []),
+        *(_domain_notes(robustness) if DOMAIN in set(robustness["kind"]) else []),
+        "Majority baseline: the most frequent training class, or mean grade, for every row.",
+        CLAIM,
+    ]
+    if again := fine_tuned_again(robustness):
+        notes.append(f"{again[0].upper()}{again[1:]}.")
+    if robustness["constant_prediction"].eq(True).any():
+        notes.append(f"{DAGGER} One class is predicted throughout by a seed that it is the mean of.")
+    if clean["pretrain_seed"].nunique() > 1:
+        notes.append("Standard deviations are over pre-training seeds, of the means over fine-tuning seeds.")
+    return " ".join(notes)
+
+
+def _noise_notes(robustness: pd.DataFrame) -> list[str]:
+    levels = noise_levels(robustness)
+    columns = list(dict.fromkeys(robustness.loc[robustness["kind"] == NOISE, "column"]))
+    shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
+    return [
+        f"Clean: mean of the columns that have noise ({', '.join(columns)}); beside it the same with {shares} % of the "
+        f"letters {'; '.join(f'{LETTERS[kind]} ({kind})' for kind in levels)}.",
+        "Drop: points that the largest share takes; lost: as much in percent of the clean score's lead over the "
+        f"majority baseline, a dash where a seed leads by less than {LEAD:g} point.",
+    ]
+
+
+def _domain_notes(robustness: pd.DataFrame) -> list[str]:
+    sets = robustness[robustness["kind"] == DOMAIN].drop_duplicates("label")
+    told = [f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {_rows_of(row)})" for row in sets.itertuples()]
+    mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(ADVERSARIAL)) > 1 else ""
+    return [f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(told)}{mean}."]
+
+
+def _rows_of(row: Any) -> str:
+    """How many rows a set has, of how many where it is partial."""
+    return f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"

@@ -1,0 +1,51 @@
+"""What the models of an experiment were computed on; of imported ones, where their scores come from."""
+
+from typing import Any
+
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.sessions import PretrainedRun, gpus, hours
+
+IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
+MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
+
+
+@exhibit(
+    chapter="Provenance",
+    place=3,
+    heading="What the models were computed on",
+    caption="What each model was pre-trained on: host, device, processor, precision, sessions, hours, hashes of "
+    "settings and corpus, and versions; more than one session: the run was interrupted and went on. Of imported "
+    "scores where they come from: their files do not say how the models were made.",
+    may_read=("machines", "origin"),
+)
+def runs_table(data: Data) -> Table:
+    """A row per run of pre-training, or one of where imported results come from."""
+    if data.origin is not None:
+        caption = (
+            "The directory that the results were imported from, the number of files read there, one hash of all of "
+            "them, and the length of pre-training. How the models were made, these files do not say."
+        )
+        return table_of([{key: data.origin.get(key) for key in IMPORT}], caption, "tab:runs")
+    caption = (
+        "What pre-training ran on: sessions (more than one: it was interrupted and went on), their hours, and those "
+        "times the GPUs; host, device, processor and the instructions used; hashes of the run's settings and of the "
+        "corpus; versions. A dash: not told."
+    )
+    return table_of([_row(run) for run in data.machines], caption, "tab:runs")
+
+
+def _row(run: PretrainedRun) -> dict[str, Any]:
+    wall = sum(hours(session) for session in run.sessions)
+    on_gpus = sum(hours(session) * gpus(session) for session in run.sessions)
+    all_told = len(run.sessions) == run.facts.get("sessions", 1)
+    return {
+        "run": f"{run.size}-{run.attention} seed {run.pretrain_seed}",
+        "sessions": run.facts.get("sessions"),
+        "wall_hours": decimal_of(wall, 3) if all_told else None,
+        "gpu_hours": decimal_of(on_gpus, 3) if all_told else None,
+        **{key: run.told(key) for key in MACHINE},
+        **{key: run.facts.get(key) for key in ("settings_hash", "corpus_hash")},
+        **{key: run.told(key) for key in COMPUTING},
+    }

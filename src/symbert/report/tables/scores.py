@@ -1,0 +1,74 @@
+"""The scores behind Table 3: a row per fine-tuning seed, then the mean and standard deviation of each model."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from symbert.report import captions
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, table_of
+from symbert.report.statistics import SEEDS, seed_scores, spread, stand_in_names
+
+Row = dict[str, Any]
+
+SEVERAL = (
+    "Mean and std in the column of fine-tuning seeds are over those of one pre-training seed; in the column of "
+    "pre-training seeds, over the means of these."
+)
+COLLAPSED = "Collapsed: the tasks for which a seed predicts one class throughout."
+
+
+@exhibit(
+    chapter="Statistics of scores",
+    place=2,
+    heading="Scores of every seed",
+    caption="Scores of every fine-tuning seed: GLUE score (mean of the columns that count for it, in the whole "
+    "benchmark nine), mean of tasks (MNLI's two columns as one) and each column; then their mean and sample standard "
+    "deviation. Table 3 and the statistics are made of these rows.",
+    reads=("settings", "scores"),
+)
+def scores_table(data: Data) -> Table:
+    """Scores of the final step and, where it was fine-tuned, of the model that was not pre-trained."""
+    final, settings = data.scores, data.settings
+    pretrain_seeds, collapsed = final["pretrain_seed"].nunique(), _collapsed(final)
+    seeds = seed_scores(final).rename(columns=stand_in_names(final))
+    seeds = seeds.assign(collapsed=collapsed) if len(collapsed) else seeds
+    models = seeds.groupby(level=["size", "attention", "step"], sort=False)
+    rows = [row for model, part in models for row in _model_rows(captions.model_name(*model), part, pretrain_seeds > 1)]
+    notes = [
+        f"The scores of every seed at step {settings.steps:,}. {captions.experiment_of(settings)}.",
+        captions.pretraining_of(settings, pretrain_seeds),
+        captions.finetuning_of(settings, final),
+        *([SEVERAL] if pretrain_seeds > 1 else []),
+        *([COLLAPSED] if len(collapsed) else []),
+    ]
+    return table_of(rows, " ".join(notes), "tab:scores")
+
+
+def _collapsed(scores: pd.DataFrame) -> pd.Series:
+    """The tasks that a seed answers with one class throughout, for the seeds that have any."""
+    constant = scores[scores["constant_prediction"].eq(True)]
+    return constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
+
+
+def _model_rows(name: str, scores: pd.DataFrame, several: bool) -> Iterator[Row]:
+    """Rows of a model's seeds by pre-training seed; over several of these, mean and deviation of their means too."""
+    parts = scores.groupby(level="pretrain_seed", sort=False)
+    for pretrain_seed, part in parts:
+        model = {"model": name} | ({"pretrain_seed": pretrain_seed} if several else {})
+        for seed, row in zip(part.index.get_level_values("finetune_seed"), part.to_dict("records"), strict=True):
+            yield model | {"finetune_seed": seed} | row
+        yield from _summary(model, "finetune_seed", part)
+    if several:
+        yield from _summary({"model": name}, "pretrain_seed", parts.mean(numeric_only=True))
+
+
+def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
+    """Rows of the mean and of the sample standard deviation along an axis; none where it has one value."""
+    if len(scores) < 2:
+        return
+    spreads = {column: spread(values) for column, values in scores.select_dtypes("number").items()}
+    yield model | {axis: "mean"} | {column: found.mean for column, found in spreads.items()}
+    yield model | {axis: "std"} | {column: found.deviation for column, found in spreads.items()}

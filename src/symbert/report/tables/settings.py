@@ -1,0 +1,79 @@
+"""The settings of an experiment beside the paper's."""
+
+from typing import Any
+
+from symbert.report import published
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, table_of
+from symbert.settings import FILTERS, ReportSettings
+
+Facts = dict[str, Any]
+UNTOLD = "–"
+PAPER: Facts = {  # appendix A, beside what `symbert.report.published` has
+    "recipe": "faithful",
+    "corpus.source": "hub",
+    "glue.source": "hub",
+    "corpus.filter.match": "exact",
+    "corpus.filter.min_harmful_perplexity": 5.0,
+    "corpus.filter.max_harmful_perplexity": 100_000.0,
+}
+
+
+@exhibit(
+    chapter="Provenance",
+    place=1,
+    heading="Settings, and the paper’s",
+    caption="Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its "
+    "authors' code; bold where the two differ. Where nothing is bold, the numbers of this experiment may be compared "
+    "with the paper's.",
+    reads=("settings",),
+    of_imported=False,
+)
+def settings_table(data: Data) -> Table:
+    """Each setting that changes losses or scores, beside the paper's; bold where the two differ."""
+    settings = data.settings
+    training = (settings.steps, settings.batch_size, settings.sequence_length)
+    ours = _rules(settings.rules) | _common(settings) | _keys(training, settings.pretrain, settings.glue)
+    theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
+    if settings.rules is not None:
+        theirs |= _rules(list(FILTERS))
+    keys = list({**theirs, **ours})
+    rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
+    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
+    known = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
+    caption = (
+        "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
+        f"code; bold where they differ. A dash: not told.{known}"
+    )
+    return table_of(rows, caption, "tab:settings", best=frozenset(other))
+
+
+def _rules(chosen: list[str] | None) -> Facts:
+    """The filters of the corpus, where some of them were chosen."""
+    return {} if chosen is None else {"corpus.filter.rules": ", ".join(chosen) or "none"}
+
+
+def _common(settings: ReportSettings) -> Facts:
+    """Settings by the keys of `PAPER`."""
+    filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
+    told = zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True)
+    return {key: value for key, value in told if value is not None}
+
+
+def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:
+    """Settings by their keys in config.yaml, without those of `training` that are not told."""
+    names = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
+    return {
+        **{name: value for name, value in zip(names, training, strict=True) if value is not None},
+        **{f"pretrain.{key}": value for key, value in pretrain.items()},
+        **{f"glue.{key}": value for key, value in glue.items()},
+    }
+
+
+def _value(settings: Facts, key: str) -> str:
+    """A setting in words; null stands for no limit."""
+    value = settings.get(key, UNTOLD)
+    if value is None:
+        return "all"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.15g}" if isinstance(value, float) else value

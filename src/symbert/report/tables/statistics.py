@@ -1,0 +1,198 @@
+"""Differences between models over seeds: intervals and a permutation test for each score, and what they support."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+import pandas as pd
+
+from symbert.report import captions
+from symbert.report.comparisons import (
+    FEWEST,
+    FINETUNE_SEED,
+    NOISE,
+    PRETRAIN_SEED,
+    RESAMPLES,
+    SEED,
+    Comparison,
+    Interval,
+    comparisons,
+)
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, decimal_of, heading, two_decimals
+from symbert.report.statistics import STAND_IN, stand_in_names
+from symbert.settings import ReportSettings
+
+LEVEL = 0.05  # below or at which a p value is called significant
+START = ("size", "model", "reference", "score", "n", "difference", "std")
+BOUNDS = ("t_low", "t_high", "unpaired_low", "unpaired_high", "bootstrap_low", "bootstrap_high")
+COLUMNS = (*START, *BOUNDS, "p_value", "smallest_p_value", "holm_p_value", "unit")
+READABLE = (*START, "t interval", "unpaired", "bootstrap", "p", "smallest p", "Holm p")
+DIFFERENCE = "Difference: model less reference"
+METHODS = (
+    f"{DIFFERENCE}, mean over n units; std is that of the differences. t interval: 95 % interval of "
+    "the mean of paired differences. Unpaired: Welch's 95 % interval, which does not use which seeds belong together. "
+    f"Bootstrap: 95 % percentile interval of {2 * RESAMPLES:,} resampled means (random seed {SEED}), too narrow for "
+    "few units: for 5 it has about 63 % of the width of the t interval. p: two-sided permutation test that flips signs "
+    "of paired differences; smallest p is the least that differences of these sizes can give, whatever their signs. "
+    "Holm p: p with Holm's correction among the differences of one size from one reference, of which GLUE scores are a "
+    "family, means of tasks another, and all single columns a third. Intervals are not corrected for their number."
+)
+DESCRIPTIVE = (
+    f"{DIFFERENCE}, mean over n units; std is that of the differences. Descriptive only: fewer than {FEWEST} units "
+    "have neither intervals nor p values."
+)
+FINETUNE_UNITS = (
+    "A unit is a fine-tuning seed, the same in both models: it gives both the same order of rows and, where it decides "
+    "them, the same classifier and dropout. Where it does not, which seeds are paired is arbitrary, and the unpaired "
+    "interval is the one to read."
+)
+IMPORTED_UNITS = (
+    "A unit is a fine-tuning seed, of the same number in both models. Whether that gives both the same order of rows, "
+    "the imported files do not say: if not, which seeds are paired is arbitrary, and the unpaired interval is the one "
+    "to read."
+)
+PRETRAIN_UNITS = (
+    "A unit is a pre-training seed, the same in both models, with the mean of its fine-tuning seeds, since these are "
+    "no independent draws of an operator."
+)
+ONE_PRETRAINING = (
+    "With one pre-training seed all this speaks of the noise of fine-tuning only: another pre-training of the same "
+    "operators may give other differences."
+)
+SEVERAL_PRETRAININGS = "The units are whole pre-trainings, so this speaks of the operators, as trained here."
+
+
+@exhibit(
+    chapter="Statistics of scores",
+    place=1,
+    heading="Differences between operators",
+    caption="Differences between models in percentage points, on the GLUE score, the mean of tasks and each column: "
+    "of every operator to original and, where such models were fine-tuned, to no pre-training and to the majority "
+    "baseline, with intervals and a permutation test. The sentences beneath the table say what the data support.",
+    reads=("settings", "scores"),
+)
+def statistics_table(data: Data) -> Table:
+    """A row per comparison and score, at the final step."""
+    final, settings = data.scores, data.settings
+    names = stand_in_names(final)
+    compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]
+    rows = pd.DataFrame(map(_row, compared), columns=list(COLUMNS), dtype=object)
+    readable = pd.DataFrame(map(_readable_row, compared), columns=list(READABLE), dtype=object)
+    notes = [
+        f"Differences between models at step {settings.steps:,}, in percentage points.",
+        f"{captions.experiment_of(settings)}.",
+        captions.pretraining_of(settings, final["pretrain_seed"].nunique()),
+        captions.finetuning_of(settings, final),
+        *_methods(compared, settings),
+    ]
+    return Table(rows, " ".join(notes), "tab:statistics", readable=readable, note=" ".join(_note(compared)))
+
+
+def _row(one: Comparison) -> tuple:
+    bounds = (bound for interval in (one.t, one.unpaired, one.bootstrap) for bound in interval or (None, None))
+    return *_described(one, one.score), *bounds, *_p_values(one), one.unit
+
+
+def _readable_row(one: Comparison) -> tuple:
+    intervals = (interval and _text(interval) for interval in (one.t, one.unpaired, one.bootstrap))
+    return *_described(one, heading(one.score)), *intervals, *_p_values(one)
+
+
+def _described(one: Comparison, score: str) -> tuple:
+    return one.size, one.model, one.reference, score, one.n, one.difference, one.std
+
+
+def _p_values(one: Comparison) -> tuple:
+    values = (one.p_value, one.smallest_p_value, one.holm_p_value)
+    return tuple(None if value is None else decimal_of(value, 4) for value in values)
+
+
+def _text(interval: Interval) -> str:
+    """An interval of percentage points: '[−0.30, 1.54]'."""
+    return f"[{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
+
+
+def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
+    """What the columns of these comparisons are."""
+    if all(one.t is None for one in compared):
+        return [DESCRIPTIVE] if compared else []
+    finetune_units = IMPORTED_UNITS if captions.is_imported(settings) else FINETUNE_UNITS
+    units = {FINETUNE_SEED: finetune_units, PRETRAIN_SEED: PRETRAIN_UNITS}
+    return [METHODS, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
+
+
+def _note(compared: list[Comparison]) -> Iterator[str]:
+    """What the differences support, in plain sentences made from their numbers."""
+    if not compared:
+        yield "There is nothing to compare: that takes original and another operator, or models without pre-training."
+        return
+    headline = [one for one in compared if one.score == compared[0].score]
+    with_original = [one for one in headline if one.reference == "original"]
+    yield from _resolutions(with_original or headline)
+    yield from map(_verdict, with_original)
+    yield from _above([one for one in compared if one.reference != "original"])
+    yield ONE_PRETRAINING if compared[0].unit == FINETUNE_SEED else SEVERAL_PRETRAININGS
+
+
+def _resolutions(headline: list[Comparison]) -> Iterator[str]:
+    """For each number of units, what a permutation test of so many can show."""
+    for n, unit in dict.fromkeys((one.n, one.unit) for one in headline):
+        if n < FEWEST:
+            units = f"one {unit}" if n == 1 else f"{n} {unit}s"
+            yield f"With {units} the differences are descriptive only: so few have neither an interval nor a p value."
+            continue
+        alike = [one for one in headline if (one.n, one.unit) == (n, unit)]
+        family = min(Counter((one.size, one.reference) for one in alike).values())
+        smallest = min(one.smallest_p_value for one in alike)
+        if smallest > LEVEL:
+            limit = f": no difference can be significant at {LEVEL} by it"
+        elif family * smallest > LEVEL:
+            corrected = f"{family * smallest:.4f} with Holm's correction for {family} differences"
+            limit = f", {corrected}: none can be significant at {LEVEL} by it"
+        else:
+            limit = ""
+        yield f"With {n} {unit}s the smallest p that a permutation test can give is {smallest:.4f}{limit}."
+
+
+def _verdict(one: Comparison) -> str:
+    """Which of the three ways to look at a difference tell the two models apart."""
+    start = f"BERT-{one.size}, {heading(one.score)}:"
+    difference = f"{one.model} − {one.reference} ({two_decimals(one.difference)} points)"
+    if one.t is None:
+        return f"{start} {difference} has no interval."
+    intervals = f"is {_placed(one.t)}, the unpaired one {_placed(one.unpaired)}"
+    p_values = f"p is {one.p_value:.4f}, {one.holm_p_value:.4f} with Holm's correction"
+    ways = {
+        "the t interval": not one.t.includes(0),
+        "the unpaired interval": not one.unpaired.includes(0),
+        "the permutation test": one.holm_p_value <= LEVEL,
+    }
+    supporting = [name for name, supports in ways.items() if supports]
+    if len(supporting) == len(ways):
+        support = "All three support a difference."
+    elif supporting:
+        support = f"A difference is supported by {' and '.join(supporting)} only."
+    else:
+        support = "No difference is shown."
+    return f"{start} the t interval of {difference} {intervals}; {p_values}. {support}"
+
+
+def _placed(interval: Interval) -> str:
+    return f"{_text(interval)} and {'includes' if interval.includes(0) else 'excludes'} 0"
+
+
+def _above(others: list[Comparison]) -> Iterator[str]:
+    """For each size and reference, the scores in which the whole t interval of each model lies above it."""
+    for (size, reference), group in groupby(others, key=lambda one: (one.size, one.reference)):
+        inferred = [one for one in group if one.t is not None]
+        models = [f"{model} in {_scores_above(list(rows))}" for model, rows in groupby(inferred, lambda one: one.model)]
+        if models:
+            yield f"BERT-{size}, whole t interval above {reference}: {'; '.join(models)}."
+
+
+def _scores_above(rows: list[Comparison]) -> str:
+    above = [heading(one.score.removesuffix(STAND_IN)) for one in rows if one.t.low > NOISE]
+    return "all scores" if len(above) == len(rows) else ", ".join(above) or "none"
