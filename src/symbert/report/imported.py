@@ -4,10 +4,11 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from msgspec import to_builtins
 
 from symbert.errors import ConfigError, DataError, UsageError
@@ -35,64 +36,73 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
     records = read_results(directory)
-    length, source = _steps(records, steps)
+    length, source = _length(records, steps)
     losses = {file: read_losses(file, length) for file in files_below(directory) if file.suffix == ".csv"}
-    runs, tables = _once(losses.values()), [file for file, found in losses.items() if found]
-    if steps is None:
-        _check_rhythm(losses, length, source)
+    runs = _pretrained(losses, length, None if steps else source)
     final, curve = _parted(records, length)
     left_out = _uncounted(final, curve)
     final, curve = ([record for record in part if record["task"] not in left_out] for part in (final, curve))
+    facts = {
+        "name": name,
+        **_origin(directory, records, [file for file, found in losses.items() if found]),
+        "steps": length,
+        "steps_from": source,
+        "left_out": left_out,
+        "sweep": _sweep(final, curve, runs),
+        "losses": [[run.size, run.attention, run.pretrain_seed] for run in runs],
+    }
     output = output or Path("results") / f"{IMPORTED}-{name}"
-    told = {"name": name, **_facts(directory, records, tables), "steps": length, "steps_from": source}
-    told |= {"left_out": left_out, "sweep": _sweep(final, curve, runs)}
-    told |= {"losses": [[*_model(run), run.pretrain_seed] for run in runs]}
-    _check_output(output, told["sha256"])
+    told = output / "import.json"
+    if told.exists():
+        if read_json(told, {"sha256": str})["sha256"] != facts["sha256"]:
+            raise ConfigError(f"{told}: of other files than these; choose another --name, or remove {output}")
+    elif output.is_dir() and any(output.iterdir()):
+        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
     for run in runs:
-        _write_run(output / "pretrain" / f"{run.size}-{run.attention}" / f"seed-{run.pretrain_seed}", run, length)
+        folder = output / "pretrain" / f"{run.size}-{run.attention}" / f"seed-{run.pretrain_seed}"
+        identity = {"size": run.size, "attention": run.attention, "pretrain_seed": run.pretrain_seed, "steps": length}
+        write_json(folder / "done.json", identity | {"origin": IMPORTED})
+        points = [
+            json.dumps({"split": "validation", "step": step, "loss": loss}) + "\n"
+            for step, loss in zip(run.steps, run.losses, strict=True)
+        ]
+        write_text(folder / "metrics.jsonl", "".join(points))
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
-    write_json(output / "settings/report.json", to_builtins(_settings(name, length, told["sweep"]["tasks"])))
-    write_json(output / "import.json", told)
+    write_json(output / "settings/report.json", to_builtins(_settings(name, length, facts["sweep"]["tasks"])))
+    write_json(told, facts)
 
 
-def _steps(records: list[Record], given: int | None) -> tuple[int, str]:
-    """The length of pre-training, and how it is known."""
-    checkpoints = [record["step"] for record in records if record["step"] is not None]
+def _length(records: list[Record], given: int | None) -> tuple[int, str]:
+    """The steps of pre-training, and how they are known."""
+    last = max((record["step"] for record in records if record["step"] is not None), default=None)
     if given is None:
-        return (max(checkpoints), "the last checkpoint") if checkpoints else (published.TRAINING[0], "the paper")
+        return (last, "the last checkpoint") if last else (published.TRAINING[0], "the paper")
     if given < 1:
         raise UsageError(f"import-scores: --steps is {given}, expected at least 1")
-    if given < max(checkpoints, default=1):
-        raise UsageError(f"import-scores: --steps is {given}, but there is a checkpoint {max(checkpoints)}")
+    if last and given < last:
+        raise UsageError(f"import-scores: --steps is {given}, but there is a checkpoint {last}")
     return given, "the command"
 
 
-def _check_rhythm(losses: dict[Path, list[Run]], steps: int, source: str) -> None:
-    """UsageError where losses do not fit the length of a pre-training that nobody gave.
+def _pretrained(losses: dict[Path, list[Run]], steps: int, guessed_from: str | None) -> list[Run]:
+    """The runs of all files in the order of tables; DataError when two are of one model.
 
-    An export does not say at which steps losses were computed: over a wrong length they would be stretched.
+    UsageError where losses do not fit a length of pre-training that nobody gave: an export does not say at which steps
+    losses were computed, and over a wrong length they would be stretched.
     """
-    for file, runs in losses.items():
-        for run in runs:
+    runs = sorted(chain.from_iterable(losses.values()), key=lambda run: order.model_rank(run.size, run.attention))
+    for run, following in pairwise(runs):
+        if (run.size, run.attention) == (following.size, following.attention):
+            raise DataError(f"losses: {run.size}-{run.attention} is there several times; keep one csv file of it")
+    for file, found in losses.items() if guessed_from else ():
+        for run in found:
             if len(run.losses) * RHYTHM != steps:
                 raise UsageError(
-                    f"{file}: {len(run.losses)} evaluations in {steps} steps, known from {source}, are not "
+                    f"{file}: {len(run.losses)} evaluations in {steps} steps, known from {guessed_from}, are not "
                     f"{RHYTHM} steps apart as the authors' are; give --steps"
                 )
-
-
-def _once(losses: Iterable[list[Run]]) -> list[Run]:
-    """The runs of all files in the order of tables; DataError when two are of one model."""
-    runs = [run for found in losses for run in found]
-    for (size, attention), count in Counter(map(_model, runs)).items():
-        if count > 1:
-            raise DataError(f"losses: {size}-{attention} is there {count} times; keep one csv file of it")
-    return sorted(runs, key=lambda run: order.model_rank(*_model(run)))
-
-
-def _model(run: Run) -> tuple[str, str]:
-    return run.size, run.attention
+    return runs
 
 
 def _parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record]]:
@@ -111,32 +121,32 @@ def _parted(records: list[Record], steps: int) -> tuple[list[Record], list[Recor
     return final, curve
 
 
-def _uncounted(final: list[Record], curve: list[Record]) -> list[str]:
-    """The tasks that do not count for the GLUE score and that a run lacks: reports would demand them everywhere."""
-    cells: dict[str, set[tuple]] = {}
-    for part, records in enumerate((final, curve)):
-        for record in records:
-            cells.setdefault(record["task"], set()).add((part, _name(record), record["step"], record["finetune_seed"]))
-    runs = set().union(*cells.values())
-    return [
-        task
-        for task, found in cells.items()
-        if found < runs and not set(GLUE[task].scores.values()) & set(published.COLUMNS)
-    ]
-
-
 def _name(record: Record) -> str:
     return f"{record['size']}-{record['attention']}"
 
 
-def _facts(directory: Path, records: list[Record], tables: list[Path]) -> dict[str, Any]:
+def _uncounted(final: list[Record], curve: list[Record]) -> list[str]:
+    """The tasks that do not count for the GLUE score and that a run lacks: reports would demand them everywhere."""
+    runs: dict[str, set[tuple]] = {}
+    for part, records in enumerate((final, curve)):
+        for record in records:
+            run = (part, _name(record), record["step"], record["finetune_seed"])
+            runs.setdefault(record["task"], set()).add(run)
+    everywhere = set().union(*runs.values())
+    return [
+        task
+        for task, found in runs.items()
+        if found < everywhere and set(published.COLUMNS).isdisjoint(GLUE[task].scores.values())
+    ]
+
+
+def _origin(directory: Path, records: list[Record], tables: list[Path]) -> dict[str, Any]:
     """What was read: directories by model, and a hash over the sorted names and contents of all files."""
     files = sorted([directory / record["origin"]["directory"] / RESULTS for record in records] + tables)
     lines = [f"{sha256_of(file)}  {file.relative_to(directory).as_posix()}\n" for file in files]
     models: dict[str, Counter] = {}
     for record in records:
-        kind = "final" if record["step"] is None else "checkpoint"
-        models.setdefault(_name(record), Counter())[kind] += 1
+        models.setdefault(_name(record), Counter())["final" if record["step"] is None else "checkpoint"] += 1
     return {
         "directory": directory.resolve().name,
         "directories": models,
@@ -148,25 +158,23 @@ def _facts(directory: Path, records: list[Record], tables: list[Path]) -> dict[s
 
 def _sweep(final: list[Record], curve: list[Record], runs: list[Run]) -> dict[str, Any]:
     """The axes of what was imported, by the keys of the configuration's `sweep`."""
+    compared, checkpoints = (pd.DataFrame(part, columns=["size", "step", "finetune_seed"]) for part in (final, curve))
     models = {(record["size"], record["attention"]) for record in (*final, *curve)}
-    models |= set(map(_model, runs))
-    sizes = order.sizes(record["size"] for record in curve)
+    models |= {(run.size, run.attention) for run in runs}
+    tasks = {record["task"] for record in (*final, *curve)}
+    steps = {size: sorted(part["step"].unique().tolist()) for size, part in checkpoints.groupby("size")}
     return {
         "sizes": order.sizes(size for size, _ in models),
         "attention": order.attentions(attention for _, attention in models),
         "pretrain_seeds": [1],
-        "finetune_seeds": _values("finetune_seed", final),
-        "tasks": [task for task in GLUE if any(record["task"] == task for record in (*final, *curve))],
+        "finetune_seeds": sorted(compared["finetune_seed"].unique().tolist()),
+        "tasks": [task for task in GLUE if task in tasks],
         "curve": {
-            "sizes": sizes,
-            "finetune_seeds": _values("finetune_seed", curve),
-            "steps": {size: _values("step", (record for record in curve if record["size"] == size)) for size in sizes},
+            "sizes": order.sizes(steps),
+            "finetune_seeds": sorted(checkpoints["finetune_seed"].unique().tolist()),
+            "steps": steps,
         },
     }
-
-
-def _values(key: str, records: Iterable[Record]) -> list[int]:
-    return sorted({record[key] for record in records})
 
 
 def _settings(name: str, steps: int, tasks: list[str]) -> ReportSettings:
@@ -187,22 +195,3 @@ def _settings(name: str, steps: int, tasks: list[str]) -> ReportSettings:
         min_harmful_perplexity=None,
         max_harmful_perplexity=None,
     )
-
-
-def _check_output(output: Path, sha256: str) -> None:
-    """ConfigError when the output holds another import, or an experiment of one's own."""
-    file = output / "import.json"
-    if file.exists():
-        if read_json(file, {"sha256": str})["sha256"] != sha256:
-            raise ConfigError(f"{file}: of other files than these; choose another --name, or remove {output}")
-    elif output.is_dir() and any(output.iterdir()):
-        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
-
-
-def _write_run(folder: Path, run: Run, steps: int) -> None:
-    """The two files of a run that `symbert.report.runs` reads."""
-    points = zip(run.steps, run.losses, strict=True)
-    lines = [json.dumps({"split": "validation", "step": step, "loss": loss}) + "\n" for step, loss in points]
-    identity = {"size": run.size, "attention": run.attention, "pretrain_seed": run.pretrain_seed, "steps": steps}
-    write_json(folder / "done.json", identity | {"origin": IMPORTED})
-    write_text(folder / "metrics.jsonl", "".join(lines))

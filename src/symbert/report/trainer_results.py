@@ -5,22 +5,23 @@ the paper's authors and their run_glue give it: bert_<size>_<attention>_<date>-c
 where no checkpoint means the final step, and no seed means seed 1.
 """
 
-import csv
-import difflib
 import math
 import re
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
-from symbert.glue.tasks import GLUE, Task
+from symbert.glue.tasks import GLUE
 from symbert.operators import OPERATORS
 from symbert.report.records import Record, is_score
 from symbert.report.runs import Run
+from symbert.settings import suggestion
 from symbert.sizes import SIZES
 
 RESULTS = "eval_results.json"
@@ -87,17 +88,25 @@ def _record(folder: Path, directory: Path) -> Record:
     if run["task"] is None:
         raise DataError(f"{folder}: the name has no task; expected {EXPECTED}")
     task = GLUE[run["task"]]
-    details = {
-        column: {metric: _score(folder, results, KEYS[metric] + ENDINGS.get(split, "")) for metric in task.metrics}
-        for split, column in task.scores.items()
-    }
-    rows = {split: _count(folder, results, "eval_samples" + ENDINGS.get(split, "")) for split in task.scores}
+    details, rows = {}, {}
+    for split, column in task.scores.items():
+        keys = {metric: KEYS[metric] + ENDINGS.get(split, "") for metric in task.metrics}
+        details[column] = {metric: _value(folder, results, key) for metric, key in keys.items()}
+        for metric, score in details[column].items():
+            if not is_score(score):
+                raise DataError(f"{folder}: '{keys[metric]}' is {score}, expected a number from -1 to 1")
+        key = "eval_samples" + ENDINGS.get(split, "")
+        rows[split] = _value(folder, results, key)
+        if type(rows[split]) is not int or rows[split] < 1:
+            raise DataError(f"{folder}: '{key}' is {rows[split]}, expected a number of rows")
+    # Of all metrics only Matthews' tells whether one class was predicted throughout: it is 0 then.
+    constant = any(scores["matthews"] == 0 for scores in details.values()) if task.metrics == ("matthews",) else None
     return {
         **run,
-        "metrics": {column: fmean(values.values()) for column, values in details.items()},
+        "metrics": {column: fmean(scores.values()) for column, scores in details.items()},
         "details": details,
         "majority": None,
-        "constant_prediction": _is_constant(task, details),
+        "constant_prediction": constant,
         "rows": rows,
         "official_rows": task.official_rows,
         "partial": any(rows[split] != task.official_rows[split] for split in rows),
@@ -108,6 +117,12 @@ def _record(folder: Path, directory: Path) -> Record:
         "versions": {},
         "origin": {"directory": folder.relative_to(directory).as_posix()},
     }
+
+
+def _value(folder: Path, results: Any, key: str) -> Any:
+    if not isinstance(results, dict) or key not in results:
+        raise DataError(f"{folder}: no '{key}' in {RESULTS}; let run_glue write it again")
+    return results[key]
 
 
 def run_named(name: str, origin: Path) -> dict[str, Any]:
@@ -130,36 +145,9 @@ def run_named(name: str, origin: Path) -> dict[str, Any]:
 
 
 def _known(word: str, kind: str, known: Iterable[str], origin: Path) -> str:
-    if word in known:
-        return word
-    near = difflib.get_close_matches(word, known, n=1)
-    remedy = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(known)}"
-    raise DataError(f"{origin}: unknown {kind} '{word}'; {remedy}")
-
-
-def _score(folder: Path, results: Any, key: str) -> float:
-    value = _value(folder, results, key)
-    if not is_score(value):
-        raise DataError(f"{folder}: '{key}' is {value}, expected a number from -1 to 1")
-    return value
-
-
-def _count(folder: Path, results: Any, key: str) -> int:
-    value = _value(folder, results, key)
-    if not (type(value) is int and value > 0):
-        raise DataError(f"{folder}: '{key}' is {value}, expected a number of rows")
-    return value
-
-
-def _value(folder: Path, results: Any, key: str) -> Any:
-    if not isinstance(results, dict) or key not in results:
-        raise DataError(f"{folder}: no '{key}' in {RESULTS}; let run_glue write it again")
-    return results[key]
-
-
-def _is_constant(task: Task, details: dict[str, dict[str, float]]) -> bool | None:
-    """Whether one class was predicted throughout; None where scores do not tell, which only Matthews' does: by 0."""
-    return any(values["matthews"] == 0 for values in details.values()) if task.metrics == ("matthews",) else None
+    if word not in known:
+        raise DataError(f"{origin}: unknown {kind} '{word}'{suggestion(word, known)}")
+    return word
 
 
 def read_losses(file: Path, steps: int) -> list[Run]:
@@ -169,52 +157,41 @@ def read_losses(file: Path, steps: int) -> list[Run]:
     the last step; one more, after the training, follows at a shorter distance and is left out. DataError names the
     file and the column that are not so.
     """
-    with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:
-        table = csv.DictReader(lines)
-        columns = _loss_columns(table)
-        try:
-            rows = list(table) if columns else []
-        except csv.Error as error:
-            raise DataError(f"{file}: line {table.line_num}: {error}; export it again") from error
-    return [_run(file, rows, column, steps) for column in columns]
-
-
-def _loss_columns(table: csv.DictReader) -> list[str]:
-    """The columns of losses; none where the first line is no csv's."""
+    as_text = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig", "encoding_errors": "replace"}
     try:
-        return [column for column in table.fieldnames or () if column.endswith(LOSS)]
-    except csv.Error:
+        columns = [column for column in pd.read_csv(file, nrows=0, **as_text) if column.endswith(LOSS)]
+    except ValueError:  # an empty file, or one that is no table
         return []
+    try:
+        table = pd.read_csv(file, usecols=["Step", *columns], **as_text) if columns else None
+    except ValueError as error:
+        raise DataError(f"{file}: {' '.join(str(error).split())}; export it again") from error
+    return [_run(file, table[["Step", column]], column, steps) for column in columns]
 
 
-def _run(file: Path, rows: list[dict[str, str]], column: str, steps: int) -> Run:
+def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> Run:
     name = run_named(column.removesuffix(LOSS), file)
     if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
         raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
-    losses = _evaluations(file, column, [_point(file, row, column) for row in rows if row[column]])
+    table = table[~table[column].isin(["", None])]
+    numbers = table.map(_number)
+    for at in table.index[~np.isfinite(numbers).all(axis=1)]:
+        step, loss = table.loc[at]
+        raise DataError(f"{file}: '{column}' is {loss} at Step {step}; expected two numbers")
+    distances, losses = np.diff(numbers["Step"]), numbers[column].tolist()
+    if len(distances) and distances[-1] < distances[0]:
+        distances, losses = distances[:-1], losses[:-1]
+    if len(set(distances)) != 1:
+        raise DataError(f"{file}: the evaluations in '{column}' are not evenly spaced; export all of them")
     every, rest = divmod(steps, len(losses))
     if rest:
         raise DataError(f"{file}: {len(losses)} evaluations in '{column}' do not share {steps} steps; give --steps")
-    return Run(
-        name["size"], name["attention"], name["pretrain_seed"], [every * (at + 1) for at in range(len(losses))], losses
-    )
+    evaluated = [every * (at + 1) for at in range(len(losses))]
+    return Run(name["size"], name["attention"], name["pretrain_seed"], evaluated, losses)
 
 
-def _point(file: Path, row: dict[str, str], column: str) -> tuple[int, float]:
+def _number(text: str) -> float:
     try:
-        index, loss = int(row["Step"]), float(row[column])
-    except (KeyError, TypeError, ValueError):
-        index, loss = 0, math.nan
-    if not math.isfinite(loss):
-        raise DataError(f"{file}: '{column}' is {row[column]} at Step {row.get('Step')}; expected two numbers")
-    return index, loss
-
-
-def _evaluations(file: Path, column: str, points: list[tuple[int, float]]) -> list[float]:
-    """The losses at even distances, without the one after the training."""
-    distances = [following - index for (index, _), (following, _) in pairwise(points)]
-    if distances and distances[-1] < distances[0]:
-        points, distances = points[:-1], distances[:-1]
-    if not distances or set(distances) != {distances[0]}:
-        raise DataError(f"{file}: the evaluations in '{column}' are not evenly spaced; export all of them")
-    return [loss for _, loss in points]
+        return float(text)
+    except ValueError:
+        return math.nan
