@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from symbert.declared import suggestion
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.glue.tasks import GLUE
 from symbert.operators import OPERATORS
 from symbert.report.records import Record, is_score
 from symbert.report.runs import Run
-from symbert.settings import suggestion
 from symbert.sizes import SIZES
 
 RESULTS = "eval_results.json"
