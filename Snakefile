@@ -11,7 +11,7 @@ configfile: "config.yaml"
 include: "workflow/rules/common.smk"
 
 
-configfile: f"workflow/scales/{scale_of(config)}.yaml"
+configfile: SCALE_FILE
 
 
 check(config)

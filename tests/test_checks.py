@@ -4,7 +4,7 @@ from importlib import metadata
 import pytest
 import yaml
 
-from symbert.checks import check, check_versions, refuse_stand_ins, scale_of
+from symbert.checks import check, check_versions, refuse_stand_ins
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.glue.tasks import GLUE
@@ -55,11 +55,6 @@ def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, changes
 def test_a_missing_mirror_directory_is_named(config):
     with pytest.raises(MissingInputError, match="/no/such/place"):
         check({**config, "source": "mirror", "mirror": "/no/such/place"})
-
-
-def test_an_unknown_scale_names_the_near_match():
-    with pytest.raises(ConfigError, match="did you mean 'demo'"):
-        scale_of({"scale": "demoo"}, ["demo", "paper"])
 
 
 def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):

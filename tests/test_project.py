@@ -2,6 +2,7 @@
 
 import pytest
 
+from symbert.config import experiment_of
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError, explain
 from symbert.project import read_chosen, read_config, refuse_repeated_keys
 
@@ -22,7 +23,45 @@ def test_the_scale_may_come_from_any_of_them(root, tmp_path):
     assert read_chosen(root, "paper", [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 200_000
 
 
-def test_texts_on_the_command_line_are_read_by_the_schema(root):
+def test_an_unknown_scale_names_the_near_match(root):
+    with pytest.raises(ConfigError, match="config: 'scale' is 'demoo'; did you mean 'demo'"):
+        read_chosen(root, None, None, ["scale=demoo"])
+
+
+def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/two-nodes.yaml").write_text(
+        "pretrain: {steps: 1200, processes: 2, nodes: 2}\nsweep: {sizes: [small]}\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in (str(tmp_path / "mine/two-nodes.yaml"), "~/mine/two-nodes.yaml"):
+        config = read_chosen(root, path, None, ["pretrain={save_every: 600}", "sweep={curve: {sizes: []}}"])
+        assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (1200, 256), (
+            "of the file, of config.yaml"
+        )
+        assert (config["scale"], experiment_of(config)) == ("two-nodes", "two-nodes-embedded")
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("absent.yaml", MissingInputError, r"no file .*absent\.yaml; correct it, or choose from demo, laptop, "),
+        (
+            "demo.yaml",
+            ConfigError,
+            r"demo\.yaml would name its results demo, which is no name .* another scale; rename it",
+        ),
+        ("a b.yaml", ConfigError, "would name its results a b, which is no name of a folder"),
+    ],
+)
+def test_a_scale_that_would_mix_with_another_or_is_not_there_is_refused(root, tmp_path, name, error, words):
+    for own in ("demo.yaml", "a b.yaml"):
+        (tmp_path / own).write_text("{}\n")
+    with pytest.raises(error, match=words):
+        read_chosen(root, str(tmp_path / name), None, None)
+
+
+def test_texts_on_the_command_line_are_read_by_their_types(root):
     config = read_chosen(root, None, None, ["sweep={untrained: true, finetune_seeds: [1, 7]}", "mirror=null"])
     assert config["sweep"]["untrained"] is True and config["sweep"]["finetune_seeds"] == [1, 7]
     assert config["mirror"] is None

@@ -12,23 +12,24 @@ from msgspec import to_builtins
 from packaging.requirements import Requirement
 
 from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
-from symbert.declared import options_of, parts_of, suggestion, types_within, words_of
+from symbert.declared import options_of, parts_of, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.settings import settings_from
 
-STAND_INS = ("demo",)  # scales that stand-ins are made for; the hours of the others are for real text and tasks
+FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 
 
 def check(config: Config) -> None:
     """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
 
-    Texts of `--config` become the values that they spell, in `config` itself.
+    In `config` itself, texts of `--config` become the values that they spell, and a scale's file the name of it.
     """
     if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
         config["corpus"]["filter"] = dict(NO_FILTER)
     _read_texts(config, Configuration)
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
+    config["scale"] = Path(config["scale"]).stem
     _refuse_repeated(config)
     if config["imported"] and config["experiment"]:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
@@ -95,7 +96,7 @@ def _check_source(config: Config, stage: str) -> None:
 
 def refuse_stand_ins(config: Config, stage: str) -> None:
     """ConfigError where a stage would make stand-ins of documentation at a scale that is for real text and tasks."""
-    if config["scale"] in STAND_INS or source_of(config, stage) != "embedded":
+    if config["scale"] not in FOR_REAL_TEXT or source_of(config, stage) != "embedded":
         return
     key, remedy = "source", "add source=hub (or source=mirror mirror=DIR)"
     if config[stage]["source"]:
@@ -168,11 +169,3 @@ def _check_sweep(config: Config) -> None:
                 f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
                 f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
             )
-
-
-def scale_of(config: Config, scales: list[str]) -> str:
-    """The configured scale, if it is one of `scales`; it is needed before the rest can be checked."""
-    scale = config["scale"]
-    if scale not in scales:
-        raise ConfigError(f"config: 'scale' is {scale!r}{suggestion(scale, scales)}")
-    return scale

@@ -144,14 +144,18 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
     `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
     """
-    corpus, pretrain = config["corpus"], config["pretrain"]
-    pack = corpus["pack"]
+    corpus, pretrain, pack = config["corpus"], config["pretrain"], config["corpus"]["pack"]
     rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
-    max_tokens = rows_read and _tokens_with_margin(rows_read + pack["validation_sequences"], pack)
+    rows_taken = rows_read and rows_read + pack["validation_sequences"]
+    # One token in a hundred more, because held-out documents are whole and exceed their rows.
+    max_tokens = rows_taken and rows_taken * pack["sequence_length"] * 101 // 100
+    source = _source(config, "corpus", embedded_root)
+    # UT1 is no repository of the hub: it has an address of its own, which only the hub source reads.
+    url = corpus["blocklist_url"] if source["source"] == "hub" else None
     values = {
-        "corpus_source": _source(config, "corpus", embedded_root),
+        "corpus_source": source,
         "glue_source": _source(config, "glue", embedded_root),
-        "blocklist_source": _blocklist_source(config, embedded_root),
+        "blocklist_source": {"source": source["source"], "root": source["root"], "url": url},
         "embedded": corpus["embedded"],
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
@@ -200,8 +204,8 @@ def robustness_of(config: Config) -> Config:
 
 def _report(config: Config) -> Config:
     """What captions say; a new setting of `pretrain` or `glue` is compared with the paper unless it says otherwise."""
-    corpus, scored = config["corpus"], has_filter(config, "perplexity")
-    finetuning = _training(config, "glue", GlueSettings)
+    chosen, filters = _filter(config), config["corpus"]["filter"]["rules"]
+    told = {key: chosen[key] if marks.get("filter") in filters else None for key, marks in marks_of(Filter).items()}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
         "experiment": experiment_of(config),
@@ -210,20 +214,16 @@ def _report(config: Config) -> Config:
         "glue_source": source_of(config, "glue"),
         "recipe": config["recipe"],
         "tasks": config["sweep"]["tasks"],
-        "sequence_length": corpus["pack"]["sequence_length"],
+        "sequence_length": config["corpus"]["pack"]["sequence_length"],
         "steps": pretrain.pop("steps"),
         "batch_size": pretrain.pop("batch_size"),
         "pretrain": pretrain,
         "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
         "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
         "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
-        "settings_hash": hash_of(finetuning),
-        "match": corpus["filter"]["match"] if has_filter(config, "categories") else None,
-        **{
-            key: corpus["filter"][key] if scored else None
-            for key in ("min_harmful_perplexity", "max_harmful_perplexity")
-        },
-        **{key: value for key, value in _filter(config).items() if key == "rules"},
+        "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
+        **{key: told[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
+        **{key: chosen[key] for key in chosen if key == "rules"},
     }
 
 
@@ -231,11 +231,6 @@ def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     """The keys of a stage's section that change its results."""
     marks, told = marks_of(kind), to_builtins(_training(config, stage, kind))
     return {key: told[key] for key in told if key in config[stage] and marks[key].get("changes_results", True)}
-
-
-def _tokens_with_margin(rows: int, pack: Config) -> int:
-    """Tokens of rows and one in a hundred more, because held-out documents are whole and exceed their rows."""
-    return rows * pack["sequence_length"] * 101 // 100
 
 
 def _runs(sweep: Config, sizes: list[str]) -> list[list[str | int]]:
@@ -250,13 +245,6 @@ def _source(config: Config, stage: str, embedded_root: str) -> Config:
         source = "mirror" if config["mirror"] else "hub"
     roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None, "files": config[stage]["files"]}
     return {"source": source, "root": roots[source], "revision": config[stage]["revision"]}
-
-
-def _blocklist_source(config: Config, embedded_root: str) -> Config:
-    """UT1 is no repository of the hub: it has an address of its own, which only the hub source reads."""
-    place = _source(config, "corpus", embedded_root)
-    url = config["corpus"]["blocklist_url"] if place["source"] == "hub" else None
-    return {"source": place["source"], "root": place["root"], "url": url}
 
 
 def execution_options(config: Config) -> list[str]:

@@ -33,7 +33,8 @@ from symbert.settings import (
 )
 from symbert.sizes import SIZES
 
-Name = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # of a folder
+FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
+Name = Annotated[str, Meta(pattern=FOLDER)]
 Source = Literal[Publisher, "files"]
 Size = Literal[tuple(SIZES)]
 Attention = Literal[tuple(OPERATORS)]

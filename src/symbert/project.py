@@ -1,6 +1,7 @@
 """The project's folder, as commands outside Snakemake read it."""
 
 import argparse
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 
 import yaml
 
-from symbert.checks import check, scale_of
+from symbert.checks import check
 from symbert.config import Config, merge
+from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.keys import FOLDER
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
@@ -20,11 +23,34 @@ def read_config(folder: Path, *changes: Config) -> Config:
     """
     if not (folder / "config.yaml").is_file():
         raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run this in the project's folder")
-    scales = {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
     base = _merged(read_yaml(folder / "config.yaml"), *changes)
-    config = _merged(base, read_yaml(scales[scale_of(base, sorted(scales))]), *changes)
+    config = _merged(base, read_yaml(scale_file(base, folder)), *changes)
     check(config)
     return config
+
+
+def scale_file(config: Config, folder: Path) -> Path:
+    """The file of the configured scale: by name one of the project in `folder`, by path the user's own.
+
+    ConfigError for another name, and for a file that is called like a scale of the project: both would write the same
+    results; MissingInputError when there is no such file.
+    """
+    scale, scales = str(config["scale"]), {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
+    if scale in scales:
+        return scales[scale]
+    own = Path(scale).expanduser()
+    if own.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"config: 'scale' is {scale!r}{suggestion(scale, sorted(scales))}")
+    if not own.is_file():
+        raise MissingInputError(
+            f"config: 'scale': no file {own}; correct it, or choose from {', '.join(sorted(scales))}"
+        )
+    if not re.fullmatch(FOLDER, own.stem) or own.stem in scales:
+        raise ConfigError(
+            f"config: 'scale': {own} would name its results {own.stem}, which is no name of a folder or that of "
+            "another scale; rename it"
+        )
+    return own
 
 
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:

@@ -20,7 +20,7 @@ from symbert import checks
 from symbert import config as configuration
 from symbert.errors import SymbertError
 from symbert.gpus import count_gpus
-from symbert.project import refuse_repeated_keys
+from symbert.project import refuse_repeated_keys, scale_file
 from symbert.snakemake_internals import (
     config_files,
     force,
@@ -66,11 +66,8 @@ with one_line_errors():
         limit_resource(workflow, "gpu", count_gpus)
 
 
-def scale_of(config):
-    """The name of the scale, or a stop with the near match."""
-    scales = sorted(path.stem for path in (Path(workflow.basedir) / "workflow/scales").glob("*.yaml"))
-    with one_line_errors():
-        return checks.scale_of(config, scales)
+with one_line_errors():
+    SCALE_FILE = scale_file(config, Path(workflow.basedir))
 
 
 def check(config):

@@ -7,7 +7,6 @@ from symbert.experiment.announcement import announce
 from symbert.experiment.layout import Experiment
 from symbert.glue.tasks import GLUE
 
-SCALE_FILE = Path(workflow.basedir) / f"workflow/scales/{config['scale']}.yaml"
 EXPERIMENT = Experiment(config)
 RESULTS = EXPERIMENT.results
 LOGS = f"{RESULTS}/logs"
