@@ -3,23 +3,23 @@
 import json
 import math
 import statistics
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from scipy import stats
 
 from symbert.report.claims.evidence import (
-    Evidence,
     MissingEvidence,
-    difference,
     final_scores_of,
+    lead,
     model_of,
     plateau_exit,
     saved,
     sizes_of,
 )
 from symbert.report.claims.symmetric import deviation
-from symbert.report.runs import models_of, read_runs
+from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import spread
 
@@ -35,9 +35,9 @@ def counted(parameters_file):
 
 
 @pytest.fixture
-def evidence(counted):
-    """Makes evidence of counts and whatever else is given."""
-    return lambda **more: Evidence(None, counted, **more)
+def data(counted):
+    """Makes the data of an experiment: counts, and whatever else is given."""
+    return lambda **more: SimpleNamespace(parameters=counted, **({"trained": None, "runs": []} | more))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def table(record, write_scores):
 
 
 @pytest.fixture
-def models(write_run):
+def runs(write_run):
     """Runs of base with these losses by operator."""
 
     def make(losses):
@@ -67,26 +67,21 @@ def models(write_run):
             for name, values in losses.items()
         ]
         done, metrics = map(list, zip(*files, strict=True))
-        return models_of(read_runs(done, metrics, 1800))
+        return read_runs(done, metrics, 1800)
 
     return make
 
 
-def lead(evidence):
-    """How much higher than original pairwise scores."""
-    return difference(final_scores_of(evidence, "base", "original", "pairwise"), "base", "pairwise")
-
-
-def test_shares_saved_are_those_of_the_papers(evidence):
-    found = evidence()
+def test_shares_saved_are_those_of_the_papers(data):
+    found = data()
     assert saved(found, "base", "pairwise") == pytest.approx(100 * (1 - 103_017_018 / 109_514_298))
     assert saved(found, "base", "symmetric", "attention_parameters") == pytest.approx(100 / 3)
     assert saved(found, "base", "shared", "attention_parameters") == pytest.approx(66.5366, abs=5e-5)
 
 
-def test_a_difference_spans_the_paired_and_the_unpaired_interval(evidence, table):
-    found = evidence(scores=table({("base", "original", 1): ORIGINAL, ("base", "pairwise", 1): PAIRWISE}))
-    found = lead(found)
+def test_a_difference_spans_the_paired_and_the_unpaired_interval(data, table):
+    found = data(trained=table({("base", "original", 1): ORIGINAL, ("base", "pairwise", 1): PAIRWISE}))
+    found = lead(found, "base", "pairwise")
     ours, theirs = ([100 * score for score in scores] for scores in (PAIRWISE, ORIGINAL))
     paired = stats.ttest_rel(ours, theirs).confidence_interval()
     unpaired = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
@@ -95,18 +90,18 @@ def test_a_difference_spans_the_paired_and_the_unpaired_interval(evidence, table
     assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
 
 
-def test_a_difference_over_two_seeds_has_no_interval(evidence, table):
+def test_a_difference_over_two_seeds_has_no_interval(data, table):
     """It decided claims: 3 and 3.1 points apart, with t of 12.7 still above 0."""
-    found = evidence(scores=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
-    found = lead(found)
+    found = data(trained=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
+    found = lead(found, "base", "pairwise")
     assert found.difference == pytest.approx(3.05) and found.span is None
 
 
-def test_several_pretraining_seeds_are_the_units_of_a_difference(evidence, table):
+def test_several_pretraining_seeds_are_the_units_of_a_difference(data, table):
     models = {("base", "original", 1): (0.5, 0.52), ("base", "original", 2): (0.54, 0.56)}
     models |= {("base", "original", 3): (0.5, 0.5)}
     models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56), (3, 0.51))}
-    found = lead(evidence(scores=table(models)))
+    found = lead(data(trained=table(models)), "base", "pairwise")
     assert found.difference == pytest.approx((53 - 51 + 56 - 55 + 51 - 50) / 3)
     paired = stats.ttest_rel([53, 56, 51], [51, 55, 50]).confidence_interval()
     unpaired = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
@@ -114,29 +109,29 @@ def test_several_pretraining_seeds_are_the_units_of_a_difference(evidence, table
     assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
 
 
-def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(evidence, table):
+def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(data, table):
     def of_original(**scores):
-        return final_scores_of(evidence(**scores), "base", "original")
+        return final_scores_of(data(**scores), "base", "original")
 
-    one = of_original(scores=table({("base", "original", 1): ORIGINAL}))
+    one = of_original(trained=table({("base", "original", 1): ORIGINAL}))
     assert spread(one).mean == pytest.approx(53)
     assert deviation(one).value == pytest.approx(100 * statistics.stdev(ORIGINAL))
     assert deviation(one).freedom == 2
-    two = of_original(scores=table({("base", "original", 1): ORIGINAL, ("base", "original", 2): (0.7, 0.71, 0.72)}))
+    two = of_original(trained=table({("base", "original", 1): ORIGINAL, ("base", "original", 2): (0.7, 0.71, 0.72)}))
     variances = [statistics.variance(ORIGINAL), statistics.variance([0.7, 0.71, 0.72])]
     assert deviation(two).value == pytest.approx(100 * math.sqrt(statistics.mean(variances)))
     assert deviation(two).freedom == 4
 
 
-def test_losses_and_exits_are_those_of_the_runs(evidence, models):
-    found = evidence(models=models({"original": FALL, "symmetric": [*FALL[:-1], 2.7]}))
+def test_losses_and_exits_are_those_of_the_runs(data, runs):
+    found = data(runs=runs({"original": FALL, "symmetric": [*FALL[:-1], 2.7]}))
     assert [model_of(found, "base", name).losses[:, -1] for name in ("symmetric", "original")] == [[2.7], [2.6]]
     assert plateau_exit(found, "base", "original") == plateau_exit(found, "base", "symmetric") == 500
     assert sizes_of(found) == ["base"]
 
 
-def test_a_run_that_never_leaves_the_plateau_has_no_exit(evidence, models):
-    assert plateau_exit(evidence(models=models({"original": [5.6] * 12})), "base", "original") is None
+def test_a_run_that_never_leaves_the_plateau_has_no_exit(data, runs):
+    assert plateau_exit(data(runs=runs({"original": [5.6] * 12})), "base", "original") is None
 
 
 @pytest.mark.parametrize(
@@ -150,13 +145,13 @@ def test_a_run_that_never_leaves_the_plateau_has_no_exit(evidence, models):
         (lambda found: model_of(found, "base", "pairwise"), "no losses of base-pairwise"),
     ],
 )
-def test_what_is_missing_is_named(evidence, table, question, reason):
+def test_what_is_missing_is_named(data, table, question, reason):
     scores = table({("base", "original", 1): (0.5,), ("base", "pairwise", 1): (0.6,)})
     with pytest.raises(MissingEvidence, match=f"^{reason}$"):
-        question(evidence(scores=scores))
+        question(data(trained=scores))
 
 
-def test_without_scores_there_is_nothing_to_tell(evidence):
+def test_without_scores_there_is_nothing_to_tell(data):
     with pytest.raises(MissingEvidence, match="^no scores$"):
-        final_scores_of(evidence(), "base", "original")
-    assert sizes_of(evidence()) == []
+        final_scores_of(data(), "base", "original")
+    assert sizes_of(data()) == []

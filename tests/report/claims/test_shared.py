@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from symbert.report.claims import shared
+from symbert.report.claims import evidence, shared
 from symbert.report.claims.claim import Finding
-from symbert.report.claims.evidence import Evidence, MissingEvidence
+from symbert.report.claims.evidence import MissingEvidence
 from symbert.report.comparisons import Interval
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs
@@ -45,8 +45,9 @@ def test_a_tenth_less_time_is_at_least_half_of_that(write_run, write_timing, sha
 def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, holds):
     leads = iter([SimpleNamespace(difference=0.5, span=Interval(*span)) for span in (noisy, domain)])
     scores = pd.DataFrame({"clean": [0.5], "mixed_10": [0.5]})
-    for name, answer in {"noise_scores": scores, "domain_scores": scores, "difference": None}.items():
-        monkeypatch.setattr(shared, name, lambda *_, answer=answer: next(leads) if answer is None else answer)
+    for name, answer in {"noise_scores": scores, "domain_scores": scores}.items():
+        monkeypatch.setattr(shared, name, lambda robustness, answer=answer: answer)
+    monkeypatch.setattr(evidence, "lead_in", lambda *scores: next(leads))
     finding = shared.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
     assert finding.ours.startswith(f"0.5 [{noisy[0]:.1f}".replace("-", "−")) and "on noise; 0.5 [" in finding.ours
@@ -54,14 +55,14 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
 
 @pytest.fixture
 def measured(robustness_records, write_scores):
-    """Evidence of the robustness of original and of shared, which scores 10 points higher."""
+    """Data of the robustness of original and of shared, which scores 10 points higher."""
 
     def make(**options):
         models = [("base", "original", 0.7), ("base", "shared", 0.8)]
         scores, records = robustness_records(models, **options)
         clean = read_scores(write_scores(scores), TASKS, [1, 2])
         robustness = read_robustness(write_scores(records, "robustness"), clean, None)
-        return Evidence(None, {}, scores=clean, robustness=robustness)
+        return SimpleNamespace(trained=clean, robustness=robustness)
 
     return make
 
@@ -93,5 +94,5 @@ def test_a_difference_may_be_of_some_columns(record, write_scores):
         for task, pair in scores.items()
         for at, name in enumerate(("original", "shared"))
     ]
-    found = Evidence(None, {}, scores=read_scores(write_scores(records), list(scores), [1]))
+    found = SimpleNamespace(trained=read_scores(write_scores(records), list(scores), [1]))
     assert shared.check_small_tasks(found, "base") == Finding("10.0", None), "one seed has no interval"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import f
 
-from symbert.report.claims import symmetric
+from symbert.report.claims import evidence, symmetric
 from symbert.report.claims.claim import Finding
 from symbert.report.claims.steps import ratio_of
 from symbert.report.claims.symmetric import Deviation
@@ -20,7 +20,7 @@ SAVED |= {("tiny", "symmetric"): 4.1, ("tiny", "pairwise"): 2}
 
 
 def counted(saved, kind="parameters", **heads):
-    """Evidence of counts that are smaller than those of original by so many percent."""
+    """Data of counts that are smaller than those of original by so many percent."""
     sizes = {size for size, _ in saved}
     counts = {
         size: {
@@ -32,11 +32,16 @@ def counted(saved, kind="parameters", **heads):
     return SimpleNamespace(parameters=counts)
 
 
-def trained(key, values):
-    """Evidence of losses, or of exits from the plateau, by size and operator."""
-    return SimpleNamespace(
-        models=[SimpleNamespace(size=size, attention=name, **{key: value}) for (size, name), value in values.items()]
-    )
+@pytest.fixture
+def trained(monkeypatch):
+    """Data of runs with these losses, or exits from the plateau, by size and operator."""
+
+    def make(key, values):
+        models = [SimpleNamespace(size=size, attention=name, **{key: value}) for (size, name), value in values.items()]
+        monkeypatch.setattr(evidence, "models_of", lambda runs: models)
+        return SimpleNamespace(runs=[])
+
+    return make
 
 
 def test_savings_hold_to_the_printed_digit():
@@ -62,7 +67,7 @@ def test_a_third_is_saved_by_symmetric_and_nearly_by_pairwise_with_many_heads():
 )
 def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, pairwise, original, holds):
     scores = {"pairwise": [pairwise], "original": [original]}
-    monkeypatch.setattr(symmetric, "final_scores_of", lambda evidence, size, name: scores[name])
+    monkeypatch.setattr(evidence, "final_scores_of", lambda data, size, name: scores[name])
     found = symmetric.check_scores(None, "base")
     assert found == Finding(f"{pairwise:.2f}; {original:.2f}", holds)
 
@@ -80,8 +85,7 @@ def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, p
 def test_a_difference_counts_when_its_whole_interval_is_on_one_side_of_zero(
     monkeypatch, mean, span, ours, is_higher, is_lower
 ):
-    monkeypatch.setattr(symmetric, "final_scores_of", lambda *scores: None)
-    monkeypatch.setattr(symmetric, "difference", lambda *models: SimpleNamespace(difference=mean, span=span))
+    monkeypatch.setattr(evidence, "lead", lambda data, size, name: SimpleNamespace(difference=mean, span=span))
     assert symmetric.check_higher(None, "base") == Finding(ours, is_higher)
     assert symmetric.check_lower(None, "base") == Finding(ours, is_lower)
 
@@ -91,7 +95,7 @@ def check_deviations(monkeypatch):
     """What becomes of the claim by the standard deviations of operators."""
 
     def check(deviations):
-        monkeypatch.setattr(symmetric, "final_scores_of", lambda evidence, size, name: name)
+        monkeypatch.setattr(evidence, "final_scores_of", lambda data, size, name: name)
         monkeypatch.setattr(symmetric, "deviation", deviations.get)
         return symmetric.check_deviations(None, "base")
 
@@ -199,7 +203,7 @@ def test_two_seeds_tell_nothing_of_a_lower_deviation(check_deviations, freedom):
 
 
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])
-def test_exits_hold_within_a_tenth_of_the_printed_step(original, holds):
+def test_exits_hold_within_a_tenth_of_the_printed_step(trained, original, holds):
     answers = trained("exits", {("base", "original"): [original], ("base", "pairwise"): [12_000]})
     found = symmetric.check_exits(answers, "base", ("original", "pairwise"))
     assert found == Finding(f"{original:,}; 12,000", holds)
@@ -210,14 +214,14 @@ def test_exits_hold_within_a_tenth_of_the_printed_step(original, holds):
 @pytest.mark.parametrize(
     ("original", "pairwise", "holds"), [(25_000, 12_000, True), (17_000, 12_000, False), (25_000, 16_000, False)]
 )
-def test_only_the_plateau_of_original_lengthens(original, pairwise, holds):
+def test_only_the_plateau_of_original_lengthens(trained, original, pairwise, holds):
     exits = {("base", "symmetric"): [12_000], ("base", "pairwise"): [pairwise], ("base", "original"): [original]}
     exits |= {("small", name): [12_000] for name in ("original", "symmetric", "pairwise")}
     found = symmetric.check_growth(trained("exits", exits), "base")
     assert found == Finding(f"{original / 12_000:.1f} ×; 1.0 ×; {pairwise / 12_000:.1f} ×", holds)
 
 
-def test_a_run_that_never_leaves_the_plateau_refutes_the_claims_about_its_exit():
+def test_a_run_that_never_leaves_the_plateau_refutes_the_claims_about_its_exit(trained):
     exits = {"original": [26_000, None], "symmetric": [14_000], "pairwise": [12_000]}
     answers = trained("exits", {(size, name): found for name, found in exits.items() for size in ("base", "small")})
     assert symmetric.check_exits(answers, "base", ("original", "pairwise")) == Finding("–; 12,000", False)
@@ -228,7 +232,7 @@ def test_a_run_that_never_leaves_the_plateau_refutes_the_claims_about_its_exit()
     ("loss", "ours", "a_tenth_more", "the_same"),
     [(1.787, "0.104", True, False), (1.681, "−0.002", False, True), (1.843, "0.160", False, False)],
 )
-def test_losses_are_told_apart_by_half_a_tenth(loss, ours, a_tenth_more, the_same):
+def test_losses_are_told_apart_by_half_a_tenth(trained, loss, ours, a_tenth_more, the_same):
     losses = {("base", "symmetric"): [[3, loss]], ("base", "original"): [[3, 1.683]]}
     found = trained("losses", {model: np.array(values) for model, values in losses.items()})
     assert symmetric.check_loss(found, "base", "symmetric", 0.1) == Finding(ours, a_tenth_more)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from symbert.report.claims.evidence import Evidence
 from symbert.report.comparisons import Comparison, Interval
+from symbert.report.data import Data
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Finding:
     hangs_on: str | None = None
 
 
-Check = Callable[..., Finding]  # of evidence, a size, and the arguments of a claim
+Check = Callable[..., Finding]  # of data, a size, and the arguments of a claim
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Claim:
     """A claim about models of one size, in words.
 
     `paper` and `authors` are the values that the paper prints and that its authors' raw files give, `rule` what makes
-    the claim hold. `about` names what must be the paper's before an experiment may judge it.
+    the claim hold. `unless` says why an experiment may not judge it, such as that it was trained otherwise.
     """
 
     text: str
@@ -38,8 +38,8 @@ class Claim:
     check: Check
     paper: str
     rule: str
-    about: str  # counts | losses | scores | robustness
     authors: str | None = None
+    unless: Callable[[Data], str | None] | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,9 +47,9 @@ class Claim:
         """The size of the models."""
         return self.models.partition(":")[0]
 
-    def finding(self, evidence: Evidence, size: str) -> Finding:
+    def finding(self, data: Data, size: str) -> Finding:
         """What models of a size give; MissingEvidence says what is missing."""
-        return self.check(evidence, size, **self.arguments)
+        return self.check(data, size, **self.arguments)
 
 
 DECLARED: dict[Check, list[Claim]] = {}  # by the function that checks them

@@ -2,8 +2,10 @@
 
 import math
 
+from symbert.report.claims import evidence
 from symbert.report.claims.claim import Finding, are_all, claim, in_points, is_above, listed
-from symbert.report.claims.evidence import Evidence, MissingEvidence, difference, final_scores_of, saved
+from symbert.report.claims.evidence import MissingEvidence
+from symbert.report.data import Data
 from symbert.report.published import ATTENTION_SAVED, SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 from symbert.report.timings import of_original
@@ -18,11 +20,10 @@ TIME_SAVED = 5.0  # percent: half of a tenth
     SHARED_PAPER,
     paper=listed("{:.2f} %", [ATTENTION_SAVED["base", "shared"]]),
     rule="the printed digits, cut off",
-    about="counts",
 )
-def check_attention_parameters(evidence: Evidence, size: str) -> Finding:
+def check_attention_parameters(data: Data, size: str) -> Finding:
     """Share of query, key and value that `shared` saves, cut off after two digits as it is printed."""
-    share = saved(evidence, size, "shared", "attention_parameters")
+    share = evidence.saved(data, size, "shared", "attention_parameters")
     return Finding(f"{share:.4f} %", math.floor(100 * share) / 100 == ATTENTION_SAVED.get((size, "shared")))
 
 
@@ -32,12 +33,12 @@ def check_attention_parameters(evidence: Evidence, size: str) -> Finding:
     SHARED_PAPER,
     paper="10 %",
     rule="saves at least 5 % of a step",
-    about="losses",
+    unless=evidence.other_training,
 )
-def check_step_time(evidence: Evidence, size: str) -> Finding:
+def check_step_time(data: Data, size: str) -> Finding:
     """Percentage of the step time of `original` that `shared` saves on the same machine."""
     timings = {
-        name: [timing for timing in evidence.timings if (timing.size, timing.attention) == (size, name)]
+        name: [timing for timing in data.timings if (timing.size, timing.attention) == (size, name)]
         for name in ("shared", "original")
     }
     for name, found in timings.items():
@@ -55,11 +56,13 @@ def check_step_time(evidence: Evidence, size: str) -> Finding:
     SHARED_PAPER,
     paper="up to 5.81 %",
     rule=f"95 % interval above 0 in the mean of {', '.join(SMALL_TASKS)}",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_small_tasks(evidence: Evidence, size: str) -> Finding:
+def check_small_tasks(data: Data, size: str) -> Finding:
     """How much higher than `original` it scores in the mean of small tasks, by its interval."""
-    lead = difference(final_scores_of(evidence, size, "original", "shared", columns=SMALL_TASKS), size, "shared")
+    lead = evidence.lead_in(
+        evidence.final_scores_of(data, size, "original", "shared", columns=SMALL_TASKS), size, "shared"
+    )
     return Finding(in_points(lead), is_above(lead.span, 0))
 
 
@@ -69,18 +72,18 @@ def check_small_tasks(evidence: Evidence, size: str) -> Finding:
     SHARED_PAPER,
     paper="no number in its abstract",
     rule="95 % interval above 0 on both",
-    about="robustness",
+    unless=evidence.other_robustness,
 )
-def check_robustness(evidence: Evidence, size: str) -> Finding:
+def check_robustness(data: Data, size: str) -> Finding:
     """How much higher than `original` it scores in the means over all kinds and shares of noise, and over all sets."""
-    if evidence.robustness is None:
+    if data.robustness is None:
         raise MissingEvidence("robustness was not measured")
-    levels, sets = noise_scores(evidence.robustness), domain_scores(evidence.robustness)
+    levels, sets = noise_scores(data.robustness), domain_scores(data.robustness)
     if levels.empty:
         raise MissingEvidence("no noise was measured")
-    noise = difference(levels.drop(columns="clean").mean(axis=1), size, "shared")
+    noise = evidence.lead_in(levels.drop(columns="clean").mean(axis=1), size, "shared")
     if sets.empty:
         raise MissingEvidence("no out-of-domain set was measured")
-    domain = difference(sets.drop(columns=ADVERSARIAL_MEAN, errors="ignore").mean(axis=1), size, "shared")
+    domain = evidence.lead_in(sets.drop(columns=ADVERSARIAL_MEAN, errors="ignore").mean(axis=1), size, "shared")
     above = [is_above(lead.span, 0) for lead in (noise, domain)]
     return Finding(f"{in_points(noise)} on noise; {in_points(domain)} out of domain", are_all(above))

@@ -10,18 +10,12 @@ import pandas as pd
 from scipy.special import fdtri
 
 from symbert.report import published
+from symbert.report.claims import evidence
 from symbert.report.claims.claim import Finding, are_all, claim, in_points, is_above, is_below, listed, points
-from symbert.report.claims.evidence import (
-    Evidence,
-    MissingEvidence,
-    difference,
-    final_scores_of,
-    model_of,
-    plateau_exit,
-    saved,
-)
+from symbert.report.claims.evidence import MissingEvidence
 from symbert.report.claims.steps import crossing, in_steps, is_at_most, ratio_of, ratios_without_collapsed, span_of
 from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
+from symbert.report.data import Data
 from symbert.report.statistics import Crossing, spread
 
 VARIANTS = ("symmetric", "pairwise")
@@ -44,9 +38,8 @@ def _deviations(printed: dict) -> str:
 
 
 def _raw_loss(attention: str) -> str:
-    return listed(
-        "{:.3f}", [published.RAW_FINAL_LOSSES["base", attention] - published.RAW_FINAL_LOSSES["base", "original"]]
-    )
+    losses = published.RAW_FINAL_LOSSES
+    return listed("{:.3f}", [losses["base", attention] - losses["base", "original"]])
 
 
 @claim(
@@ -55,7 +48,6 @@ def _raw_loss(attention: str) -> str:
     "abstract, §2.4, table 2",
     paper=listed("{:.2f} %", (published.PARAMETERS_SAVED["base", name] for name in VARIANTS)),
     rule="the printed digits",
-    about="counts",
 )
 @claim(
     "About 3 % fewer parameters",
@@ -63,11 +55,10 @@ def _raw_loss(attention: str) -> str:
     "§2.4, table 2",
     paper=listed("{:.2f} %", (published.PARAMETERS_SAVED["small", name] for name in VARIANTS)),
     rule="the printed digits",
-    about="counts",
 )
-def check_parameters(evidence: Evidence, size: str) -> Finding:
+def check_parameters(data: Data, size: str) -> Finding:
     """Shares of a model's parameters that the variants save, to the printed digit."""
-    shares = [round(saved(evidence, size, name), 2) for name in VARIANTS]
+    shares = [round(evidence.saved(data, size, name), 2) for name in VARIANTS]
     return Finding(
         listed("{:.2f} %", shares), shares == [published.PARAMETERS_SAVED.get((size, name)) for name in VARIANTS]
     )
@@ -79,13 +70,12 @@ def check_parameters(evidence: Evidence, size: str) -> Finding:
     "§2.4, §7",
     paper="1/3; towards 1/3",
     rule="symmetric saves a third; pairwise less, and more of it in base than in small",
-    about="counts",
 )
-def check_thirds(evidence: Evidence, size: str) -> Finding:
+def check_thirds(data: Data, size: str) -> Finding:
     """Shares of query, key and value that the variants save: a third, and towards a third with more heads."""
-    symmetric = saved(evidence, size, "symmetric", "attention_parameters")
-    few, many = (saved(evidence, each, "pairwise", "attention_parameters") for each in ("small", size))
-    heads = [evidence.parameters[each]["shape"]["num_attention_heads"] for each in ("small", size)]
+    symmetric = evidence.saved(data, size, "symmetric", "attention_parameters")
+    few, many = (evidence.saved(data, each, "pairwise", "attention_parameters") for each in ("small", size))
+    heads = [data.parameters[each]["shape"]["num_attention_heads"] for each in ("small", size)]
     ours = f"{symmetric:.2f} %; {few:.2f} % ({heads[0]} heads) to {many:.2f} % ({heads[1]} heads)"
     return Finding(ours, math.isclose(symmetric, 100 / 3) and few < many < symmetric)
 
@@ -97,11 +87,11 @@ def check_thirds(evidence: Evidence, size: str) -> Finding:
     paper=listed("{:.2f}", (published.SCORES["base", name][0] for name in HALVED)),
     authors=listed("{:.2f}", (published.RAW_SCORES["base", name][0] for name in HALVED)),
     rule="both within two printed standard deviations",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_scores(evidence: Evidence, size: str) -> Finding:
+def check_scores(data: Data, size: str) -> Finding:
     """Mean GLUE scores over all seeds, near the printed ones."""
-    scores = {name: spread(final_scores_of(evidence, size, name)).mean for name in HALVED}
+    scores = {name: spread(evidence.final_scores_of(data, size, name)).mean for name in HALVED}
     printed = {name: published.SCORES.get((size, name), (math.nan, math.nan)) for name in HALVED}
     near = [abs(scores[name] - printed[name][0]) <= SCORE_DEVIATIONS * printed[name][1] for name in HALVED]
     return Finding(listed("{:.2f}", scores.values()), all(near))
@@ -114,7 +104,7 @@ def check_scores(evidence: Evidence, size: str) -> Finding:
     paper=_lead(published.SCORES, "base", "pairwise"),
     authors=_lead(published.RAW_SCORES, "base", "pairwise"),
     rule="95 % interval above 0",
-    about="scores",
+    unless=evidence.other_scores,
 )
 @claim(
     "A higher GLUE score",
@@ -122,11 +112,11 @@ def check_scores(evidence: Evidence, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "pairwise"),
     rule="95 % interval above 0",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_higher(evidence: Evidence, size: str) -> Finding:
+def check_higher(data: Data, size: str) -> Finding:
     """How much higher than `original` pairwise scores, by its interval."""
-    lead = difference(final_scores_of(evidence, size, "original", "pairwise"), size, "pairwise")
+    lead = evidence.lead(data, size, "pairwise")
     return Finding(in_points(lead), is_above(lead.span, 0))
 
 
@@ -137,7 +127,7 @@ def check_higher(evidence: Evidence, size: str) -> Finding:
     paper=_lead(published.SCORES, "base", "symmetric"),
     authors=_lead(published.RAW_SCORES, "base", "symmetric"),
     rule="95 % interval below 0",
-    about="scores",
+    unless=evidence.other_scores,
 )
 @claim(
     "A lower GLUE score",
@@ -145,11 +135,11 @@ def check_higher(evidence: Evidence, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "symmetric"),
     rule="95 % interval below 0",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_lower(evidence: Evidence, size: str) -> Finding:
+def check_lower(data: Data, size: str) -> Finding:
     """As `check_higher`, of symmetric, which is claimed to score lower."""
-    lead = difference(final_scores_of(evidence, size, "original", "symmetric"), size, "symmetric")
+    lead = evidence.lead(data, size, "symmetric")
     return Finding(in_points(lead), is_below(lead.span, 0))
 
 
@@ -160,11 +150,11 @@ def check_lower(evidence: Evidence, size: str) -> Finding:
     paper=_deviations(published.SCORES),
     authors=_deviations(published.RAW_SCORES),
     rule="95 % intervals of both ratios to original below 1",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_deviations(evidence: Evidence, size: str) -> Finding:
+def check_deviations(data: Data, size: str) -> Finding:
     """Standard deviations of the variants and of `original` over fine-tuning seeds, by intervals of their ratios."""
-    *variants, original = (deviation(final_scores_of(evidence, size, name)) for name in (*VARIANTS, "original"))
+    *variants, original = (deviation(evidence.final_scores_of(data, size, name)) for name in (*VARIANTS, "original"))
     below = [is_below(ratio_interval(variant, original), 1) for variant in variants]
     return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), are_all(below))
 
@@ -204,15 +194,15 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     paper="30,000; 65,000",
     authors=in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
     rule="pairwise needs at most 60 % of the steps of original, wherever between its checkpoints each gets there",
-    about="scores",
+    unless=evidence.other_scores,
 )
-def check_half(evidence: Evidence, size: str) -> Finding:
+def check_half(data: Data, size: str) -> Finding:
     """Steps to 95 % of the highest final score with `pairwise` and `original`.
 
     The checkpoints around each crossing bound their ratio, and the whole of these bounds decides. It must decide the
     same without any one run that predicts one class throughout, or the claim hangs on that run.
     """
-    curve = None if evidence.curve is None else evidence.curve[evidence.curve["size"] == size]
+    curve = None if data.curve is None else data.curve[data.curve["size"] == size]
     crossings = [crossing(curve, size, name) for name in HALVED]
     ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size, HALVED)
     changed = [f"; {span_of(other)} without {run}" for run, other in others.items() if other != ratio]
@@ -228,7 +218,7 @@ def check_half(evidence: Evidence, size: str) -> Finding:
     paper=listed("{:,}", (published.PLATEAU_EXITS["base", name] for name in ALL)),
     authors=listed("{:,}", (published.RAW_PLATEAU_EXITS["base", name] for name in ALL)),
     rule="each within 10 %",
-    about="losses",
+    unless=evidence.other_training,
     arguments={"attentions": ALL},
 )
 @claim(
@@ -237,12 +227,12 @@ def check_half(evidence: Evidence, size: str) -> Finding:
     "§4.1, figure 2a",
     paper=listed("{:,}", [published.PLATEAU_EXITS["small", "original"]]),
     rule="within 10 %",
-    about="losses",
+    unless=evidence.other_training,
     arguments={"attentions": ("original",)},
 )
-def check_exits(evidence: Evidence, size: str, attentions: tuple[str, ...]) -> Finding:
+def check_exits(data: Data, size: str, attentions: tuple[str, ...]) -> Finding:
     """Steps at which operators leave the initial plateau, near the printed ones."""
-    exits = {name: plateau_exit(evidence, size, name) for name in attentions}
+    exits = {name: evidence.plateau_exit(data, size, name) for name in attentions}
     printed = {name: published.PLATEAU_EXITS.get((size, name), 0) for name in attentions}
     near = [
         step is not None and abs(step - printed[name]) <= EXIT_TOLERANCE * printed[name] for name, step in exits.items()
@@ -256,13 +246,13 @@ def check_exits(evidence: Evidence, size: str, attentions: tuple[str, ...]) -> F
     "§4.1",
     paper="2.1 ×; hardly; hardly",
     rule="original at least 1.5 ×, the others at most 1.25 ×",
-    about="losses",
+    unless=evidence.other_training,
 )
-def check_growth(evidence: Evidence, size: str) -> Finding:
+def check_growth(data: Data, size: str) -> Finding:
     """By how much the plateau lengthens from small to base, with `original` and with the variants."""
     if size != "base":
         raise MissingEvidence(f"{size} is not what the paper compares with small")
-    exits = [(plateau_exit(evidence, size, name), plateau_exit(evidence, "small", name)) for name in ALL]
+    exits = [(evidence.plateau_exit(data, size, name), evidence.plateau_exit(data, "small", name)) for name in ALL]
     growths = [None if None in pair else pair[0] / pair[1] for pair in exits]
     holds = None not in growths and growths[0] >= GROWN and max(growths[1:]) <= STEADY
     return Finding(listed("{:.1f} ×", growths), holds)
@@ -275,7 +265,7 @@ def check_growth(evidence: Evidence, size: str) -> Finding:
     paper="0.1",
     authors=_raw_loss("symmetric"),
     rule="from 0.05 to 0.15",
-    about="losses",
+    unless=evidence.other_training,
     arguments={"attention": "symmetric", "expected": 0.1},
 )
 @claim(
@@ -285,10 +275,12 @@ def check_growth(evidence: Evidence, size: str) -> Finding:
     paper="0",
     authors=_raw_loss("pairwise"),
     rule="from −0.05 to 0.05",
-    about="losses",
+    unless=evidence.other_training,
     arguments={"attention": "pairwise", "expected": 0.0},
 )
-def check_loss(evidence: Evidence, size: str, attention: str, expected: float) -> Finding:
+def check_loss(data: Data, size: str, attention: str, expected: float) -> Finding:
     """How much higher than that of `original` an operator's last validation loss is, near what is expected."""
-    ours, original = (float(model_of(evidence, size, name).losses[:, -1].mean()) for name in (attention, "original"))
+    ours, original = (
+        float(evidence.model_of(data, size, name).losses[:, -1].mean()) for name in (attention, "original")
+    )
     return Finding(listed("{:.3f}", [ours - original]), abs(ours - original - expected) <= LOSS_TOLERANCE)
