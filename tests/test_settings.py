@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from symbert.config import sections
 from symbert.errors import ConfigError
 from symbert.keys import Configuration
-from symbert.settings import SECTIONS, PackSettings, Settings, TaskSettings, hash_of, read_settings, settings_from
+from symbert.settings import (
+    SECTIONS,
+    GlueSettings,
+    PackSettings,
+    Settings,
+    Share,
+    TaskSettings,
+    hash_of,
+    read_settings,
+    settings_from,
+)
 
 PACK = {
     "sequence_length": 64,
@@ -119,6 +129,21 @@ def test_null_is_allowed_only_where_the_class_says_so():
     assert settings_from(task, TaskSettings, "here").max_examples is None
     with pytest.raises(ConfigError, match="max_length"):
         settings_from({**task, "max_length": None}, TaskSettings, "here")
+
+
+class LaterSettings(GlueSettings):
+    """Fine-tuning with a key that is new."""
+
+    layer_decay: Share = 1.0
+
+
+def test_a_new_key_makes_nothing_stale_where_it_has_the_value_of_before(config):
+    """A sixth place to touch was the paper's values: with a new key, its own run was not recognised."""
+    values = sections(config, "embedded")["glue"]
+    before, same = settings_from(values, GlueSettings, "here"), settings_from(values, LaterSettings, "here")
+    assert msgspec.to_builtins(same) == values and hash_of(same) == hash_of(before)
+    changed = settings_from({**values, "layer_decay": 0.9}, LaterSettings, "here")
+    assert msgspec.to_builtins(changed) == {**values, "layer_decay": 0.9} and hash_of(changed) != hash_of(before)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())

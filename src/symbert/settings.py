@@ -1,7 +1,8 @@
 """The settings of each stage: frozen, complete, and read from the JSON file that the workflow wrote.
 
 `config.yaml` is the only place with defaults and with the meaning of each key. A class here names the keys that one
-group of rules reads, with type and range; msgspec refuses unknown, missing and mistyped ones.
+group of rules reads, with type and range; msgspec refuses unknown, missing and mistyped ones. To add a key: its line in
+`config.yaml` and its field in the class of the stage that reads it, or in `symbert.keys` where none does.
 """
 
 import hashlib
@@ -45,8 +46,12 @@ BY_PERPLEXITY = Meta(extra={"filter": "perplexity"})
 NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings whose keys are all known."""
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings whose keys are all known.
+
+    A default in a field is what a key was before it existed: where the key has that value, it is in no file and in no
+    hash, so that nothing made before it is stale.
+    """
 
 
 class SourceSettings(Settings):
@@ -83,7 +88,7 @@ class Filter(Settings):
     max_bad_fraction: Share  # of the lines of a part
 
 
-class FilterSettings(Filter, omit_defaults=True):
+class FilterSettings(Filter):
     """Which documents are kept, by which annotations and filters."""
 
     annotations: Annotator
@@ -117,7 +122,7 @@ class PackSettings(Pack):
     max_tokens: int | None  # at which the intake ended; null: no limit
 
 
-class PretrainSettings(Settings, omit_defaults=True):
+class PretrainSettings(Settings):
     """Masked-language-model pre-training (paper, section 3.3)."""
 
     steps: Count
@@ -171,7 +176,7 @@ class RobustnessSettings(Settings):
     noise_kinds: list[NoiseKind]
 
 
-class ReportSettings(Settings):
+class ReportSettings(Settings, omit_defaults=False):
     """What captions must say about the experiment; null where imported scores do not tell."""
 
     experiment: str
@@ -230,8 +235,7 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
 
 def marks_of(kind: type[Settings]) -> dict[str, dict[str, Any]]:
     """What each key of a class says of itself beside its type."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    marks = {name: getattr(declared, "__metadata__", ()) for name, declared in types.items()}
+    marks = {field.name: getattr(field.type, "__metadata__", ()) for field in msgspec.structs.fields(kind)}
     return {name: {key: value for mark in marks[name] for key, value in (mark.extra or {}).items()} for name in marks}
 
 
