@@ -1,5 +1,4 @@
 import json
-import re
 
 import msgspec
 import pytest
@@ -8,12 +7,10 @@ from hypothesis import strategies as st
 
 from symbert.config import sections
 from symbert.errors import ConfigError
-from symbert.keys import Configuration
 from symbert.settings import (
     SECTIONS,
     GlueSettings,
     PackSettings,
-    Settings,
     Share,
     TaskSettings,
     hash_of,
@@ -153,24 +150,3 @@ def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
     assert hash_of(dict(shuffled)) == hash_of(values)
     for key in values:
         assert hash_of({**values, key: values[key] + 1}) != hash_of(values)
-
-
-def keys_of(kind, above=""):
-    """Every key that a class declares, and those of its sections."""
-    for field in msgspec.structs.fields(kind):
-        yield above + field.name
-        if isinstance(field.type, type) and issubclass(field.type, Settings):
-            yield from keys_of(field.type, f"{above}{field.name}.")
-
-
-def test_every_declared_key_is_in_the_configuration_and_says_there_what_it_means(root):
-    """A schema beside it said that fine-tuning decays all parameters, long after it did not."""
-    text = (root / "config.yaml").read_text()
-    written, above = {}, []
-    for line in text.splitlines():
-        if named := re.match(r"( *)(\w+):(.*)", line):
-            above[len(named[1]) // 2 :] = [named[2]]
-            written[".".join(above)] = named[3]
-    del written["sweep.curve.steps.base"]
-    assert set(keys_of(Configuration)) == set(written)
-    assert [key for key, rest in written.items() if rest and " # " not in rest] == ["corpus.filter.blocked_categories"]

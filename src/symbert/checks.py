@@ -1,15 +1,12 @@
 """Whether a configuration makes sense, before anything runs: every mistake is one line with its remedy."""
 
 import os
-import tomllib
 import types
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import yaml
 from msgspec import to_builtins
-from packaging.requirements import Requirement
 
 from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
 from symbert.declared import options_of, parts_of, types_within, words_of
@@ -41,16 +38,6 @@ def check(config: Config) -> None:
     _check_sweep(config)
 
 
-def check_versions(project: Path) -> None:
-    """Refuse an installed package that is older than `project`, a pyproject.toml, wants it."""
-    for needed in map(Requirement, tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]):
-        if needed.specifier and not needed.specifier.contains(metadata.version(needed.name), prereleases=True):
-            raise ConfigError(
-                f"{needed.name} {metadata.version(needed.name)} is installed, {project} wants {needed.specifier}; run "
-                "`make env`, or `pip install -c envs/constraints.txt -e .`"
-            )
-
-
 def _read_texts(value: Any, kind: Any) -> Any:
     """`value` with the values that its texts spell wherever its declared type is no text, as nested values of
     Snakemake's `--config` are. In a text, a `~` at the start is the home folder, which the shell leaves to us."""
@@ -65,7 +52,10 @@ def _read_texts(value: Any, kind: Any) -> Any:
         return None
     if str in options:
         return os.path.expanduser(value)  # noqa: PTH111 (a Path would lose the // of a URL)
-    return value if words_of(kind) else yaml.safe_load(value)
+    try:
+        return value if words_of(kind) else yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
 
 
 def _refuse_repeated(value: Any, key: str = "") -> None:

@@ -1,5 +1,4 @@
 # What must hold before anything else: our package on the path, its dependencies installed, one-line errors.
-import importlib.util
 import os
 import signal
 import sys
@@ -16,20 +15,8 @@ os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
 )
 
-from symbert import checks
-from symbert import config as configuration
+from symbert.environment import check_packages
 from symbert.errors import SymbertError
-from symbert.gpus import count_gpus
-from symbert.project import refuse_repeated_keys, scale_file
-from symbert.snakemake_internals import (
-    config_files,
-    force,
-    is_everything,
-    is_on_cluster,
-    jobs_to_run,
-    limit_resource,
-    starts_jobs,
-)
 
 
 def stop(message, exit_code):
@@ -50,15 +37,22 @@ def one_line_errors():
         stop(error, error.exit_code)
 
 
-PACKAGES = "torch transformers datasets tokenizers pyarrow matplotlib kenlm msgspec can_ada marisa_trie sklearn scipy"
-if sys.version_info < (3, 14):
-    PACKAGES += " backports"  # of which the standard library has zstd from there on
-missing = [name for name in PACKAGES.split() if importlib.util.find_spec(name) is None]
-if missing:
-    stop(f"missing packages: {', '.join(missing)}; run `make env`, or `pip install -c envs/constraints.txt -e .`", 78)
 with one_line_errors():
-    checks.check_versions(Path(workflow.basedir) / "pyproject.toml")
+    check_packages(Path(workflow.basedir) / "pyproject.toml")
 
+from symbert import checks
+from symbert import config as configuration
+from symbert.gpus import count_gpus
+from symbert.project import refuse_repeated_keys, scale_file
+from symbert.snakemake_internals import (
+    config_files,
+    force,
+    is_everything,
+    is_on_cluster,
+    jobs_to_run,
+    limit_resource,
+    starts_jobs,
+)
 
 # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
 with one_line_errors():
