@@ -6,17 +6,16 @@ import random
 import pytest
 
 from symbert.errors import DataError, MissingInputError
+from symbert.report.data import Data
 from symbert.report.robustness import (
     baseline_scores,
     domain_scores,
     fine_tuned_again,
     noise_levels,
     noise_scores,
-    read_comparison,
     read_robustness,
 )
 from symbert.report.scores import read_scores
-from symbert.settings import ReportSettings, read_settings
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
 MODELS = [("tiny", "pairwise", 0.7), ("tiny", "original", 0.6)]
@@ -307,8 +306,8 @@ def test_the_comparison_is_of_the_last_step(records, record, write_scores, setti
     scores, measured = records
     before = [entry | {"step": step} for entry in scores for step in (0, 900)]
     files = write_scores(scores + before), write_scores(measured, "robustness")
-    report = read_settings(settings_file(tasks=TASKS), ReportSettings)
-    clean, table = read_comparison(*files, report, SEEDS)
-    assert set(clean["step"]) == set(table["step"]) == {1800}
+    given = {"scores": files[0], "robustness": files[1], "finetune_seeds": SEEDS}
+    data = Data(settings=settings_file(tasks=TASKS), **given)
+    assert set(data.trained["step"]) == set(data.robustness["step"]) == {1800}
     with pytest.raises(MissingInputError, match="the last step is 1800, expected 3600"):
-        read_comparison(*files, read_settings(settings_file(tasks=TASKS, steps=3600), ReportSettings), SEEDS)
+        Data(settings=settings_file(tasks=TASKS, steps=3600), **given).robustness  # noqa: B018

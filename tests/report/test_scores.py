@@ -7,7 +7,7 @@ import random
 import pytest
 
 from symbert.errors import DataError, MissingInputError
-from symbert.report.scores import majority_of, majority_scores, read_scores
+from symbert.report.scores import majority_of, read_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
 
@@ -217,12 +217,6 @@ def test_without_a_score_of_the_wanted_seeds_there_is_no_table(records, write_sc
         with pytest.raises(MissingInputError) as caught:
             read_scores(write_scores(records), TASKS, seeds, None, allow_missing)
         assert str(caught.value) == f"scores: no record is of fine-tuning seeds {seeds}; choose among [1, 2]"
-
-
-def test_the_majority_baseline_has_scores_of_its_own(records, write_scores):
-    table = read_scores(write_scores(records), TASKS, SEEDS)
-    found = majority_scores(table)
-    assert set(found["score"]) == {0.5} and set(table["score"]) == {0.6}
 
 
 def test_the_majority_baseline_is_one_number_per_column(records, write_scores):

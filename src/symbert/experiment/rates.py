@@ -9,7 +9,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.operations import Work, finetuning, total
 from symbert.experiment.reading import Values, facts
 from symbert.pretrain.job import Run
-from symbert.report.records import is_number
+from symbert.report.scores import is_number
 from symbert.sizes import SIZES
 
 

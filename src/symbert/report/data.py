@@ -9,16 +9,14 @@ import pandas as pd
 
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json
-from symbert.report.benchmarks import Job, read_benchmarks
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_of
 from symbert.report.formats import write_table
+from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import Run, read_runs
+from symbert.report.runs import Run, Timing, read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
-from symbert.report.sessions import PretrainedRun, read_pretrained
 from symbert.report.statistics import final_scores
-from symbert.report.timings import Timing, read_timings
 from symbert.settings import ReportSettings, read_settings
 
 SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
@@ -138,7 +136,7 @@ class Data:
         return read_json(self.files.origin, ORIGIN) if self.files.origin else None
 
     @cached_property
-    def benchmarks(self) -> list[Job]:
+    def benchmarks(self) -> list[MeasuredJob]:
         """What Snakemake measured of jobs."""
         return read_benchmarks(self.files.benchmarks)
 

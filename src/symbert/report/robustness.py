@@ -10,9 +10,10 @@ import pandas as pd
 
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
-from symbert.report.records import (
+from symbert.report.scores import (
     CELL,
     NULL,
+    PROVENANCE_KEYS,
     Record,
     Types,
     cell_of,
@@ -25,9 +26,7 @@ from symbert.report.records import (
     refuse,
     stale,
 )
-from symbert.report.scores import MADE, majority_of, read_scores
-from symbert.report.statistics import SEEDS, final_scores, glue_scores
-from symbert.settings import ReportSettings
+from symbert.report.statistics import SEEDS, glue_scores
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
 KINDS = ("swap", "drop", "insert", "keyboard", "mixed")  # names of noise
@@ -39,7 +38,7 @@ REQUIRED: Types = {
     "stand_in": (bool,),
     "settings_hash": (str, NULL),
 }
-FACTS: Types = {
+FACTS: Types = {  # which a set has for every model of its task
     "kind": (str,),
     "name": (str,),
     "share": (int, float, NULL),
@@ -55,18 +54,8 @@ REMEDY = "run the measure_robustness rule for these again"
 SAME = 1e-9  # clean scores that differ by more are of two models
 
 
-def read_comparison(
-    scores: list[Path], robustness: list[Path], settings: ReportSettings, finetune_seeds: list[int]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores at the final step, as `symbert.report.scores` gives them, and the robustness of the models of each."""
-    table = read_scores(scores, settings.tasks, finetune_seeds, settings.settings_hash, runs=settings.runs)
-    clean = final_scores(table, settings.steps).query("step > 0")
-    majority_of(clean)
-    return clean, read_robustness(robustness, clean, settings.settings_hash)
-
-
 def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str | None) -> pd.DataFrame:
-    """One row per set of every record: the cell's key, the set's facts, `score` and `majority` (0 to 1), flags.
+    """One row per set of every record: its cell, the set's facts, `score` and `majority` (0 to 1), flags.
 
     `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise. The score of
     the same model without noise is `clean` (NaN where the set has no column); the model `differs` where it was
@@ -79,10 +68,12 @@ def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str |
     seeds, tasks = set(clean["finetune_seed"]), list(dict.fromkeys(clean["task"]))
     records = [record for file in sorted(files) for record in read_records(file, "robustness", REQUIRED, REMEDY)]
     records = [record for record in records if record["finetune_seed"] in seeds]
-    problems = [*duplicates(records), *stale(records, settings_hash), *_unmatched(records, clean)]
-    problems += [*_stale_models(records, clean), *_impossible(records, set(clean["column"]))]
-    known = _known_scores(clean)
-    refuse("robustness", [*problems, *_unscored(records, known)], REMEDY)
+    known: dict[tuple, dict[str, float]] = defaultdict(dict)  # clean scores by cell and column
+    for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
+        known[tuple(cell)][column] = score
+    problems = [*duplicates(records), *stale(records, settings_hash), *_unlike_clean(records, clean)]
+    problems += [*_impossible(records, set(clean["column"])), *_unscored(records, known)]
+    refuse("robustness", problems, REMEDY)
     refuse("robustness", [*_repeated(records), *_unlike(records), *_incomplete(records)], REMEDY)
     records.sort(key=lambda record: rank_of(record, tasks))
     rows = [row for record in records for row in _rows(record, known[cell_of(record)])]
@@ -146,32 +137,21 @@ def fine_tuned_again(robustness: pd.DataFrame) -> str:
     return told if runs.any() else ""
 
 
-def _unmatched(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
-    """Cells that only one of the two tables has; a task without any record was asked nothing."""
-    found = {cell_of(record) for record in records}
-    asked = clean[clean["task"].isin({record["task"] for record in records})]
-    wanted = set(asked[list(CELL)].itertuples(index=False, name=None))
-    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted - found))
-    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(found - wanted))
+def _unlike_clean(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
+    """Cells that only one of the two has, and those of another checkpoint, rows, precision or dropout.
 
-
-def _stale_models(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
-    """Cells with another checkpoint, other rows, another precision or dropout than their clean scores."""
-    made = {tuple(row[: len(CELL)]): row[len(CELL) :] for row in clean[[*CELL, *MADE]].itertuples(index=False)}
-    for record in records:
-        cell = cell_of(record)
-        for key, expected in zip(MADE, made.get(cell, ()), strict=False):
-            found = record.get(key)
-            if found != expected:
-                yield f"stale: {name_of(cell)} has {key} {found!s:.8}, its clean score {expected!s:.8}"
-
-
-def _known_scores(clean: pd.DataFrame) -> dict[tuple, dict[str, float]]:
-    """The clean scores of each cell by column."""
-    known = defaultdict(dict)
-    for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
-        known[tuple(cell)][column] = score
-    return known
+    A task without any record needs none.
+    """
+    found = {cell_of(record): [record.get(key) for key in PROVENANCE_KEYS] for record in records}
+    measured = clean[clean["task"].isin({record["task"] for record in records})]
+    rows = measured[[*CELL, *PROVENANCE_KEYS]].itertuples(index=False, name=None)
+    wanted = {row[: len(CELL)]: row[len(CELL) :] for row in rows}
+    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted.keys() - found))
+    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(found.keys() - wanted))
+    for cell in (cell for cell in found if cell in wanted):
+        for key, value, expected in zip(PROVENANCE_KEYS, found[cell], wanted[cell], strict=True):
+            if value != expected:
+                yield f"stale: {name_of(cell)} has {key} {value!s:.8}, its clean score {expected!s:.8}"
 
 
 def _unscored(records: list[Record], known: dict[tuple, dict[str, float]]) -> Iterator[str]:
@@ -191,18 +171,14 @@ def _impossible(records: list[Record], columns: set[str]) -> Iterator[str]:
             if flawed:
                 yield f"malformed: {where} {' and '.join(flawed)}"
                 continue
-            if not _is_known(facts, columns):
+            is_known = facts["kind"] == DOMAIN
+            if facts["kind"] == NOISE:
+                is_known = facts["name"] in KINDS and facts["column"] in columns and 0 < (facts["share"] or 0) <= 1
+            if not is_known:
                 yield f"unknown: {where} is {facts['kind']} {facts['name']} of column {facts['column']}"
             for key in SCORES:
                 if not is_score(facts.get(key)):
                     yield f"not a score: {where} has the {key} {facts.get(key)}"
-
-
-def _is_known(facts: dict[str, Any], columns: set[str]) -> bool:
-    if facts["kind"] == NOISE:
-        share = facts["share"]
-        return facts["name"] in KINDS and facts["column"] in columns and share is not None and 0 < share <= 1
-    return facts["kind"] == DOMAIN
 
 
 def _repeated(records: list[Record]) -> Iterator[str]:
@@ -219,14 +195,13 @@ def _unlike(records: list[Record]) -> Iterator[str]:
     first: dict[str, Record] = {}
     for record in records:
         other = first.setdefault(record["task"], record)
-        mine, theirs = _facts(record), _facts(other)
+        mine, theirs = (
+            {name: [facts[key] for key in (*FACTS, "majority")] for name, facts in each["sets"].items()}
+            for each in (record, other)
+        )
         different = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
         if different:
             yield f"unlike: {name_of(cell_of(record))} and {name_of(cell_of(other))} in {', '.join(different)}"
-
-
-def _facts(record: Record) -> dict[str, list[Any]]:
-    return {name: [facts[key] for key in (*FACTS, "majority")] for name, facts in record["sets"].items()}
 
 
 def _incomplete(records: list[Record]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Pre-training runs as curves of validation loss, from their done.json and metrics.jsonl."""
+"""Pre-training runs: curves of validation loss from done.json and metrics.jsonl, and speed from timing.json."""
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -11,12 +11,13 @@ import numpy as np
 from symbert.errors import DataError, IntegrityError
 from symbert.files import flaws, read_json, read_json_lines, sha256_of
 from symbert.report.order import model_rank
-from symbert.report.records import is_number
-from symbert.report.statistics import plateau_exit
+from symbert.report.scores import is_number
+from symbert.report.statistics import plateau_exit, spread
 
 REMEDY = "run pretrain again"
 DONE = {"size": str, "attention": str, "pretrain_seed": int, "steps": int}
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
+JSON_TYPES = {str: str, int: int, int | None: int, float | None: (int, float, type(None))}  # of a timing's fields
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,36 @@ class Model:
         return [plateau_exit(run.steps, run.losses) for run in self.runs]
 
 
+@dataclass(frozen=True)
+class Timing:
+    """Speed of one run, and what it ran on; a speed is None where no step was timed."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    device: str
+    processor: str  # name, and the instructions that are used
+    precision: str
+    threads: int
+    processes: int
+    micro_batch_size: int | None  # None where a process computes its whole share of a batch at once
+    step_seconds: float | None  # median
+    tokens_per_second: float | None
+    mfu: float | None  # share of `peak_flops` that the model's FLOPs take
+    peak_flops: float | None  # per second, measured on the device
+
+    @property
+    def machine(self) -> str:
+        """All that two timings must share to be compared, in words."""
+        device = f"cpu ({self.processor})" if self.device == "cpu" else self.device
+        parts = [device, self.precision, f"{self.threads} thread{'s' if self.threads > 1 else ''}"]
+        if self.processes > 1:
+            parts.append(f"{self.processes} processes")
+        if self.micro_batch_size is not None:
+            parts.append(f"micro-batches of {self.micro_batch_size:,}")
+        return ", ".join(parts)
+
+
 def read_runs(
     done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
 ) -> list[Run]:
@@ -86,28 +117,19 @@ def read_runs(
     for run, following in pairwise(runs):
         if _name(run) == _name(following):
             raise DataError(f"runs: {_name(run)} is there twice; give it once")
-    _refuse_two_dropouts(runs)
-    refuse_absent(runs, wanted)
-    return runs
-
-
-def _refuse_two_dropouts(runs: list[Run]) -> None:
-    told = [run for run in runs if run.attention_dropout is not None]
-    for run in told:
-        if run.attention_dropout != told[0].attention_dropout:
+    decided = [run for run in runs if run.attention_dropout is not None]
+    for run in decided:
+        if run.attention_dropout != decided[0].attention_dropout:
             raise DataError(
-                f"runs: {_name(told[0])} has attention_dropout {told[0].attention_dropout}, {_name(run)} has "
+                f"runs: {_name(decided[0])} has attention_dropout {decided[0].attention_dropout}, {_name(run)} has "
                 f"{run.attention_dropout}, as their devices decide for the recipe fast; run pretrain again on one kind "
                 "of device"
             )
-
-
-def refuse_absent(runs: list[Run], wanted: Iterable[Sequence[str | int]]) -> None:
-    """DataError for the first of the wanted runs (size, attention, pretrain_seed) that is not there."""
     present = {(run.size, run.attention, run.pretrain_seed) for run in runs}
     for size, attention, pretrain_seed in wanted:
         if (size, attention, pretrain_seed) not in present:
             raise DataError(f"runs: {size}-{attention} seed {pretrain_seed} is missing; run pretrain for it")
+    return runs
 
 
 def models_of(runs: list[Run]) -> list[Model]:
@@ -130,6 +152,36 @@ def size_of(runs: list[Run]) -> str:
     return runs[0].size
 
 
+def read_timings(files: list[Path], runs: list[Run], batch_size: int) -> list[Timing]:
+    """The timing of each run, in the order of `runs`; DataError names the file or the run that has no partner.
+
+    `batch_size` is in sequences per step, over all processes.
+    """
+    shape = {field.name: JSON_TYPES[field.type] for field in fields(Timing)}
+    timings = {}
+    for file in files:
+        record = read_json(file, shape, REMEDY)
+        share = batch_size // record["processes"]  # of the first process, which writes the file
+        in_parts = record["micro_batch_size"] if record["micro_batch_size"] < share else None
+        timing = Timing(**{key: record[key] for key in shape} | {"micro_batch_size": in_parts})
+        timings[timing.size, timing.attention, timing.pretrain_seed] = timing
+    keys = [(run.size, run.attention, run.pretrain_seed) for run in runs]
+    for size, attention, seed in sorted(timings.keys() ^ keys):
+        raise DataError(
+            f"timing: {size}-{attention} seed {seed} has not all of done, metrics and timing; "
+            "give the three files of each run"
+        )
+    return [timings[key] for key in keys]
+
+
+def of_original(own: list[Timing], original: list[Timing]) -> float | None:
+    """Mean step time in percent of that of `original` with the same seed on the same machine; None without a pair."""
+    references = {(timing.pretrain_seed, timing.machine): timing.step_seconds for timing in original}
+    pairs = [(timing.step_seconds, references.get((timing.pretrain_seed, timing.machine))) for timing in own]
+    shares = [100 * step / reference for step, reference in pairs if step is not None and reference is not None]
+    return spread(shares).mean if shares else None
+
+
 def _name(run: Run) -> str:
     return f"{run.size}-{run.attention} seed {run.pretrain_seed}"
 
@@ -140,7 +192,11 @@ def _run(done: Path, log: Path, steps: int) -> Run:
     if found != run.get("metrics_sha256", found):  # imported results and runs of older versions do not say
         expected = run["metrics_sha256"]
         raise IntegrityError(f"{log}: sha256 expected {expected}, found {found}; delete it and {REMEDY}")
-    records = list(_records(log))
+    records = []
+    for number, record in enumerate(read_json_lines(log, REMEDY), start=1):
+        for flaw in flaws(record, POINT if record.get("split") == "validation" else {}):
+            raise DataError(f"{log}:{number}: {flaw}; {REMEDY}")
+        records.append(record)
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; run pretrain again")
     settings = run.get("settings")
@@ -173,10 +229,3 @@ def _initial(log: Path, records: list[dict]) -> tuple[float | None, float | None
         )
     deviations, entropies = layers
     return statistics.fmean(deviations), statistics.fmean(entropies)
-
-
-def _records(log: Path) -> Iterator[dict]:
-    for number, record in enumerate(read_json_lines(log, REMEDY), start=1):
-        for flaw in flaws(record, POINT if record.get("split") == "validation" else {}):
-            raise DataError(f"{log}:{number}: {flaw}; {REMEDY}")
-        yield record

@@ -1,37 +1,42 @@
-"""Score files to one table in which every cell is there once, current and finite; or an error that lists the rest."""
+"""Score files to one table in which every cell is there once, current and finite; or an error that lists the rest.
+
+A cell is a fine-tuning seed of a model on a task. Score files and robustness files hold records of cells, which are
+read and checked alike.
+"""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from symbert.errors import DataError, MissingInputError
+from symbert.files import flaws, read_json
 from symbert.glue.tasks import task_named
-from symbert.report.records import (
-    CELL,
-    NULL,
-    Record,
-    Types,
-    cell_of,
-    duplicates,
-    is_score,
-    name_of,
-    rank_of,
-    read_records,
-    refuse,
-    stale,
-    unlike_the_rest,
-)
+from symbert.report.order import model_rank
 
+Record = dict[str, Any]
+Types = Mapping[str, tuple[type, ...]]  # what a JSON value may be, by key
+
+NULL = type(None)
+CELL: Types = {
+    "size": (str,),
+    "attention": (str,),
+    "pretrain_seed": (int,),
+    "step": (int,),
+    "task": (str,),
+    "finetune_seed": (int,),
+}
 FLAGS: Types = {"partial": (bool,), "stand_in": (bool,), "constant_prediction": (bool, NULL)}  # null: nobody knows
 REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settings_hash": (str, NULL), **FLAGS}
+BY_DEVICE = ("precision", "attention_dropout")  # that the device decides; the second for the recipe fast only
+PROVENANCE_KEYS = ("checkpoint_sha256", "data_sha256", *BY_DEVICE)  # which imported scores do not have
+COLUMNS = (*CELL, *FLAGS, *PROVENANCE_KEYS, "column", "score", "majority")
 REMEDY = "run the finetune rule for these again"
-DECIDED = ("precision", "attention_dropout")  # by the device; the second for the recipe fast only
-MADE = ("checkpoint_sha256", "data_sha256", *DECIDED)  # of what and how a model was made; imported ones do not say
-COLUMNS = (*CELL, *FLAGS, *MADE, "column", "score", "majority")
+LISTED = 20  # problems that an error names
 
 
 def read_scores(
@@ -42,31 +47,37 @@ def read_scores(
     allow_missing: bool = False,
     runs: Iterable[Sequence[str | int]] = (),
 ) -> pd.DataFrame:
-    """One row per score column of every record: the cell's key, flags, what made it, `column`, `score` and `majority`.
+    """One row per score column of every record: its cell, flags, provenance, `column`, `score` and `majority`.
 
-    Scores are 0 to 1. Rows are sorted by model, step, task and seed, whatever the order of the files; other
-    fine-tuning seeds are left out. DataError lists missing, duplicate, stale and impossible cells. Every model of a
-    size needs every task and seed at every step of that size, and there are all of `runs` (size, attention,
-    pretrain_seed), unless cells may be missing; a cell is stale when its
-    settings are not those of `settings_hash` (None, for imported scores: any), its seeds have different ones, or most
-    cells have another precision or attention dropout, or most of its task other rows. The majority is NaN where a
-    record has none.
+    Scores are 0 to 1; the majority is NaN where a record has none. Rows are sorted by model, step, task and seed,
+    whatever the order of the files; other fine-tuning seeds are left out.
+    DataError lists missing, duplicate, stale and impossible cells. Every model of a size needs every task and seed at
+    every step of that size, and all of `runs` (size, attention, pretrain_seed) are needed, unless cells may be missing.
+    A cell is stale when its settings are not those of `settings_hash` (None, for imported scores: any), its seeds have
+    different ones, or most cells have another precision or attention dropout, or most of its task other rows.
     MissingInputError when no record is of these seeds.
     """
-    records = [record for file in sorted(files) for record in read_records(file, "score", REQUIRED, REMEDY)]
-    records = _of_seeds(records, finetune_seeds)
+    every = [record for file in sorted(files) for record in read_records(file, "score", REQUIRED, REMEDY)]
+    records = [record for record in every if record["finetune_seed"] in finetune_seeds]
+    if not records:
+        others = sorted({record["finetune_seed"] for record in every})
+        raise MissingInputError(f"scores: no record is of fine-tuning seeds {finetune_seeds}; choose among {others}")
     problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
-    problems += [*unlike_the_rest(records, "data_sha256", ("task",))]
-    problems += [problem for key in DECIDED for problem in unlike_the_rest(records, key, ())]
-    problems += [] if allow_missing else [*_absent(records, runs), *_missing(records, tasks, finetune_seeds)]
-    refuse("scores", problems, _remedy(records))
+    problems += _outliers(records, "data_sha256", ("task",))
+    problems += [problem for key in BY_DEVICE for problem in _outliers(records, key, ())]
+    problems += [] if allow_missing else _missing(records, tasks, finetune_seeds, runs)
+    if all(record["settings_hash"] is None for record in records):
+        refuse("scores", problems, "these scores are imported: import a directory that has each of them once")
+    refuse("scores", problems, REMEDY)
     records.sort(key=lambda record: rank_of(record, tasks))
-    return pd.DataFrame([row for record in records for row in _rows(record)], columns=COLUMNS)
-
-
-def majority_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """The same table with the scores of the majority baseline."""
-    return scores.assign(score=scores["majority"])
+    rows = [
+        {key: record.get(key) for key in (*CELL, *FLAGS, *PROVENANCE_KEYS)}
+        | {"column": column, "score": float(record["metrics"][column])}
+        | {"majority": float((record["majority"] or {}).get(column, math.nan))}
+        for record in records
+        for column in task_named(record["task"]).scores.values()
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def majority_of(scores: pd.DataFrame) -> dict[str, float]:
@@ -81,13 +92,82 @@ def majority_of(scores: pd.DataFrame) -> dict[str, float]:
     return {str(column): values[0] for column, values in baselines.items() if values}
 
 
-def _of_seeds(records: list[Record], finetune_seeds: list[int]) -> list[Record]:
-    """The records of these seeds; without any, nothing could be missing."""
-    wanted = [record for record in records if record["finetune_seed"] in finetune_seeds]
-    if not wanted:
-        found = sorted({record["finetune_seed"] for record in records})
-        raise MissingInputError(f"scores: no record is of fine-tuning seeds {finetune_seeds}; choose among {found}")
-    return wanted
+def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[Record]:
+    """The records of a file, each with these keys and values of their types; DataError names the file."""
+    records = read_json(file, remedy=remedy)
+    if not isinstance(records, list):
+        raise DataError(f"{file}: expected a list of {what} records, found {type(records).__name__}; {remedy}")
+    if not records:
+        raise DataError(f"{file}: no {what} record in it; {remedy}")
+    for number, record in enumerate(records, start=1):
+        for flaw in flaws(record, types):
+            raise DataError(f"{file}: {what} record {number} {flaw}; {remedy}")
+        yield record
+
+
+def cell_of(record: Record) -> tuple:
+    """The key of a record."""
+    return tuple(record[key] for key in CELL)
+
+
+def name_of(cell: tuple) -> str:
+    """A cell in words: 'tiny-original/seed-1/step-2400/rte finetune_seed 3'; it may lack the fine-tuning seed."""
+    size, attention, pretrain_seed, step, task, *seeds = cell
+    path = f"{size}-{attention}/seed-{pretrain_seed}/step-{step}/{task}"
+    return " ".join([path, *(f"finetune_seed {seed}" for seed in seeds)])
+
+
+def rank_of(record: Record, tasks: list[str]) -> tuple:
+    """Sort key of a record: by model, step, task in the order of `tasks`, and seed."""
+    model = model_rank(record["size"], record["attention"])
+    return *model, record["pretrain_seed"], record["step"], tasks.index(record["task"]), record["finetune_seed"]
+
+
+def duplicates(records: list[Record]) -> Iterator[str]:
+    """A line for each cell that several records have."""
+    for cell, count in Counter(map(cell_of, records)).items():
+        if count > 1:
+            yield f"duplicate: {name_of(cell)} is there {count} times"
+
+
+def stale(records: list[Record], expected: str | None) -> Iterator[str]:
+    """A line for each cell, whatever its seed, of other settings than expected (None: any) or of different ones."""
+    hashes = defaultdict(set)
+    for record in records:
+        hashes[cell_of(record)[:-1]].add(record["settings_hash"])
+    wanted = f", expected {expected}" if expected is not None else ""
+    for cell, known in hashes.items():
+        if len(known) > 1 or (wanted and expected not in known):
+            yield f"stale: {name_of(cell)} has settings {' and '.join(sorted(map(str, known)))}{wanted}"
+
+
+def refuse(what: str, problems: list[str], remedy: str) -> None:
+    """DataError that lists the problems and says how many more there are; nothing when there are none."""
+    more = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
+    if problems:
+        raise DataError(f"{what}: {'; '.join(problems[:LISTED])}{more}; {remedy}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a finite number; Python would count with true as 1."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def is_score(value: Any) -> bool:
+    """Whether a value is a number from -1 to 1."""
+    return is_number(value) and -1 <= value <= 1
+
+
+def _outliers(records: list[Record], key: str, alike: tuple[str, ...]) -> Iterator[str]:
+    """A line for each cell, whatever its seed, in which `key` is not as in most of the records that are `alike`."""
+    groups = defaultdict(list)
+    for record in records:
+        groups[tuple(record[name] for name in alike)].append(record)
+    for group in groups.values():
+        (usual, _), *others = Counter(str(record.get(key)) for record in group).most_common()
+        for other, _ in others:
+            cells = dict.fromkeys(cell_of(record)[:-1] for record in group if str(record.get(key)) == other)
+            yield from (f"stale: {name_of(cell)} has {key} {other:.8}, most have {usual:.8}" for cell in cells)
 
 
 def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
@@ -97,50 +177,25 @@ def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
         if record["task"] not in tasks:
             yield f"unexpected: {name} is not among the experiment's tasks"
             continue
-        if set(metrics) != set(_columns(record["task"])) or set(majority) != set(metrics):
+        if set(metrics) != set(task_named(record["task"]).scores.values()) or set(majority) != set(metrics):
             yield f"incomplete: {name} has columns {', '.join(sorted(metrics))}"
         for column, score in (*metrics.items(), *majority.items()):
             if not is_score(score):
                 yield f"not a score: {name} {column} is {score}"
 
 
-def _absent(records: list[Record], runs: Iterable[Sequence[str | int]]) -> Iterator[str]:
-    present = {cell_of(record)[:3] for record in records}
+def _missing(
+    records: list[Record], tasks: list[str], finetune_seeds: list[int], runs: Iterable[Sequence[str | int]]
+) -> Iterator[str]:
+    present = set(map(cell_of, records))
     for size, attention, pretrain_seed in runs:
-        if (size, attention, pretrain_seed) not in present:
+        if (size, attention, pretrain_seed) not in {cell[:3] for cell in present}:
             yield f"missing: {size}-{attention}/seed-{pretrain_seed}, every score"
-
-
-def _missing(records: list[Record], tasks: list[str], finetune_seeds: list[int]) -> Iterator[str]:
-    present = {cell_of(record) for record in records}
     models, steps = defaultdict(set), defaultdict(set)
     for size, attention, pretrain_seed, step, *_ in present:
         models[size].add((attention, pretrain_seed))
         steps[size].add(step)
     for size in sorted(models):
         for model, step, *rest in product(sorted(models[size]), sorted(steps[size]), tasks, sorted(finetune_seeds)):
-            cell = (size, *model, step, *rest)
-            if cell not in present:
+            if (cell := (size, *model, step, *rest)) not in present:
                 yield f"missing: {name_of(cell)}"
-
-
-def _remedy(records: list[Record]) -> str:
-    if records and all(record["settings_hash"] is None for record in records):
-        return "these scores are imported: import a directory that has each of them once"
-    return REMEDY
-
-
-def _columns(task: str) -> Iterable[str]:
-    return task_named(task).scores.values()
-
-
-def _rows(record: Record) -> Iterator[Record]:
-    majority = record["majority"] or {}
-    for column in _columns(record["task"]):
-        yield {
-            **{key: record[key] for key in (*CELL, *FLAGS)},
-            **{key: record.get(key) for key in MADE},
-            "column": column,
-            "score": float(record["metrics"][column]),
-            "majority": float(majority.get(column, math.nan)),
-        }

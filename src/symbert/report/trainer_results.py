@@ -20,8 +20,8 @@ from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.glue.tasks import GLUE
 from symbert.operators import OPERATORS
-from symbert.report.records import Record, is_score
 from symbert.report.runs import Run
+from symbert.report.scores import Record, is_score
 from symbert.sizes import SIZES
 
 RESULTS = "eval_results.json"

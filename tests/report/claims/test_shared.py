@@ -10,9 +10,8 @@ from symbert.report.claims.claim import Finding
 from symbert.report.claims.evidence import MissingEvidence
 from symbert.report.comparisons import Interval
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import read_runs
+from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import read_scores
-from symbert.report.timings import read_timings
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 

@@ -8,7 +8,7 @@ from symbert.report.claims.evidence import MissingEvidence
 from symbert.report.data import Data
 from symbert.report.published import ATTENTION_SAVED, SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
-from symbert.report.timings import of_original
+from symbert.report.runs import of_original
 
 SMALL_TASKS = ("rte", "mrpc", "stsb", "cola")  # fewer than 10,000 training rows
 TIME_SAVED = 5.0  # percent: half of a tenth

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from symbert.report.benchmarks import OTHER, STAGES, Job
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.sessions import PretrainedRun, gpus, hours
+from symbert.report.machines import OTHER, STAGES, MeasuredJob, PretrainedRun, gpus, hours
 
 ALL = "all"
 
@@ -60,7 +59,7 @@ def hours_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:hours", best=frozenset((at, "stage") for at in (*stages, len(rows) - 1)))
 
 
-def _spent(job: Job, runs: list[PretrainedRun]) -> Spent:
+def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> Spent:
     """A measured job; that of pre-training is the last session of its run."""
     run = next((run for run in runs if job.name == run.name or job.name.startswith(f"{run.name}-")), None)
     if job.stage not in ("pretrain", "glue"):

@@ -14,7 +14,7 @@ from symbert.files import read_json
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
-from symbert.report.sessions import PretrainedRun
+from symbert.report.machines import PretrainedRun
 from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (

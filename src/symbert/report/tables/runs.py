@@ -5,7 +5,7 @@ from typing import Any
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.sessions import PretrainedRun, gpus, hours
+from symbert.report.machines import PretrainedRun, gpus, hours
 
 IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
 MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")

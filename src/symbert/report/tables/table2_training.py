@@ -9,9 +9,8 @@ from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.runs import Model, models_of
+from symbert.report.runs import Model, Timing, models_of, of_original
 from symbert.report.statistics import Spread, spread
-from symbert.report.timings import Timing, of_original
 from symbert.settings import ReportSettings
 
 Row = dict[str, Any]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from symbert.report.benchmarks import STAGES
 from symbert.report.data import Data
+from symbert.report.machines import STAGES
 from symbert.report.tables.hours import hours_table
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"

@@ -9,8 +9,7 @@ from symbert.errors import DataError
 from symbert.pretrain.job import Run
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.provenance import INCIDENTAL, SCIENTIFIC, SOFT
-from symbert.report.runs import read_runs
-from symbert.report.timings import read_timings
+from symbert.report.runs import read_runs, read_timings
 
 POINTS = [(50, 6.0), (100, 5.5)]
 

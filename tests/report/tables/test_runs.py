@@ -6,7 +6,7 @@ import pytest
 
 from symbert.errors import DataError
 from symbert.report.data import Data
-from symbert.report.sessions import gpus, hours, read_pretrained
+from symbert.report.machines import gpus, hours, read_pretrained
 from symbert.report.tables.runs import runs_table
 
 

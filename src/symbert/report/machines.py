@@ -1,0 +1,133 @@
+"""What jobs and runs were computed on, and how long: Snakemake's benchmark files, and the records of runs' sessions.
+
+Benchmark files are no input of any rule, because a lost one must not run a training again. A run that was interrupted
+has several sessions. They stand in provenance.json beside its working state, which may have been removed since;
+timing.json then tells of one of them.
+"""
+
+import csv
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from symbert.files import read_json
+from symbert.report.order import model_rank
+
+Facts = dict[str, Any]
+RUN = {"size": str, "attention": str, "pretrain_seed": int}
+SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
+SECONDS_PER_HOUR = 3600
+# Every rule that has a benchmark, under the stage whose rules it stands among.
+STAGES = {
+    "corpus": (
+        "write_documentation",
+        "write_embedded_corpus",
+        "build_blocklist",
+        "filter_part",
+        "scan_characters",
+        "tokenize_part",
+        "pack_shards",
+    ),
+    "pretrain": ("pretrain_model",),
+    "glue": ("finetune", "measure_robustness"),
+}
+OTHER = "other"
+_STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
+
+
+@dataclass(frozen=True)
+class MeasuredJob:
+    """A job that ended well; one that was interrupted and run again is measured from its last start."""
+
+    rule: str
+    name: str  # of its benchmark file: what tells it from others of its rule
+    wall: float  # hours
+    cpu: float  # hours, of all its processes, as sampled: jobs of a few seconds are hardly seen
+
+    @property
+    def stage(self) -> str:
+        """The stage that its rule belongs to."""
+        return _STAGE_OF.get(self.rule, OTHER)
+
+
+@dataclass(frozen=True)
+class PretrainedRun:
+    """One run: its published facts, and its sessions, the first one first."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    facts: Facts
+    sessions: list[Facts]
+
+    @property
+    def name(self) -> str:
+        """As logs and benchmarks call it."""
+        return f"{self.size}-{self.attention}-seed-{self.pretrain_seed}"
+
+    def told(self, key: str) -> str | None:
+        """What the sessions say of `key`, each value once, in words; None where they say nothing."""
+        values = [_words(session[key]) for session in self.sessions if key in session]
+        return "; ".join(dict.fromkeys(values)) or None
+
+
+def read_benchmarks(folder: Path) -> list[MeasuredJob]:
+    """The jobs that `folder` has a legible benchmark of: <rule>.tsv, or <rule>/<name>.tsv."""
+    jobs = []
+    for file in sorted(folder.rglob("*.tsv")):
+        with open(file, newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines, delimiter="\t"))
+        wall, cpu = (sum(_seconds(row.get(key)) for row in rows) / SECONDS_PER_HOUR for key in ("s", "cpu_time"))
+        if wall:
+            rule = file.relative_to(folder).parts[0].removesuffix(".tsv")
+            jobs.append(MeasuredJob(rule, file.stem, wall, cpu))
+    return jobs
+
+
+def _seconds(text: str | None) -> float:
+    """A number of seconds; Snakemake writes NA for what it had no time to sample."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0
+
+
+def read_pretrained(published: list[Path], sessions: list[Path]) -> list[PretrainedRun]:
+    """The runs of done.json and timing.json, in the report's order; records of `sessions` may be missing.
+
+    DataError for a published file that does not say of which run it is.
+    """
+    facts: dict[tuple, Facts] = {}
+    for file in published:
+        record = read_json(file, RUN, "give done.json or timing.json of a run")
+        facts.setdefault(tuple(record[key] for key in RUN), {}).update(record)
+    # By the folders of the run whose state/ holds the record: <size>-<attention> and seed-<n>.
+    kept = {
+        (file.parents[2].name, file.parents[1].name): read_json(file, SESSIONS)["sessions"]
+        for file in sessions
+        if file.is_file()
+    }
+    runs = []
+    for (size, attention, seed), known in facts.items():
+        last = [known] if "device" in known else []
+        of_run = kept.get((f"{size}-{attention}", f"seed-{seed}"), last)
+        runs.append(PretrainedRun(size, attention, seed, known, of_run))
+    return sorted(runs, key=lambda run: (model_rank(run.size, run.attention), run.pretrain_seed))
+
+
+def hours(session: Facts) -> float:
+    """How long a session took; one that was killed at once has told nothing."""
+    if "until" not in session:
+        return 0.0
+    begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
+    return (ended - begun).total_seconds() / 3600
+
+
+def gpus(session: Facts) -> int:
+    """The GPUs that a session had: one for each process, or none."""
+    return 0 if session["device"] == "cpu" else session["processes"]
+
+
+def _words(value: Any) -> str:
+    return ", ".join(f"{name} {it}" for name, it in value.items()) if isinstance(value, dict) else str(value)
