@@ -46,6 +46,7 @@ COMMANDS: dict[str, str] = {
     "pretrain-model": "symbert.pretrain.run:pretrain_model",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     "export": "symbert.model.export:export",
+    "check-operator": "symbert.model.check:check_operator",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "resolve-glue": "symbert.glue.sources:resolve_glue",
     "download-task": "symbert.glue.sources:download_task",

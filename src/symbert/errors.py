@@ -14,6 +14,12 @@ class SymbertError(Exception):
     exit_code = 70
 
 
+class FailedCheckError(SymbertError):
+    """A check was made and failed."""
+
+    exit_code = 1
+
+
 class UsageError(SymbertError):
     """The command line does not make sense."""
 

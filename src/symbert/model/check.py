@@ -1,0 +1,219 @@
+"""Whether an operator does what every stage takes for granted, without knowing its formula: a check is a function.
+
+All run on the CPU, on two layers as wide as the size tiny, in float64 unless they say otherwise.
+"""
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from symbert.errors import ConfigError, FailedCheckError, UsageError
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import SymBertForSequenceClassification, build_config, initialize
+from symbert.model.fold import fold
+from symbert.model.packed import Packing, encode, encoder_for
+from symbert.operators import Operator, define, name_of, operator_named
+
+Model = SymBertForSequenceClassification
+MOVED = 0.1  # standard deviation of what is added to all weights: five times that of a start
+CLOSE = 1e-9  # largest difference between what is equal, relative to the largest value
+IDS = torch.arange(5, 29).reshape(2, 12)
+MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
+STEP = 1e-6  # of a finite difference
+ROUNDS, STEPS = 7, 3  # of measuring speed
+
+
+def check_operator(operator: str, /, arguments: str = "{}") -> None:
+    """Check an operator without its formula: `my_package.operators:LowRank`, or the name of one that is known.
+
+    `arguments` are those of the class, as JSON: '{"rank": 8}'. Prints a line per check, in less than a minute on a CPU;
+    FailedCheckError, exit code 1, when one fails.
+    """
+    checked = _operator(operator, arguments)
+    model = _model(checked.name)
+    failed = []
+    for name, check in CHECKS.items():
+        try:
+            outcome, said = "ok", check(checked, model)
+        except Exception as error:  # the operator's code raises what it likes
+            kind = "" if isinstance(error, FailedCheckError) else f"{type(error).__name__}: "
+            outcome, said = "FAIL", kind + " ".join(str(error).split())
+            failed.append(name)
+        print(f"{outcome:5} {name:12} {said}", flush=True)
+    if failed:
+        raise FailedCheckError(f"{operator}: {len(failed)} of {len(CHECKS)} checks failed: {', '.join(failed)}")
+
+
+def _operator(operator: str, arguments: str) -> Operator:
+    try:
+        values = json.loads(arguments)
+    except ValueError as error:
+        raise UsageError(f"--arguments {arguments}: not JSON ({error}); write '{{\"rank\": 8}}'") from None
+    if not isinstance(values, dict):
+        raise UsageError(f"--arguments {arguments}: no JSON object; write '{{\"rank\": 8}}'")
+    if ":" in operator:
+        return define(name_of(operator.partition(":")[2]), {"class": operator, **values})
+    if values:
+        raise UsageError(f"--arguments: the operator '{operator}' has a name already; give its class, module:Class")
+    return operator_named(operator)
+
+
+def _model(name: str) -> Model:
+    model = Model(build_config("tiny", name, vocabulary_size=100, dropout=0.0))
+    initialize(model, 1)
+    return model.eval()
+
+
+def _moved(model: Model) -> Model:
+    """A copy in float64, whose every weight is moved at random, so that what starts at zero shows, too."""
+    moved, generator = copy.deepcopy(model).double(), torch.Generator().manual_seed(0)
+    for parameter in moved.parameters():
+        parameter.data += MOVED * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return moved
+
+
+def _attention(model: Model) -> SelfAttention:
+    return model.bert.encoder.layer[0].attention.self
+
+
+def _differ(one: Tensor, other: Tensor) -> bool:
+    return not (one - other).abs().max() <= CLOSE * other.abs().max()
+
+
+def check_start(operator: Operator, model: Model) -> str:
+    """Every weight is drawn from the seed, and from nothing else."""
+    starts = []
+    for _ in range(2):
+        drawn = copy.deepcopy(model)
+        for parameter in drawn.parameters():
+            parameter.data.fill_(torch.nan)
+        initialize(drawn, 1)
+        starts.append(dict(drawn.named_parameters()))
+    for name, values in starts[0].items():
+        if not values.isfinite().all():
+            raise FailedCheckError(f"{name} is never filled; fill it in `initialize`")
+        if not torch.equal(values, starts[1][name]):
+            raise FailedCheckError(f"{name} starts differently under one seed; draw it with torch's generator")
+    return "every weight follows from the seed"
+
+
+def check_gradients(operator: Operator, model: Model) -> str:
+    """Every parameter has a gradient, equal to the finite difference along a random direction."""
+    attention, generator = _attention(_moved(model)), torch.Generator().manual_seed(1)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    hidden, weights = drawn(2, 5, model.config.hidden_size).requires_grad_(), drawn(2, 5, model.config.hidden_size)
+    inputs = {"the hidden states": hidden, **dict(attention.named_parameters())}
+    total = (attention(hidden)[0] * weights).sum()
+    gradients = torch.autograd.grad(total, list(inputs.values()), allow_unused=True)
+    if unreached := [name for name, gradient in zip(inputs, gradients, strict=True) if gradient is None]:
+        raise FailedCheckError(f"no gradient reaches {', '.join(unreached)}; use it in the forward pass, undetached")
+    for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
+        direction, totals = drawn(*values.shape), []
+        for step in (STEP, -2 * STEP):
+            values.data += step * direction
+            totals.append((attention(hidden)[0] * weights).sum().item())
+        values.data += STEP * direction
+        difference, along = (totals[0] - totals[1]) / (2 * STEP), (gradient * direction).sum().item()
+        if not abs(difference - along) <= 1e-5 * max(1, abs(difference)):
+            raise FailedCheckError(f"{name}: {along:.6g} along a direction, but outputs differ by {difference:.6g}")
+    return f"reach {len(inputs) - 1} parameters and the hidden states, and are those of finite differences"
+
+
+def check_padding(operator: Operator, model: Model) -> str:
+    """What stands in padded tokens changes no other token; an operator that mixes tokens is never given any."""
+    moved, other = _moved(model), IDS.where(MASK.bool(), 50)
+    outputs = [moved.bert(ids, attention_mask=MASK).last_hidden_state[MASK.bool()] for ids in (IDS, other)]
+    if not _differ(*outputs):
+        return "a padded token changes no other"
+    if encoder_for(moved.bert) is encode:
+        raise FailedCheckError("a padded token changes others; hand `attention_mask` on in `forward`")
+    return "a padded token changes others, so rows of one length are computed at a time"
+
+
+def check_rows(operator: Operator, model: Model) -> str:
+    """Rows of several lengths, computed together as in fine-tuning, are what each is alone."""
+    moved, lengths = _moved(model), np.array([7, 1, 12, 12, 3])
+    ids = torch.randint(100, (int(lengths.sum()),), generator=torch.Generator().manual_seed(2))
+    packing, compute = Packing.of(lengths, ids.device), encoder_for(moved.bert)
+    embedded = moved.bert.embeddings(ids[None], None, packing.position_ids[None])
+    alone = torch.cat([moved.bert(row[None]).pooler_output for row in ids.split(lengths.tolist())])
+    if _differ(compute(moved.bert, embedded, packing), alone):
+        raise FailedCheckError("a row has other outputs beside other rows than alone")
+    return f"are what each is alone, {'end to end' if compute is encode else 'one length at a time'}"
+
+
+def check_fold(operator: Operator, model: Model) -> str:
+    """A plain BERT with equal logits, where there is one."""
+    moved = _moved(model)
+    try:
+        folded = fold(moved)
+    except ConfigError:
+        return "no plain BERT equals it, so `symbert export` refuses it: it is not affine, token by token"
+    if _differ(folded(IDS, MASK).logits, moved(IDS, MASK).logits):
+        raise FailedCheckError("the plain BERT has other logits, though each of its layers is equal")
+    return "a plain BERT has the same logits"
+
+
+def check_parameters(operator: Operator, model: Model) -> str:
+    """The formula of its parameters, where it states one, is what is counted."""
+    counted = sum(parameter.numel() for parameter in _attention(model).parameters())
+    expected = operator.count(model.config.hidden_size, model.config.num_attention_heads)
+    if expected is None:
+        return f"{counted:,} in a layer of tiny; `description` states no formula of them"
+    if expected != counted:
+        formula = operator.counted_as.parameters
+        raise FailedCheckError(f"{counted:,} in a layer of tiny, but {formula} is {expected:,}; correct `description`")
+    return f"{counted:,} in a layer of tiny, as {operator.counted_as.parameters} says"
+
+
+def check_bf16(operator: Operator, model: Model) -> str:
+    """Loss and gradients at the start are finite in the arithmetic of most training."""
+    started = copy.deepcopy(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = nn.functional.cross_entropy(started(IDS).logits.float(), torch.zeros(len(IDS), dtype=torch.long))
+    loss.backward()
+    for name, parameter in started.named_parameters():
+        if parameter.grad is not None and not parameter.grad.isfinite().all():
+            raise FailedCheckError(f"the gradient of {name} is not finite at the start")
+    if not loss.isfinite():
+        raise FailedCheckError(f"the loss is {loss.item()} at the start")
+    return "loss and gradients are finite at the start"
+
+
+def check_speed(operator: Operator, model: Model) -> str:
+    """Training steps a second beside `original`, in turns; a number, not a condition."""
+    models = [copy.deepcopy(model), _model("original")]
+    ids = torch.randint(100, (8, 128), generator=torch.Generator().manual_seed(3))
+    ratios = []
+    for _ in range(1 + ROUNDS):
+        own, original = (_seconds_of_steps(each, ids) for each in models)
+        ratios.append(original / own)
+    return f"{median(ratios[1:]):.2f} × the training steps of `original` per second, in float32"
+
+
+def _seconds_of_steps(model: Model, ids: Tensor) -> float:
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        model(ids).logits.sum().backward()
+    return time.perf_counter() - begun
+
+
+CHECKS: dict[str, Callable[[Operator, Model], str]] = {
+    "start": check_start,
+    "gradients": check_gradients,
+    "padding": check_padding,
+    "rows": check_rows,
+    "fold": check_fold,
+    "parameters": check_parameters,
+    "bf16": check_bf16,
+    "speed": check_speed,
+}

@@ -1,0 +1,121 @@
+"""`symbert check-operator`: right operators pass, and each wrong one fails its check with the reason."""
+
+import re
+
+import pytest
+
+from model.models import MIXING, Rectified, define
+from model.wrong_operators import (
+    AcrossRows,
+    Detached,
+    Halved,
+    Miscounted,
+    Overflowing,
+    Unfilled,
+    Unmasked,
+    Unseeded,
+)
+from symbert import cli
+from symbert.model import check, packed
+from symbert.operators import OPERATORS, Operator
+
+QUICK = [name for name in check.CHECKS if name != "speed"]
+
+
+@pytest.fixture
+def outcome_of(monkeypatch):
+    """What one check of an operator says; of a failure the reason."""
+
+    def run(operator: Operator, name: str) -> str:
+        monkeypatch.setitem(OPERATORS, operator.name, operator)
+        monkeypatch.setattr(packed, "_encoders", {})
+        return check.CHECKS[name](operator, check._model(operator.name))
+
+    return run
+
+
+def own(operator: type) -> Operator:
+    return Operator("own", f"{operator.__module__}:{operator.__name__}")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_of_this_project_passes(name):
+    model = check._model(name)
+    for checked in QUICK:
+        assert check.CHECKS[checked](OPERATORS[name], model)
+
+
+def test_an_operator_that_some_bert_equals_folds(outcome_of):
+    assert outcome_of(OPERATORS["pairwise"], "fold") == "a plain BERT has the same logits"
+    assert outcome_of(own(Rectified), "fold").startswith("no plain BERT equals it")
+
+
+@pytest.mark.parametrize("operator", MIXING)
+def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of, operator):
+    assert "one length at a time" in outcome_of(own(operator), "rows")
+    assert outcome_of(own(operator), "padding")
+    assert outcome_of(own(operator), "gradients")
+
+
+@pytest.mark.parametrize(
+    ("operator", "name", "reason"),
+    [
+        (Unfilled, "start", "shift is never filled; fill it in `initialize`"),
+        (Unseeded, "start", "shift starts differently under one seed"),
+        (Detached, "gradients", r"no gradient reaches query\.weight"),
+        (Halved, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
+        (Unmasked, "padding", "a padded token changes others; hand `attention_mask` on"),
+        (AcrossRows, "rows", "other outputs beside other rows than alone"),
+        (Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
+        (Overflowing, "bf16", "the (loss is nan|gradient of .* is not finite) at the start"),
+    ],
+)
+def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, name, reason):
+    with pytest.raises(check.FailedCheckError, match=reason) as failure:
+        outcome_of(own(operator), name)
+    assert "\n" not in str(failure.value)
+
+
+def test_the_speed_is_told_beside_that_of_original(outcome_of, monkeypatch):
+    monkeypatch.setattr(check, "ROUNDS", 1)
+    monkeypatch.setattr(check, "STEPS", 1)
+    said = outcome_of(OPERATORS["shared"], "speed")
+    assert re.fullmatch(r"\d+\.\d\d × the training steps of `original` per second, in float32", said)
+
+
+def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monkeypatch, capsys):
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("start", "parameters")})
+    assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 1
+    said = capsys.readouterr()
+    assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "start"], ["FAIL", "parameters"]]
+    assert said.err.endswith("wrong_operators:Miscounted: 1 of 2 checks failed: parameters\n")
+    assert cli.main(["check-operator", "model.wrong_operators:Demanding", "--arguments", '{"rank": 8}']) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["symetric"], 78, "attention 'symetric' is unknown; did you mean symmetric?"),
+        (["no_such_module:Gated"], 78, "no module no_such_module for the operator no_such_module:Gated"),
+        (["model.wrong_operators:Gated"], 78, "wrong_operators.py: no class Gated in it"),
+        (["model.wrong_operators:Incomplete"], 78, "cannot be made (TypeError: it has to inherit"),
+        (["model.wrong_operators:Elsewhere"], 78, "define query_key_value); correct the class or its arguments"),
+        (["model.wrong_operators:Demanding"], 78, "missing 1 required positional argument: 'rank'"),
+        (["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'], 78, "Demanding(rank=7) cannot be made"),
+        (["model.wrong_operators:Demanding", "--arguments", "{rank: 7}"], 64, "not JSON"),
+        (["model.wrong_operators:Demanding", "--arguments", "[7]"], 64, "no JSON object"),
+        (["shared", "--arguments", '{"rank": 7}'], 64, "has a name already"),
+    ],
+)
+def test_a_mistake_is_one_line(monkeypatch, capsys, words, code, message):
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    assert cli.main(["check-operator", *words]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_an_operator_is_looked_at_with_moved_weights(monkeypatch):
+    define(monkeypatch, "own", Rectified)
+    started = check._model("own")
+    assert all((moved != 0).any() for moved in check._moved(started).parameters())

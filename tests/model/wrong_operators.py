@@ -1,0 +1,96 @@
+"""Operators that are wrong, each in one way."""
+
+import numpy as np
+import torch
+
+from symbert.model.attention import SelfAttention, SymmetricAttention
+from symbert.operators import Description
+
+
+class Detached(SymmetricAttention):
+    """A query that hands no gradient on."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.detach(), key.detach(), value
+
+
+class _HalfGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(context, values):
+        return values.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient / 2
+
+
+class Halved(SymmetricAttention):
+    """A value whose gradient is half of what it should be."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query, key, _HalfGradient.apply(value)
+
+
+class Unfilled(SymmetricAttention):
+    """A parameter that nobody fills."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.shift = torch.nn.Parameter(torch.empty(config.hidden_size))
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden + self.shift)
+
+
+class Unseeded(Unfilled):
+    """A parameter that is drawn elsewhere than from the seed."""
+
+    def initialize(self):
+        self.shift.data = torch.from_numpy(np.random.default_rng().normal(size=len(self.shift))).to(self.shift)
+
+
+class Unmasked(SymmetricAttention):
+    """A forward pass without the mask."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return super().forward(hidden, None, **kwargs)
+
+
+class AcrossRows(SymmetricAttention):
+    """Queries that know the other rows of their batch."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden - hidden.mean(dim=0, keepdim=True))
+
+
+class Miscounted(SymmetricAttention):
+    """Q(x) Q(y)ᵀ: with a wrong formula of its parameters."""
+
+    description = Description(parameters="3(h² + h)")
+
+
+class Overflowing(SymmetricAttention):
+    """Logits that are larger than a number of 16 or 32 bits."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query * 1e20, key * 1e20, value
+
+
+class Incomplete(SelfAttention):
+    """No `query_key_value`."""
+
+
+class Elsewhere(torch.nn.Module):
+    """No SelfAttention."""
+
+
+class Demanding(SymmetricAttention):
+    """An argument that not every value will do for."""
+
+    def __init__(self, config, rank):
+        super().__init__(config)
+        if config.hidden_size % rank:
+            raise ValueError(f"rank is {rank}, expected a divisor of {config.hidden_size}")
