@@ -27,7 +27,7 @@ else:
     include: "workflow/rules/outputs.smk"
     include: "workflow/rules/jobs.smk"
     include: "workflow/rules/settings.smk"
-    include: "workflow/rules/sources.smk"
+    include: "workflow/rules/corpus_sources.smk"
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"

@@ -23,7 +23,7 @@ from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
     "write-settings": "symbert.config:write_settings",
-    "plan": "symbert.experiment.plan_text:plan",
+    "plan": "symbert.experiment.plan:plan",
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",
     "plan-corpus": "symbert.corpus.plan:plan_corpus",

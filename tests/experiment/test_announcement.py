@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -5,14 +6,20 @@ import pytest
 from experiment.traces import write
 from symbert.errors import ConfigError, DataError, InputOutputError
 from symbert.experiment import announcement, disk
-from symbert.experiment.announcement import announce
+from symbert.experiment.announcement import announce, files_to_write
+from symbert.experiment.disk import files_of
+from symbert.experiment.existing import run_states
 from symbert.pretrain.job import Run
+from symbert.snakemake_internals import Job
 
 PAIRWISE = Run("tiny", "pairwise", 1)
 RUN = {"size": "tiny", "attention": "pairwise", "seed": "1"}
-TRAINING = ("pretrain_model", RUN)
-CORPUS = [("write_settings", {"section": "pack"}), *(("filter_part", {"part": f"en_meta_part_{n}"}) for n in (1, 2))]
-JOBS = [*CORPUS, ("finetune", {**RUN, "step": "2400"}), ("all", {})]
+TRAINING = Job("pretrain_model", RUN)
+CORPUS = [
+    Job("write_settings", {"section": "pack"}),
+    *(Job("filter_part", {"part": f"en_meta_part_{n}"}) for n in (1, 2)),
+]
+JOBS = [*CORPUS, Job("finetune", {**RUN, "step": "2400"}), Job("draw_figure2", {}), Job("all", {})]
 
 
 @pytest.fixture
@@ -38,15 +45,17 @@ def test_the_papers_scale_overrides_nothing(experiment, root):
 def test_stages_that_have_jobs_are_planned_in_a_line_each(experiment, demo):
     lines = list(announce(experiment, demo, JOBS))
     stages = {line.split()[0]: line for line in lines if " job" in line}
-    assert list(stages) == ["corpus", "glue", "report"]
-    assert stages["corpus"].startswith("  corpus         3 jobs, 0.034 core-hours, 8.62 MB to write")
+    assert list(stages) == ["settings", "corpus", "glue", "report"]
+    assert stages["corpus"].startswith("  corpus         2 jobs, 0.014 core-hours, 8.62 MB to write")
     assert stages["glue"].startswith("  glue           1 job, ") and "10 MB to write" in stages["glue"]
 
 
 def test_a_stage_without_jobs_needs_no_room(experiment, demo, monkeypatch):
     """Tables of the paper are made on any disk."""
     monkeypatch.setattr(disk, "free_space", lambda path: (10, Path("/")))
-    assert not [line for line in announce(experiment, demo, [("tabulate_table3_published", {})]) if "storage" in line]
+    assert not [
+        line for line in announce(experiment, demo, [Job("tabulate_table3_published", {})]) if "storage" in line
+    ]
 
 
 def test_storage_that_is_too_small_is_refused_after_the_plan_was_said(experiment, demo, monkeypatch):
@@ -61,7 +70,7 @@ def test_storage_that_is_too_small_is_refused_after_the_plan_was_said(experiment
 def test_only_what_the_starting_jobs_write_needs_room(experiment, demo, monkeypatch):
     """A run of four, a checkpoint of twelve; a whole stage was asked room for once."""
     monkeypatch.setattr(disk, "free_space", lambda path: (30 * 10**6, Path("/small")))
-    extracting = ("extract_checkpoint", {**RUN, "step": "300"})
+    extracting = Job("extract_checkpoint", {**RUN, "step": "300"})
     told = [line for line in announce(experiment, demo, [TRAINING, extracting]) if "storage  " in line]
     assert told == ["  storage        13.2 MB to come on /small, 30 MB free (storage.checkpoints, results/)"]
 
@@ -105,7 +114,9 @@ def test_a_run_that_its_job_would_refuse_is_refused_at_the_start_with_the_differ
     assert said.startswith(f"{state}: holds a run with other settings (warmup_steps: 7 → 200); name a new 'experiment'")
     assert refused.value.exit_code == 78
     list(announce(refusing, demo, JOBS))  # trains nothing
-    list(announce(refusing, demo, [("pretrain_model", {**RUN, "attention": "shared"})]))  # nor does this train that run
+    list(
+        announce(refusing, demo, [Job("pretrain_model", {**RUN, "attention": "shared"})])
+    )  # nor does this train that run
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,7 @@ def test_odd_files_do_not_stop_a_start(experiment, demo, traces, odd):
 
 @pytest.mark.parametrize("error", [KeyError("device"), DataError("x.json: not JSON"), PermissionError(13, "denied")])
 def test_a_plan_that_cannot_be_made_is_one_line(experiment, demo, monkeypatch, error):
-    def fail(_):
+    def fail(*_):
         raise error
 
     monkeypatch.setattr(announcement, "plan_experiment", fail)
@@ -137,3 +148,20 @@ def test_a_mirror_that_lacks_a_part_is_left_to_the_rule_that_needs_it(changed, d
     mirrored = changed({"source": "mirror", "mirror": str(tmp_path)})
     (line,) = [line for line in announce(mirrored, demo, JOBS) if line.startswith("  plan")]
     assert "en_meta_part_1.jsonl.zst: file not found" in line
+
+
+def test_jobs_write_their_own_files_and_any_of_the_corpus_all_of_it(experiment):
+    files = files_of(experiment, run_states(experiment))
+    wildcards = {"size": "tiny", "attention": "shared", "seed": "1"}
+    jobs = [
+        Job("pretrain_model", wildcards),
+        Job("extract_checkpoint", {**wildcards, "step": "300"}),
+        Job("draw_figure2", {}),
+    ]
+    chosen = files_to_write(experiment, files, jobs, Counter(pretrain=2))
+    assert [(one.kind, one.folder.parts[-3:]) for one in chosen] == [
+        ("states of runs", ("tiny-shared", "seed-1", "state")),
+        ("checkpoints", ("tiny-shared", "seed-1", "step-300")),
+    ]
+    corpus = files_to_write(experiment, files, [Job("filter_part", {"part": "en_meta_part_1"})], Counter(corpus=1))
+    assert [one for one in files if one.stage == "corpus"] == corpus

@@ -5,9 +5,9 @@ import pytest
 from experiment.traces import write
 from symbert.errors import InputOutputError
 from symbert.experiment import disk
-from symbert.experiment.disk import Files, by_mount, files_of, refuse_small, size_of, written_by
-from symbert.experiment.existing import find_runs
-from symbert.experiment.scores import extracted_of
+from symbert.experiment.disk import Files, by_mount, files_of, refuse_small, size_of
+from symbert.experiment.existing import run_states
+from symbert.experiment.scores import extracted_weights
 from symbert.pretrain.job import Run
 
 ORIGINAL = Run("tiny", "original", 1)
@@ -32,7 +32,7 @@ def mounts(monkeypatch):
 
 def bytes_of(experiment, kind: str) -> tuple[float, float]:
     """Of all files of a kind: planned and to come."""
-    found = [one for one in files_of(experiment, find_runs(experiment)) if one.kind == kind]
+    found = [one for one in files_of(experiment, run_states(experiment)) if one.kind == kind]
     return sum(one.planned for one in found), sum(one.to_come for one in found)
 
 
@@ -64,7 +64,7 @@ def test_a_run_that_will_be_superseded_gives_no_room(experiment, traces):
 def test_a_packed_corpus_needs_no_room(experiment, traces):
     assert bytes_of(experiment, "raw parts")[1] > 0
     traces.corpus()
-    kinds = {one.kind: one.to_come for one in files_of(experiment, find_runs(experiment)) if one.stage == "corpus"}
+    kinds = {one.kind: one.to_come for one in files_of(experiment, run_states(experiment)) if one.stage == "corpus"}
     assert set(kinds.values()) == {0}
 
 
@@ -79,11 +79,11 @@ def test_what_is_all_there_needs_no_room(experiment, traces):
     for run in experiment.runs():
         traces.run(run)
         for step in experiment.steps(run.size):
-            write(extracted_of(experiment, run, step), 0)
+            write(extracted_weights(experiment, run, step), 0)
         for task in experiment.tasks:
             traces.scores(run, 2400, task, [1, 2])
     traces.corpus()
-    assert {one.to_come for one in files_of(experiment, find_runs(experiment))} == {0}
+    assert {one.to_come for one in files_of(experiment, run_states(experiment))} == {0}
 
 
 def test_weights_of_fine_tunings_are_to_come_by_their_seeds(experiment, traces):
@@ -110,23 +110,10 @@ def test_a_run_that_comes_back_brings_what_it_has_written(changed, traces):
     assert bytes_of(superseding, "states of runs")[1] == planned - size_of(aside)
 
 
-def test_jobs_write_their_own_files_and_any_of_the_corpus_all_of_it(experiment):
-    files = files_of(experiment, find_runs(experiment))
-    wildcards = {"size": "tiny", "attention": "shared", "seed": "1"}
-    jobs = [("pretrain_model", wildcards), ("extract_checkpoint", {**wildcards, "step": "300"}), ("draw_figure2", {})]
-    chosen = written_by(experiment, files, jobs)
-    assert [(one.kind, one.folder.parts[-3:]) for one in chosen] == [
-        ("states of runs", ("tiny-shared", "seed-1", "state")),
-        ("checkpoints", ("tiny-shared", "seed-1", "step-300")),
-    ]
-    corpus = written_by(experiment, files, [("filter_part", {"part": "en_meta_part_1"})])
-    assert [one for one in files if one.stage == "corpus"] == corpus
-
-
 def test_roots_on_one_file_system_are_added_up(changed, mounts):
     mounts()
     elsewhere = changed({"storage": {"raw": "/scratch/a", "shards": "/scratch/b", "checkpoints": "/fast"}})
-    found = by_mount(files_of(elsewhere, find_runs(elsewhere)))
+    found = by_mount(files_of(elsewhere, run_states(elsewhere)))
     raw, shards, index = (bytes_of(elsewhere, kind)[1] for kind in ("raw parts", "shards", "index of documents"))
     needed, _, keys = found[Path("/scratch")]
     assert needed == max(raw, shards) + index, "raw parts are gone when shards are written"
@@ -140,16 +127,16 @@ def test_raw_parts_that_are_kept_and_shards_are_both_there(changed, mounts):
     roots = {"storage": {"raw": "/scratch", "shards": "/scratch"}, "corpus": {"keep_raw": True}}
     kept = changed(roots)
     raw, shards, index = (bytes_of(kept, kind)[1] for kind in ("raw parts", "shards", "index of documents"))
-    assert by_mount(files_of(kept, find_runs(kept)))[Path("/scratch")][0] == pytest.approx(raw + shards + index)
+    assert by_mount(files_of(kept, run_states(kept)))[Path("/scratch")][0] == pytest.approx(raw + shards + index)
 
 
 def test_a_small_file_system_is_refused_with_its_key_and_its_mount(changed, mounts):
     elsewhere = changed({"storage": {"checkpoints": "/fast/states"}})
     mounts(fast=bytes_of(elsewhere, "states of runs")[1])
-    refuse_small(files_of(elsewhere, find_runs(elsewhere)))
+    refuse_small(files_of(elsewhere, run_states(elsewhere)))
     mounts(fast=1_000_000)
     with pytest.raises(InputOutputError) as refused:
-        refuse_small(files_of(elsewhere, find_runs(elsewhere)))
+        refuse_small(files_of(elsewhere, run_states(elsewhere)))
     said = str(refused.value)
     assert said.startswith("config: storage.checkpoints: 50.2 MB are still to be written on /fast, where 1 MB are free")
     assert said.endswith("set 'storage.checkpoints' to a folder on a larger file system") and "\n" not in said

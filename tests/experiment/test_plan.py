@@ -1,22 +1,42 @@
-"""What a plan reckons; `tests/workflow/test_experiment.py` compares its jobs with Snakemake's."""
+"""What a plan reckons and prints; `tests/workflow/test_experiment.py` compares its jobs with Snakemake's."""
 
+import shutil
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import asdict
 
 from experiment.traces import Traces, write
-from symbert.experiment.jobs import jobs_of
-from symbert.experiment.plan import Hours, plan_experiment
+from symbert import cli
+from symbert.errors import SymbertError
+from symbert.experiment import disk, plan
+from symbert.experiment.cost import Hours
+from symbert.experiment.plan import Plan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
 from symbert.pretrain.job import Run
 
 ORIGINAL = Run("tiny", "original", 1)
+JOBS = Counter(settings=16, corpus=21, pretrain=16, glue=42, report=22)
 FLOORS = {"small": 1.9, "base": 9.0}  # hours of 200,000 steps on one H200, estimated for the fastest known kernels
 
 
-def spent(experiment) -> dict[str, tuple[Hours, Hours]]:
-    """By stage: in all, and to come."""
-    return {stage.name: (stage.spent.whole, stage.spent.to_come) for stage in plan_experiment(experiment).stages}
+@pytest.fixture
+def project(root, folder):
+    """A project folder without results."""
+    shutil.copy(root / "config.yaml", folder)
+    shutil.copytree(root / "workflow", folder / "workflow")
+    return folder
+
+
+def planned(experiment, jobs: Counter = JOBS, to_come: Counter = JOBS) -> Plan:
+    return plan_experiment(experiment, jobs, to_come)
+
+
+def spent(experiment, *jobs: Counter) -> dict[str, tuple[Hours, Hours]]:
+    """By stage: in all, and to come; without the start of jobs where none are given."""
+    stages = planned(experiment, *(jobs or (Counter(), Counter()))).stages
+    return {stage.name: (stage.cost.whole, stage.cost.to_come) for stage in stages}
 
 
 def test_the_papers_pretraining_takes_more_than_the_floors_and_at_most_thrice_that(paper):
@@ -30,27 +50,26 @@ def test_the_papers_fine_tuning_takes_more_than_its_floors_and_less_than_a_naive
     assert sweeps * 34 / 60 + 3 * 8 / 60 < spent(paper)["glue"][0].gpu < (sweeps + 3) * 8
 
 
-def test_a_stage_takes_its_work_and_the_start_of_its_jobs(experiment):
-    rates = experiment.config["rates"]
-    report = plan_experiment(experiment).stages[-1]
-    assert report.name == "report" and report.jobs == jobs_of(experiment)["report"].total() > 20
-    assert report.spent.whole == report.spent.to_come == Hours(0.0, report.jobs * rates["job_seconds"] / 3600)
+def test_a_stage_takes_its_work_and_the_start_of_its_jobs_of_which_some_are_to_come(experiment):
+    hour = experiment.config["rates"]["job_seconds"] / 3600
+    hours = spent(experiment, JOBS, Counter(report=2))
+    assert hours["report"] == (Hours(0.0, 22 * hour), Hours(0.0, 2 * hour))
+    work, _ = spent(experiment)["corpus"]
+    assert hours["corpus"] == (work + Hours(0.0, 21 * hour), work)
 
 
 def test_the_size_tiny_takes_no_gpu_and_beside_a_gpu_one_core_is_busy(experiment, paper):
     assert all(whole.gpu == 0 for whole, _ in spent(experiment).values())
-    starting = 13 * paper.config["rates"]["job_seconds"] / 3600
-    assert spent(paper)["pretrain"][0].core == pytest.approx(spent(paper)["pretrain"][0].gpu + starting)
+    assert spent(paper)["pretrain"][0].core == spent(paper)["pretrain"][0].gpu > 0
 
 
 def test_what_is_done_is_not_to_come(experiment, traces):
     whole, to_come = spent(experiment)["pretrain"]
-    starting = 9 * experiment.config["rates"]["job_seconds"] / 3600
     assert whole == to_come
     traces.run(ORIGINAL)
     traces.run(Run("tiny", "shared", 1), "preempted", 1200)
-    left = spent(experiment)["pretrain"][1].core - starting
-    assert left == pytest.approx((whole.core - starting) * 2.5 / 4), "two runs and a half of four"
+    left = spent(experiment)["pretrain"][1].core
+    assert left == pytest.approx(whole.core * 2.5 / 4), "two runs and a half of four"
     for run in experiment.runs():
         traces.run(run)
     assert spent(experiment)["pretrain"] == (whole, Hours())
@@ -68,10 +87,9 @@ def test_scores_that_are_there_are_not_to_come(experiment, traces):
 
 def test_a_corpus_is_to_come_by_its_parts(experiment, traces):
     whole, before = spent(experiment)["corpus"]
-    starting = 26 * experiment.config["rates"]["job_seconds"] / 3600
     assert whole == before
     write(Path(experiment.results) / "corpus/tokens/en_meta_part_2.json", {})
-    assert spent(experiment)["corpus"][1].core - starting == pytest.approx((whole.core - starting) * 3 / 4)
+    assert spent(experiment)["corpus"][1].core == pytest.approx(whole.core * 3 / 4)
     settings = write(Path(experiment.results) / "settings/filter.json", {"match": "another"})
     assert spent(experiment)["corpus"] == (whole, before), "all are filtered anew"
     settings.unlink()
@@ -80,11 +98,11 @@ def test_a_corpus_is_to_come_by_its_parts(experiment, traces):
 
 
 def test_only_the_hub_is_downloaded_from_and_only_once(paper, experiment):
-    download = {stage.name: stage.download for stage in plan_experiment(paper).stages}
+    download = {stage.name: stage.download for stage in planned(paper).stages}
     assert download["corpus"] == pytest.approx(187e9, rel=0.01) and download["glue"] == pytest.approx(160e6, rel=0.01)
-    assert {stage.download for stage in plan_experiment(experiment).stages} == {0}
+    assert {stage.download for stage in planned(experiment).stages} == {0}
     Traces(paper).corpus()
-    assert plan_experiment(paper).stages[0].download == 0
+    assert planned(paper).stages[1].download == 0
 
 
 def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(single_gpu):
@@ -104,3 +122,130 @@ def test_one_gpus_scale_is_the_first_part_of_the_papers_small_models(single_gpu,
     assert {run.attention for run in single_gpu.runs()} == {"original", "symmetric", "pairwise"}
     assert single_gpu.finetune_seeds("small", 30_000) == [1, 2, 3, 4, 5]
     assert single_gpu.finetune_seeds("small", 15_000) == [1]
+
+
+def rows_of(lines: list[str]) -> dict[str, list[str]]:
+    """The table's rows by stage."""
+    return {line.split()[0]: line.split() for line in lines if line.split()[:1] and "|" in line}
+
+
+def test_the_papers_plan_says_jobs_hours_disk_and_download_of_each_stage(paper):
+    jobs = Counter(settings=16, corpus=934, pretrain=63, glue=74, report=22)
+    rows = rows_of(lines_of(paper, planned(paper, jobs, jobs - Counter(corpus=900))))
+    assert list(rows) == ["stage", "settings", "corpus", "pretrain", "glue", "report", "all"]
+    assert {stage: int(rows[stage][1]) for stage in jobs} == jobs and rows["all"][1] == "1,109"
+    assert rows["corpus"][rows["corpus"].index("|") + 1] == "34"
+    assert rows["pretrain"][2] == rows["pretrain"][3] and 50 < float(rows["pretrain"][2]) < 90
+    assert rows["corpus"][-2:] == ["187", "GB"] and rows["corpus"][2] == "-", "no GPU"
+
+
+@pytest.mark.parametrize("scale", ["experiment", "paper", "single_gpu"])
+def test_a_plan_fits_120_columns(request, scale):
+    experiment = request.getfixturevalue(scale)
+    lines = lines_of(experiment, planned(experiment))
+    mounts = [line for line in lines if " to come at one time (" in line]
+    assert max(len(line) for line in lines if line not in mounts) <= 120 and mounts
+
+
+def test_a_plan_says_what_is_there_of_each_run(experiment, traces):
+    assert "4 pre-trainings, none of them begun" in lines_of(experiment, planned(experiment))
+    traces.run(ORIGINAL)
+    traces.run(Run("tiny", "shared", 1), "failed", 600, "x.json: no room")
+    lines = lines_of(experiment, planned(experiment))
+    assert "tiny-original seed 1: done" in lines and "tiny-pairwise seed 1: missing" in lines
+    assert "tiny-shared seed 1: failed, step 600 of 2,400 (x.json: no room)" in lines
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"), [("refuse", "exit code 78"), ("supersede", "set aside, and trained anew")]
+)
+def test_a_run_of_other_settings_is_shown_with_the_difference_and_what_will_become_of_it(
+    changed, traces, choice, words
+):
+    traces.run(ORIGINAL, learning_rate=5e-4)
+    lines = lines_of(chosen := changed({"on_settings_change": choice}), planned(chosen))
+    told = lines.index(
+        "tiny-original seed 1: its folder holds a run with other settings (learning_rate: 0.0005 → 0.001)"
+    )
+    assert f"on_settings_change: {choice}" in lines[told + 1] and words in lines[told + 1]
+
+
+def test_a_plan_says_what_its_numbers_rest_on(experiment, monkeypatch):
+    lines = "\n".join(lines_of(experiment, planned(experiment)))
+    assert "3e+10 of a core" in lines and "2,520 optimizer steps per seed and checkpoint" in lines
+    assert "measured" not in lines
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"), [(0, "-"), (0.001, "<0.01"), (0.054, "0.054"), (6.04, "6"), (1234.5, "1,234")]
+)
+def test_hours_have_the_digits_of_an_estimate(hours, words):
+    assert hours_in_words(hours) == words
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Spares a test the graph of Snakemake."""
+    monkeypatch.setattr(plan, "count_jobs", lambda *options: (JOBS, JOBS))
+
+
+def test_a_rule_is_of_the_stage_that_its_file_is_named_after(project):
+    rules = ["write_settings", "download_part", "filter_part", "pretrain_model", "extract_checkpoint", "finetune"]
+    stages = {"settings": 1, "corpus": 2, "pretrain": 2, "glue": 1, "report": 2}
+    assert by_stage([*rules, "tabulate_hours", "made_in_a_loop"]) == stages
+
+
+def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_done(project, monkeypatch):
+    graph = """digraph snakemake_dag {
+    graph[bgcolor=white, margin=0];
+\t0[label = "all", color = "0.00 0.6 0.85", style="rounded"];
+\t1[label = "filter_part\\npart: a", color = "0.1 0.6 0.85", style="rounded"];
+\t2[label = "filter_part\\npart: b", color = "0.1 0.6 0.85", style="rounded,dashed"];
+\t2 -> 1
+}
+"""
+    asked = []
+
+    def snakemake(command, **options):
+        asked.append(command[2:])
+        return subprocess.CompletedProcess(command, 0, graph, "Building DAG of jobs...")
+
+    monkeypatch.setattr(plan.subprocess, "run", snakemake)
+    assert count_jobs("demo", [Path("a.yaml")], ["source=hub"]) == ({"corpus": 2}, {"corpus": 1})
+    assert asked == [["snakemake", "--dag", "--configfile", "a.yaml", "--config", "source=hub", "scale=demo"]]
+
+
+def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(project):
+    with pytest.raises(SymbertError, match=r"^snakemake --dag: .*Snakefile"):
+        count_jobs(None, None, None)
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_command_prints_the_plan_of_the_chosen_experiment(project, capsys):
+    options = ["--config", "source=hub", "experiment=mine", "sweep={attention: [shared]}"]
+    assert cli.main(["plan", "--scale", "laptop", *options]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Experiment mine: scale laptop") and "1 pre-trainings, none of them begun" in said
+
+
+@pytest.mark.parametrize("options", [[], ["corpus={source: hub}"], ["glue={source: hub}"]])
+def test_the_papers_scale_is_not_planned_on_stand_ins(project, capsys, options):
+    assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 78
+    said = capsys.readouterr()
+    assert "add source=hub" in said.err and said.err.count("\n") == 1 and not said.out
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "prune"])
+def test_of_imported_scores_there_is_no_plan(project, capsys, command):
+    assert cli.main([command, "--config", "imported=theirs"]) == 64
+    assert "of imported scores nothing is run" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_command_ends_with_74_after_its_plan_where_the_storage_is_too_small(project, capsys, monkeypatch):
+    monkeypatch.setattr(disk, "free_space", lambda path: (10**6, project))
+    assert cli.main(["plan"]) == 74
+    said = capsys.readouterr()
+    assert "\nall " in said.out and said.err.count("\n") == 1
+    assert said.err.startswith("symbert plan: config: ") and f"still to be written on {project}" in said.err
+    assert not (project / "results").exists()

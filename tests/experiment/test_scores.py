@@ -1,7 +1,6 @@
 from experiment.traces import write
-from symbert.experiment import reading
-from symbert.experiment.existing import find_run
-from symbert.experiment.scores import extracted_of, robustness_found, scores_found
+from symbert.experiment.existing import read_json_or_none, run_state
+from symbert.experiment.scores import extracted_weights, robustness_seeds, scored_seeds
 from symbert.files import sha256_of
 from symbert.pretrain.job import Run
 
@@ -10,7 +9,7 @@ ORIGINAL = Run("tiny", "original", 1)
 
 def scores(experiment, step: int = 2400) -> dict[str, set[int]]:
     """By task, the seeds that are found of a checkpoint; of a run without any, nothing."""
-    found = scores_found(experiment, find_run(experiment, ORIGINAL), step)
+    found = scored_seeds(experiment, run_state(experiment, ORIGINAL), step)
     return {task: seeds for task, seeds in found.items() if seeds}
 
 
@@ -50,7 +49,7 @@ def test_scores_of_other_rows_than_todays_do_not_count(experiment, traces, folde
 def test_the_weights_of_a_run_whose_state_is_gone_are_those_that_were_extracted(experiment, traces):
     """So are those of a model before its first step."""
     traces.done(ORIGINAL)
-    extracted = write(extracted_of(experiment, ORIGINAL, 2400), 0)
+    extracted = write(extracted_weights(experiment, ORIGINAL, 2400), 0)
     traces.scores(ORIGINAL, 2400, "rte", [1], checkpoint_sha256=sha256_of(extracted))
     traces.scores(ORIGINAL, 2400, "cola", [1])
     assert scores(experiment) == {"rte": {1}}
@@ -68,24 +67,24 @@ def test_robustness_is_counted_by_seed_on_the_sets_and_settings_of_today(experim
     traces.robustness(ORIGINAL, "rte", [1, 9])
     traces.robustness(ORIGINAL, "cola", [1], settings_hash="another")
     traces.robustness(ORIGINAL, "mrpc", [1], checkpoint_sha256="before")
-    counts = robustness_found(experiment, find_run(experiment, ORIGINAL), 2400)
-    assert counts == {**dict.fromkeys(experiment.tasks, 0), "rte": 1}
+    counts = robustness_seeds(experiment, run_state(experiment, ORIGINAL), 2400)
+    assert counts == {**{task: set() for task in experiment.tasks}, "rte": {1}}
     louder = changed({"glue": {"robustness": {"noise": [0.5]}}})
-    assert set(robustness_found(louder, find_run(louder, ORIGINAL), 2400).values()) == {0}
+    assert not any(robustness_seeds(louder, run_state(louder, ORIGINAL), 2400).values())
 
 
 def test_files_that_are_being_written_count_as_absent(experiment, traces):
     traces.run(ORIGINAL)
     path = traces.scores(ORIGINAL, 2400, "rte", [1, 2])
     path.write_text(path.read_text()[:-3])
-    assert scores(experiment) == {} and reading.read(path) is None
+    assert scores(experiment) == {} and read_json_or_none(path) is None
 
 
 def test_odd_files_are_no_reason_to_fail(experiment, traces, folder):
     state = traces.run(ORIGINAL, "preempted", 300)
     for odd in ([], 7, {}, {"state": None, "step": "x"}):
         write(state / "status.json", odd)
-        assert find_run(experiment, ORIGINAL).state in ("missing", "stopped")
+        assert run_state(experiment, ORIGINAL).state in ("missing", "stopped")
     traces.run(ORIGINAL)
     path = traces.scores(ORIGINAL, 2400, "rte", [])
     write(path, [{}, 3, {"finetune_seed": 1}])

@@ -1,19 +1,27 @@
-"""What of an experiment's runs is there, by their folders. Reads only, and takes no lock."""
+"""What exists of an experiment under today's settings: packed rows, GLUE's tables, runs. Reads only, takes no lock."""
 
+import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from symbert.experiment.inputs import has_corpus, manifest_of
+from symbert.config import is_outdated, parts_of, source_of
+from symbert.errors import SymbertError
 from symbert.experiment.layout import Experiment
-from symbert.experiment.leases import holder
-from symbert.experiment.reading import Values, facts
+from symbert.files import is_running, read_json
 from symbert.pretrain.guard import difference, settings_told
 from symbert.pretrain.job import Run
 
+CORPUS_SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
+UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work
+
+Values = dict[str, Any]
+
 
 @dataclass(frozen=True)
-class FoundRun:
-    """A run as its folders show it."""
+class RunState:
+    """How far a run is, as its folders show."""
 
     run: Run
     state: str  # done | running | preempted | failed | diverged | stopped | set aside | other settings | missing
@@ -26,34 +34,95 @@ class FoundRun:
         return self.state == "done"
 
 
-def find_runs(experiment: Experiment) -> list[FoundRun]:
-    """All runs of the sweep."""
-    return [find_run(experiment, run) for run in experiment.runs()]
+def read_json_or_none(path: Path) -> Any:
+    """The content of a JSON file; None where it does not exist or cannot be read."""
+    try:
+        return read_json(path) if path.is_file() else None
+    except (SymbertError, OSError):
+        return None
 
 
-def find_run(experiment: Experiment, run: Run) -> FoundRun:
-    """The state of a run; `stopped` is one whose process ended without a word, `set aside` one that will come back."""
+def read_json_or_empty(path: Path) -> Values:
+    """The mapping in a JSON file; an empty one where it cannot be read or holds something else."""
+    values = read_json_or_none(path)
+    return values if isinstance(values, dict) else {}
+
+
+def agree(experiment: Experiment, *sections: str) -> bool:
+    """Whether no existing settings file of these sections differs from today's configuration."""
+    folder = f"{experiment.results}/settings"
+    return not any(is_outdated(f"{folder}/{section}.json", experiment.settings[section]) for section in sections)
+
+
+def manifest_of(experiment: Experiment) -> Path:
+    """The file that describes the packed rows."""
+    return Path(experiment.shards) / "manifest.json"
+
+
+def tokens_record(experiment: Experiment, part: str) -> Path:
+    """The file that a part has once its documents are token ids."""
+    return Path(experiment.results) / f"corpus/tokens/{part}.json"
+
+
+def has_corpus(experiment: Experiment) -> bool:
+    """Whether the rows are packed, under today's settings and of today's parts.
+
+    A part that existed when the rows were packed, but is not in them, was left out: they were full without it.
+    """
+    file, wanted = manifest_of(experiment), parts_of(experiment.config)
+    manifest = read_json_or_empty(file)
+    parts = manifest.get("parts")
+    packed = set(map(str, parts)) if isinstance(parts, list) else set()
+    if not manifest or not agree(experiment, *CORPUS_SETTINGS) or not packed <= set(wanted):
+        return False
+    records = [tokens_record(experiment, part) for part in wanted if part not in packed]
+    return all(one.is_file() and one.stat().st_mtime <= file.stat().st_mtime for one in records)
+
+
+def share_of_corpus(experiment: Experiment) -> float:
+    """Of the parts, the share that is token ids under today's settings; 1 once the rows are packed."""
+    if has_corpus(experiment):
+        return 1.0
+    if not agree(experiment, "corpus_source", "embedded", "filter"):
+        return 0.0
+    parts = parts_of(experiment.config)
+    return sum(tokens_record(experiment, part).is_file() for part in parts) / len(parts)
+
+
+def missing_tasks(experiment: Experiment) -> list[str]:
+    """The tasks whose rows are still to be downloaded from the hub."""
+    if source_of(experiment.config, "glue") != "hub":
+        return []
+    raw = Path(experiment.results) / "glue/raw"
+    return [task for task in experiment.tasks if not (raw / f"{task}.parquet").is_file()]
+
+
+def run_states(experiment: Experiment) -> list[RunState]:
+    """The states of all runs of the sweep."""
+    return [run_state(experiment, run) for run in experiment.runs()]
+
+
+def run_state(experiment: Experiment, run: Run) -> RunState:
+    """The state of a run.
+
+    `stopped` is one whose process ended without a word. `set aside` is one that comes back when it is started.
+    """
     other, published = settings_changed(experiment, run), _published(experiment, run)
     if other is None and published == "":
-        return FoundRun(run, "done", experiment.final)
+        return RunState(run, "done", experiment.final)
     if aside := set_aside(experiment, run):
-        return FoundRun(run, "set aside", _step_of(facts(aside / "status.json")), "comes back")
+        return RunState(run, "set aside", _step_of(read_json_or_empty(aside / "status.json")), "comes back")
     if other is not None:
-        return FoundRun(run, "other settings", 0, other)
-    return _unfinished(experiment, run, f"published under other settings: {published}" if published else "")
-
-
-def _unfinished(experiment: Experiment, run: Run, published: str) -> FoundRun:
+        return RunState(run, "other settings", 0, other)
     state = experiment.place(experiment.state, run)
-    status = facts(state / "status.json")
+    status = read_json_or_empty(state / "status.json")
     if who := holder(state.parent):
-        return FoundRun(run, "running", _step_of(status), f"by {who}")
+        return RunState(run, "running", _step_of(status), f"by {who}")
     if not status:
-        return FoundRun(run, "missing", 0, published)
-    told = status.get("state")
-    return FoundRun(
-        run, "stopped" if told in ("running", "done", None) else told, _step_of(status), status.get("reason") or ""
-    )
+        return RunState(run, "missing", 0, f"published under other settings: {published}" if published else "")
+    ended = status.get("state")
+    name = "stopped" if ended in ("running", "done", None) else ended
+    return RunState(run, name, _step_of(status), status.get("reason") or "")
 
 
 def _step_of(status: Values) -> int:
@@ -62,41 +131,36 @@ def _step_of(status: Values) -> int:
 
 
 def settings_changed(experiment: Experiment, run: Run) -> str | None:
-    """How the run in the state folder differs from the one that is wanted; None where it does not, or there is none."""
-    existing = facts(experiment.place(experiment.state, run) / "identity.json")
+    """How the run in the state folder differs from the wanted one; None where they agree, or the folder has no run."""
+    existing = read_json_or_empty(experiment.place(experiment.state, run) / "identity.json")
     return _difference(experiment, run, existing) or None if existing else None
 
 
 def _published(experiment: Experiment, run: Run) -> str | None:
-    """How a finished run that is published differs from the one that is wanted: '' where it does not; None: no run."""
+    """How the published run differs from the wanted one: '' where they agree, None where no run is published."""
     path = experiment.place(experiment.run, run) / "done.json"
     if not path.is_file():
         return None
-    done = facts(path)
+    done = read_json_or_empty(path)
     if not isinstance(done.get("settings"), dict):
-        return ""  # it does not say
-    told = {key: done[key] for key in ("corpus_hash",) if key in done}
-    return _difference(experiment, run, {**vars(run), **done["settings"], **told})
+        return ""  # runs of early versions do not say
+    corpus = {key: done[key] for key in ("corpus_hash",) if key in done}
+    return _difference(experiment, run, {**vars(run), **done["settings"], **corpus})
 
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
-    """What a device decides is known only where it trains, and of no corpus is known what it will be."""
-    wanted, unknown = identity_of(experiment, run), ("precision", "attention_dropout", "corpus_hash")
-    known = {key: value for key, value in existing.items() if key in wanted or key not in unknown}
-    return difference(known, wanted)
-
-
-def identity_of(experiment: Experiment, run: Run) -> Values:
-    """All that determines a run's result, as far as it is known before the run."""
+    """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
     wanted = {**vars(run), **run.model, **settings_told(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    manifest = facts(manifest_of(experiment))
-    return {**wanted, "corpus_hash": manifest.get("hash")} if has_corpus(experiment) else wanted
+    if has_corpus(experiment):
+        wanted["corpus_hash"] = read_json_or_empty(manifest_of(experiment)).get("hash")
+    unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
+    return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
 
 
 def set_aside(experiment: Experiment, run: Run) -> Path | None:
-    """The state that was set aside and comes back when the run is started, as `symbert.pretrain.guard` decides."""
+    """The superseded state that comes back when the run is started, as `symbert.pretrain.guard` decides."""
     state = experiment.place(experiment.state, run)
     begun = (state / "identity.json").is_file() and settings_changed(experiment, run) is None
     if begun or experiment.config["on_settings_change"] != "supersede":
@@ -105,13 +169,13 @@ def set_aside(experiment: Experiment, run: Run) -> Path | None:
 
 
 def superseded(folder: Path) -> list[Path]:
-    """The states that were set aside in the folder of a run, but for links."""
+    """The superseded states in the folder of a run, but for links."""
     return [path for path in sorted(folder.glob("state.superseded-*")) if not path.is_symlink()]
 
 
 def is_wanted(experiment: Experiment, state: Path) -> bool:
-    """Whether a state, maybe one that was set aside, is of a run that is wanted today."""
-    identity = facts(state / "identity.json")
+    """Whether a state, superseded or not, is of a run that is wanted today."""
+    identity = read_json_or_empty(state / "identity.json")
     run = run_of(experiment, identity)
     return run is not None and not _difference(experiment, run, identity)
 
@@ -119,3 +183,35 @@ def is_wanted(experiment: Experiment, state: Path) -> bool:
 def run_of(experiment: Experiment, identity: Values) -> Run | None:
     """The run of the sweep that a state is of."""
     return next((run for run in experiment.runs() if vars(run).items() <= identity.items()), None)
+
+
+def holder(directory: Path) -> str | None:
+    """Who works in a folder, by its lease; None where that process is no more."""
+    lease = read_json_or_empty(directory / "lock")
+    if not isinstance(lease.get("process"), int) or "host" not in lease:
+        return None
+    if lease["host"] != platform.node():
+        return holder_elsewhere(directory)
+    return _named(lease) if is_running(lease["process"]) else None
+
+
+def holder_elsewhere(directory: Path) -> str | None:
+    """Who seems to work in a folder from another machine, whose lock may not be seen here.
+
+    A run's status says whether it runs. Without a status, a file that was written within the hour does.
+    """
+    lease, status = read_json_or_empty(directory / "lock"), read_json_or_empty(directory / "state/status.json")
+    if lease.get("host") in (None, platform.node()):
+        return None
+    seems_alive = status.get("state") == "running" if status else not is_old(directory / "lock", *directory.glob("*/*"))
+    return _named(lease) if seems_alive else None
+
+
+def is_old(*paths: Path) -> bool:
+    """Whether none of these was written to within the hour."""
+    return all(time.time() - path.lstat().st_mtime > UNTOUCHED for path in paths)
+
+
+def _named(lease: Values) -> str:
+    job = f", Slurm job {lease['slurm_job']}" if lease.get("slurm_job") else ""
+    return f"process {lease.get('process')} on {lease['host']}{job}"

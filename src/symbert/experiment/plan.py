@@ -1,72 +1,58 @@
 """What an experiment will cost, before anything is spent: jobs, hours, disk and download of each stage."""
 
-from dataclasses import dataclass, field
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.config import parts_of
+from symbert.checks import refuse_stand_ins
+from symbert.config import source_of
 from symbert.corpus.plan import plan_of
-from symbert.experiment import operations
-from symbert.experiment.disk import Files, files_of, glue_bytes_to_come
-from symbert.experiment.existing import FoundRun, find_runs
-from symbert.experiment.inputs import has_corpus, parts_done
-from symbert.experiment.jobs import jobs_of
-from symbert.experiment.layout import Experiment
-from symbert.experiment.rates import Speed, finetuning_speed_of, speed_of
-from symbert.experiment.scores import robustness_found, scores_found
-from symbert.pretrain.job import Run
+from symbert.errors import SymbertError
+from symbert.experiment.cost import (
+    EXAMPLE_TOKENS,
+    Cost,
+    Hours,
+    corpus_cost,
+    finetuning_cost,
+    finetuning_speed,
+    finetuning_steps,
+    pretraining_cost,
+    pretraining_speed,
+)
+from symbert.experiment.disk import Files, by_mount, files_of, glue_bytes_to_come, refuse_small
+from symbert.experiment.existing import RunState, has_corpus, run_states
+from symbert.experiment.layout import Experiment, read_experiment
+from symbert.progress import aligned, data_size
 
-EMBEDDED_CORE_HOURS = 0.012  # to make the stand-in corpus
-
-
-@dataclass(frozen=True)
-class Hours:
-    """Time of devices; beside each GPU one core is busy."""
-
-    gpu: float = 0.0
-    core: float = 0.0
-
-    def __add__(self, other: "Hours") -> "Hours":
-        return Hours(self.gpu + other.gpu, self.core + other.core)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Hours in all, and those of them that are to come."""
-
-    whole: Hours = field(default_factory=Hours)
-    to_come: Hours = field(default_factory=Hours)
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.whole + other.whole, self.to_come + other.to_come)
+STAGES = ("settings", "corpus", "pretrain", "glue", "report")
+WHEN_CHANGED = {
+    "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 78; name a new 'experiment'",
+    "supersede": "on_settings_change: supersede: it will be set aside, and trained anew",
+}
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage takes; sizes in bytes."""
+    """What a stage takes, in all and of it to come; sizes in bytes."""
 
     name: str
-    jobs: int  # of a fresh experiment
-    spent: Spent
+    jobs: int
+    jobs_to_come: int
+    cost: Cost
     download: float  # to come
     files: list[Files]
-
-    @property
-    def disk(self) -> float:
-        """Bytes of its files; of some, such as raw parts, at their most."""
-        return sum(one.planned for one in self.files)
-
-    @property
-    def disk_to_come(self) -> float:
-        """Bytes of them that are not written yet."""
-        return sum(one.to_come for one in self.files)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in order, the runs as they are found, and what of the rates was measured."""
+    """The stages in order, how far the runs are, and which speeds were measured where."""
 
     stages: list[Stage]
-    runs: list[FoundRun]
+    runs: list[RunState]
     measured: list[str]
 
     @property
@@ -75,82 +61,174 @@ class Plan:
         return [one for stage in self.stages for one in stage.files]
 
 
-def plan_experiment(experiment: Experiment) -> Plan:
-    """The plan of an experiment; MissingInputError names a part that a mirror lacks."""
-    runs = find_runs(experiment)
-    by_run = {found.run: found for found in runs}
-    trained = {found.run: speed_of(experiment, found.run) for found in runs}
-    tuned = {size: finetuning_speed_of(experiment, size) for size in experiment.config["sweep"]["sizes"]}
-    spent = {
-        "corpus": _corpus(experiment),
-        "pretrain": sum((_pretraining(experiment, found, trained[found.run]) for found in runs), Spent()),
-        "glue": sum(
-            (_finetuning(experiment, by_run[run], step, tuned[run.size]) for run, step in experiment.checkpoints()),
-            Spent(),
-        ),
-        "report": Spent(),
+def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
+    """Print what the chosen experiment costs by stage, what of it is done, and what the numbers rest on.
+
+    The options are those of Snakemake, and --scale. Run it in the project's folder. InputOutputError when what is
+    still to be written does not fit the configured storage; ConfigError for stand-ins at a scale for real text.
+    """
+    experiment = read_experiment(scale, configfile, config)
+    for stage in ("corpus", "glue"):
+        refuse_stand_ins(experiment.config, stage)
+    jobs, to_come = count_jobs(scale, configfile, config)
+    planned = plan_experiment(experiment, jobs, to_come)
+    print("\n".join(lines_of(experiment, planned)), flush=True)
+    refuse_small(planned.files)
+
+
+def count_jobs(
+    scale: str | None, configfile: list[Path] | None, config: list[str] | None
+) -> tuple[Counter[str], Counter[str]]:
+    """Jobs by stage, in all and of them to come, in the graph that `snakemake --dag` prints with these options.
+
+    SymbertError with Snakemake's last words where it prints none.
+    """
+    words = [*(config or []), *([f"scale={scale}"] if scale else [])]
+    command = [sys.executable, "-m", "snakemake", "--dag"]
+    command += ["--configfile", *map(str, configfile)] if configfile else []
+    command += ["--config", *words] if words else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    # Dashed is a job that need not run. Only a target such as `all` is the input of none.
+    nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', done.stdout, re.M)
+    if done.returncode or not nodes:
+        words = done.stderr.strip().splitlines() or ["it printed no graph"]
+        raise SymbertError(f"snakemake --dag: {words[-1]}")
+    jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]
+    return by_stage(rule for rule, _ in jobs), by_stage(rule for rule, needed in jobs if needed)
+
+
+def by_stage(rules: Iterable[str], folder: Path = Path("workflow/rules")) -> Counter[str]:
+    """How many jobs each stage has, by their rules: a rule is of the stage that its file is named after.
+
+    In corpus.smk and corpus_sources.smk are rules of the stage corpus. What is in no such file is of the report, which
+    makes rules in a loop.
+    """
+    stages = {
+        rule: path.stem.partition("_")[0]
+        for path in folder.glob("*.smk")
+        for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
     }
+    return Counter(stages[rule] if stages.get(rule) in STAGES else "report" for rule in rules)
+
+
+def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> Plan:
+    """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
+    runs = run_states(experiment)
+    training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
+    finetuning = {size: finetuning_speed(experiment, size) for size in experiment.config["sweep"]["sizes"]}
+    costs = dict.fromkeys(STAGES, Cost())
+    costs["corpus"] = corpus_cost(experiment)
+    for state in runs:
+        costs["pretrain"] += pretraining_cost(experiment, state, training[state.run])
+        for step in experiment.steps(state.run.size):
+            costs["glue"] += finetuning_cost(experiment, state, step, finetuning[state.run.size])
     download = {
         "corpus": 0 if has_corpus(experiment) else plan_of(experiment.config).download,
         "glue": glue_bytes_to_come(experiment),
     }
-    files = files_of(experiment, runs)
-    stages = [
-        Stage(
-            stage,
-            jobs.total(),
-            spent[stage] + _starting(experiment, stage, jobs.total(), spent[stage]),
-            download.get(stage, 0),
-            [one for one in files if one.stage == stage],
-        )
-        for stage, jobs in jobs_of(experiment).items()
+    files, stages = files_of(experiment, runs), []
+    for name in STAGES:
+        seconds = (count[name] * experiment.config["rates"]["job_seconds"] for count in (jobs, jobs_to_come))
+        cost = costs[name] + Cost(*(Hours(core=each / 3600) for each in seconds))
+        own = [one for one in files if one.stage == name]
+        stages.append(Stage(name, jobs[name], jobs_to_come[name], cost, download.get(name, 0), own))
+    measured = [f"pre-training {run}: {speed.measured}" for run, speed in training.items() if speed.measured]
+    measured += [f"fine-tuning {size}: {speed.measured}" for size, speed in finetuning.items() if speed.measured]
+    return Plan(stages, runs, measured)
+
+
+def lines_of(experiment: Experiment, planned: Plan) -> list[str]:
+    """The plan as plain text; no line is wider than 120 columns but those on settings, failures and folders."""
+    config, mounts = experiment.config, by_mount(planned.files)
+    return [
+        f"Experiment {experiment.name}: scale {config['scale']}, corpus {source_of(config, 'corpus')}, "
+        f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']}; results in {experiment.results}",
+        "",
+        *_table(planned.stages),
+        "",
+        *_run_lines(experiment, planned.runs),
+        "",
+        *(
+            f"{mount}: at most {data_size(needed)} to come at one time ({', '.join(keys) or 'nothing large'}), "
+            f"{data_size(free)} free"
+            for mount, (needed, free, keys) in mounts.items()
+        ),
+        "",
+        *_reasons(experiment, planned.measured),
     ]
-    return Plan(stages, runs, _measured(trained, tuned))
 
 
-def _starting(experiment: Experiment, stage: str, jobs: int, spent: Spent) -> Spent:
-    """Starting the jobs of a stage, which is to come unless the stage is done."""
-    hours = Hours(core=jobs * experiment.config["rates"]["job_seconds"] / 3600)
-    is_done = spent.to_come == Hours()
-    if stage == "report":
-        is_done = (Path(experiment.results) / "report/report.html").is_file()
-    return Spent(hours, Hours() if is_done else hours)
+def _table(stages: list[Stage]) -> list[str]:
+    """A row per stage; in all, and what of it is to come."""
+    costs = ("jobs", "GPU-hours", "core-hours", "disk")
+    rows = [("stage", *costs, "| to come:", *costs, "download")]
+    for name, group in [*((stage.name, [stage]) for stage in stages), ("all", stages)]:
+        cost = sum((one.cost for one in group), Cost())
+        files = [one for stage in group for one in stage.files]
+        rows.append(
+            (
+                name,
+                f"{sum(one.jobs for one in group):,}",
+                hours_in_words(cost.whole.gpu),
+                hours_in_words(cost.whole.core),
+                data_size(sum(one.planned for one in files)),
+                "|",
+                f"{sum(one.jobs_to_come for one in group):,}",
+                hours_in_words(cost.to_come.gpu),
+                hours_in_words(cost.to_come.core),
+                data_size(sum(one.to_come for one in files)),
+                data_size(sum(one.download for one in group)),
+            )
+        )
+    return aligned(rows)
 
 
-def _corpus(experiment: Experiment) -> Spent:
-    hours = sum(plan_of(experiment.config).core_hours.values()) + (EMBEDDED_CORE_HOURS if experiment.is_embedded else 0)
-    left = 0 if has_corpus(experiment) else 1 - parts_done(experiment) / len(parts_of(experiment.config))
-    return Spent(Hours(core=hours), Hours(core=hours * left))
+def hours_in_words(hours: float) -> str:
+    """Hours with the digits that an estimate has."""
+    if hours == 0:
+        return "-"
+    return "<0.01" if hours < 0.01 else f"{hours:,.2g}" if hours < 10 else f"{hours:,.0f}"
 
 
-def _pretraining(experiment: Experiment, found: FoundRun, speed: Speed) -> Spent:
-    size = found.run.size
-    left = Hours() if found.is_done else _hours(speed, operations.pretraining(experiment, size, found.step))
-    return Spent(_hours(speed, operations.pretraining(experiment, size)), left)
+def _run_lines(experiment: Experiment, runs: list[RunState]) -> list[str]:
+    """How far each run is; of runs that hold other settings, what will become of them."""
+    if all(state.state == "missing" for state in runs):
+        return [f"{len(runs)} pre-trainings, none of them begun"]
+    lines = []
+    for state in runs:
+        steps = f", step {state.step:,} of {experiment.final:,}" if state.state not in ("done", "missing") else ""
+        line = f"{state.run}: {state.state}{steps}{f' ({state.note})' if state.note else ''}"
+        lines += warning_of(experiment, state) or [line]
+    return lines
 
 
-def _finetuning(experiment: Experiment, found: FoundRun, step: int, speed: Speed) -> Spent:
-    """Of one checkpoint; its robustness too, where that is asked for."""
-    size, spent = found.run.size, Spent()
-    wanted = len(experiment.finetune_seeds(size, step))
-    for task, seeds in scores_found(experiment, found, step).items():
-        amounts = (operations.finetuning(experiment, size, task, count) for count in (wanted, wanted - len(seeds)))
-        spent += Spent(*(_hours(speed, amount) for amount in amounts))
-    if step != experiment.final:
-        return spent
-    wanted = len(experiment.config["sweep"]["finetune_seeds"])
-    for task, there in robustness_found(experiment, found, step).items():
-        amounts = (operations.robustness(experiment, size, task, count) for count in (wanted, wanted - there))
-        spent += Spent(*(_hours(speed, amount) for amount in amounts))
-    return spent
+def warning_of(experiment: Experiment, state: RunState) -> list[str]:
+    """Of a run whose folder holds another one: how that differs, and what will become of it.
+
+    Of one that was set aside: that it comes back. Of any other: nothing.
+    """
+    if state.state == "set aside":
+        return [f"{state.run}: set aside at step {state.step:,} of {experiment.final:,}, {state.note}"]
+    if state.state != "other settings":
+        return []
+    then = WHEN_CHANGED[experiment.config["on_settings_change"]]
+    return [f"{state.run}: its folder holds a run with other settings ({state.note})", f"  {then}"]
 
 
-def _hours(speed: Speed, amount: operations.Work) -> Hours:
-    hours = speed.hours(amount)
-    return Hours(hours if speed.on_gpu else 0.0, hours)
-
-
-def _measured(trained: dict[Run, Speed], tuned: dict[str, Speed]) -> list[str]:
-    """Which speeds were measured, and where."""
-    told = [f"pre-training {run}: {speed.measured}" for run, speed in trained.items() if speed.measured]
-    return [*told, *(f"fine-tuning {size}: {speed.measured}" for size, speed in tuned.items() if speed.measured)]
+def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
+    """What the numbers rest on."""
+    rates = experiment.config["rates"]
+    steps = sum(finetuning_steps(experiment, task) for task in experiment.tasks)
+    others = "of the others: " if measured else ""
+    return [
+        "rests on",
+        *(f"  measured     {line}" for line in measured),
+        f"  rates        {others}{rates['gpu_flops']:.2g} FLOP/s of a GPU, {rates['core_flops']:.2g} of a core (size "
+        f"tiny); {1000 * rates['gpu_layer_seconds']:g} and {1000 * rates['core_layer_seconds']:g} ms",
+        f"               per step and layer; {rates['job_seconds']:g} s to start a job",
+        "  GPU-hours    two GPUs busy for one hour are two GPU-hours; beside each a core is busy",
+        "  operators    all as `original`",
+        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {EXAMPLE_TOKENS} tokens an example",
+        "  corpus       `symbert plan-corpus` says what it rests on",
+        "  disk         at its most; raw parts are gone when shards are written, unless corpus.keep_raw is set",
+    ]

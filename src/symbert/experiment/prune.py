@@ -1,4 +1,4 @@
-"""What of an experiment may go: shown first, removed on request.
+"""What of an experiment may be removed: shown first, removed on request.
 
 Nothing that a rule declares is touched, nothing outside the experiment's own folders, and no link is followed. What
 lies in the folder of a process that works is left alone.
@@ -8,19 +8,26 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from symbert.errors import InputOutputError
 from symbert.experiment.disk import size_of
-from symbert.experiment.existing import find_run, is_wanted, run_of, superseded
+from symbert.experiment.existing import (
+    Values,
+    holder_elsewhere,
+    is_old,
+    is_wanted,
+    read_json_or_empty,
+    run_of,
+    run_state,
+    superseded,
+)
 from symbert.experiment.layout import RUN, Experiment, read_experiment
-from symbert.experiment.leases import holder_elsewhere, is_old
-from symbert.experiment.reading import Values, facts, record_of, records
+from symbert.experiment.scores import kept_record, published_records
 from symbert.files import TEMPORARY, is_running, sha256_of, single_writer
-from symbert.pretrain.job import Run
 from symbert.progress import aligned, data_size
 from symbert.settings import hash_of
 
@@ -35,7 +42,7 @@ WEIGHTS = "kept weights of steps that nothing asks for"
 
 @dataclass(frozen=True)
 class Item:
-    """Something that may go."""
+    """A file or folder that may be removed."""
 
     kind: str
     path: Path
@@ -47,16 +54,12 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder in which one process works at a time, if it has a lock, and what may go there."""
+class Workplace:
+    """A folder in which one process works at a time, if it has a lock, and what may be removed in it."""
 
     folder: Path
-    locked: bool
+    has_lock: bool
     find: Callable[[], Iterator[Item]]
-
-    def lock(self) -> AbstractContextManager:
-        """Held while something is removed."""
-        return single_writer(self.folder) if self.locked else nullcontext()
 
 
 def prune(
@@ -72,67 +75,57 @@ def prune(
     left. Kept weights of steps that nothing asks for stay, for a step may be added later, unless --surplus-weights.
     """
     experiment = read_experiment(scale, configfile, config)
-    places = list(places_of(experiment))
-    found = [item for place in places for item in place.find()]
-    wanted = [item for item in found if surplus_weights or item.kind != WEIGHTS]
-    print("\n".join(_shown(experiment, wanted)))
-    rest = sum(item.bytes for item in found) - sum(item.bytes for item in wanted)
-    if rest:
+    places = list(workplaces(experiment))
+    items = [item for place in places for item in place.find()]
+    wanted = [item for item in items if surplus_weights or item.kind != WEIGHTS]
+    total = sum(item.bytes for item in wanted)
+    print(f"Experiment {experiment.name}: {f'{data_size(total)} may go' if wanted else 'nothing to remove'}")
+    for kind in dict.fromkeys(item.kind for item in wanted):
+        rows = [(str(item.path), data_size(item.bytes)) for item in wanted if item.kind == kind]
+        print(f"{kind}: {data_size(sum(item.bytes for item in wanted if item.kind == kind))}")
+        print("\n".join(f"  {line}" for line in aligned(rows)))
+    if rest := sum(item.bytes for item in items) - total:
         print(f"--surplus-weights would free {data_size(rest)} more: {WEIGHTS}, which could be extracted later")
     if yes:
-        _remove_all(experiment, places, {item.path for item in wanted})
+        _remove_all(places, {item.path for item in wanted})
     elif wanted:
         print("nothing was removed; --yes removes it")
 
 
-def places_of(experiment: Experiment) -> Iterator[Place]:
-    """All folders of an experiment in which something may go, whether its sweep still has them or not."""
-    for run in _folders(experiment, experiment.state.removesuffix("/state"), RUN):
-        yield Place(run, True, partial(_of_run, experiment, run))
-    for state in _folders(experiment, f"{experiment.finetuned}/state", f"{RUN}/step-{{step}}/state"):
-        yield Place(state, True, partial(_of_finetuning, experiment, state))
-    for root in _roots(experiment):
-        yield Place(root, False, partial(_left_unlocked, root))
+def workplaces(experiment: Experiment) -> Iterator[Workplace]:
+    """All folders of an experiment in which something may be removed, of runs outside today's sweep, too."""
+    for run in _folders(experiment.state.removesuffix("/state"), RUN):
+        yield Workplace(run, True, partial(_of_run, experiment, run))
+    for state in _folders(f"{experiment.finetuned}/state", f"{RUN}/step-{{step}}/state"):
+        yield Workplace(state, True, partial(_of_finetuning, experiment, state))
+    states = Path(experiment.state).parents[3]  # of pretrain/{size}-{attention}/seed-{seed}/state
+    roots = [Path(experiment.results), Path(experiment.raw).parents[1], Path(experiment.shards).parents[1], states]
+    for root in dict.fromkeys(roots):
+        if root.is_dir():
+            yield Workplace(root, False, partial(_outside_locks, root))
 
 
-def _roots(experiment: Experiment) -> list[Path]:
-    """The experiment's own folders: its results, and what it has below the roots in `storage`."""
-    storage = (Path(experiment.raw).parents[1], Path(experiment.shards).parents[1], _states(experiment))
-    roots = dict.fromkeys([Path(experiment.results), *storage])
-    return [root for root in roots if root.is_dir()]
-
-
-def _states(experiment: Experiment) -> Path:
-    return Path(experiment.state).parents[3]  # of pretrain/{size}-{attention}/seed-{seed}/state
-
-
-def _folders(experiment: Experiment, pattern: str, tail: str) -> list[Path]:
+def _folders(pattern: str, tail: str) -> list[Path]:
     """The folders of a pattern for any run and step, but for links and what lies behind them."""
     root = Path(pattern.removesuffix(tail))
-    found = root.glob(re.sub(r"{\w+}", "*", tail))
-    return [folder for folder in sorted(found) if folder.is_dir() and _is_own(folder, root)]
-
-
-def _is_own(path: Path, root: Path) -> bool:
-    """Whether there is no link on the way from the root to a path, nor at its end."""
-    return path.resolve() == root.resolve() / path.relative_to(root)
+    folders = [folder for folder in sorted(root.glob(re.sub(r"{\w+}", "*", tail))) if folder.is_dir()]
+    return [folder for folder in folders if folder.resolve() == root.resolve() / folder.relative_to(root)]
 
 
 def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
-    """Of a pre-training: superseded states beside its own, but for one that comes back, and what is surplus in that."""
+    """Of a pre-training: superseded states beside its own, but for one that comes back, and what is surplus in its own.
+
+    Of a finished run the last resume checkpoint stays. Where that is damaged, all stay.
+    """
     yield from (Item(SUPERSEDED, path) for path in superseded(folder) if not is_wanted(experiment, path))
     state = folder / "state"
     if not state.is_dir() or state.is_symlink():
         return
     hidden = sorted([*state.glob(".*"), *state.glob("*/.*")])
     yield from (Item(LEFTOVERS, path) for path in hidden if _is_leftover(path) or _is_half_checkpoint(path))
-    run = run_of(experiment, facts(state / "identity.json"))
-    if run and find_run(experiment, run).is_done:
-        yield from _surplus(experiment, run, state)
-
-
-def _surplus(experiment: Experiment, run: Run, state: Path) -> Iterator[Item]:
-    """Of a finished run: all resume checkpoints but the last, if that is whole; weights of steps nobody asks for."""
+    run = run_of(experiment, read_json_or_empty(state / "identity.json"))
+    if run is None or not run_state(experiment, run).is_done:
+        return
     resume = sorted(state.glob("resume/step-*"))
     if resume and _step_of(resume[-1]) == experiment.final and _is_whole(resume[-1]):
         yield from (Item(SURPLUS, path) for path in resume[:-1] if not path.is_symlink())
@@ -143,21 +136,17 @@ def _surplus(experiment: Experiment, run: Run, state: Path) -> Iterator[Item]:
 
 
 def _step_of(path: Path) -> int | None:
-    found = STEP.match(path.name)
-    return int(found[1]) if found else None
+    step = STEP.match(path.name)
+    return int(step[1]) if step else None
 
 
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the files of a checkpoint are as they were written."""
-    hashes = facts(checkpoint / "checkpoint.json").get("sha256")
-    return (
-        isinstance(hashes, dict)
-        and bool(hashes)
-        and all(
-            (checkpoint / name).is_file() and sha256_of(checkpoint / name) == expected
-            for name, expected in hashes.items()
-        )
-    )
+    hashes = read_json_or_empty(checkpoint / "checkpoint.json").get("sha256")
+    if not isinstance(hashes, dict) or not hashes:
+        return False
+    files = {checkpoint / name: expected for name, expected in hashes.items()}
+    return all(file.is_file() and sha256_of(file) == expected for file, expected in files.items())
 
 
 def _of_finetuning(experiment: Experiment, state: Path) -> Iterator[Item]:
@@ -165,15 +154,17 @@ def _of_finetuning(experiment: Experiment, state: Path) -> Iterator[Item]:
     today = hash_of(experiment.finetuning)
     for task in sorted(folder for folder in state.iterdir() if folder.is_dir() and not folder.is_symlink()):
         yield from (Item(LEFTOVERS, path) for path in sorted(task.glob(".*")) if _is_leftover(path))
-        published = records(state.parent / f"{task.name}.json")
+        published = published_records(state.parent / f"{task.name}.json")
         current = {_basis(record) for record in published}
         is_current = any(record.get("settings_hash") == today for record in published)
         for path in sorted(task.glob("seed-*.json")):
-            record = record_of(path)
+            record = kept_record(path)
             if record is None or path.is_symlink() or _basis(record) in current:
                 continue
             if record.get("settings_hash") != today or is_current:
-                yield from (Item(STALE, each) for each in _with_companions(path))
+                # The record, weights and their checksum, and the scores on other sets.
+                files = [*path.parent.glob(f"{path.stem}.*"), *path.parent.glob(f"robustness-{path.stem}-*.json")]
+                yield from (Item(STALE, file) for file in sorted(files))
 
 
 def _is_half_checkpoint(path: Path) -> bool:
@@ -188,18 +179,12 @@ def _basis(record: Values) -> tuple:
     return tuple(record.get(key) for key in made)
 
 
-def _with_companions(path: Path) -> list[Path]:
-    """The files of one fine-tuning: its record, weights and their checksum, and its scores on other sets."""
-    return sorted([*path.parent.glob(f"{path.stem}.*"), *path.parent.glob(f"robustness-{path.stem}-*.json")])
-
-
-def _left_unlocked(root: Path) -> Iterator[Item]:
+def _outside_locks(root: Path) -> Iterator[Item]:
     """Temporary files outside the folders that have a lock."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name != "state" and not name.startswith("state.superseded-")]
-        yield from (
-            Item(LEFTOVERS, path) for path in (Path(folder, name) for name in sorted(names)) if _is_leftover(path)
-        )
+        paths = [Path(folder, name) for name in sorted(names)]
+        yield from (Item(LEFTOVERS, path) for path in paths if _is_leftover(path))
 
 
 def _is_leftover(path: Path) -> bool:
@@ -210,21 +195,8 @@ def _is_leftover(path: Path) -> bool:
     return is_old(path)
 
 
-def _shown(experiment: Experiment, items: list[Item]) -> list[str]:
-    """Each path that may go, under its kind, and what it frees."""
-    if not items:
-        return [f"Experiment {experiment.name}: nothing to remove"]
-    total = data_size(sum(item.bytes for item in items))
-    lines = [f"Experiment {experiment.name}: {total} may go"]
-    for kind in dict.fromkeys(item.kind for item in items):
-        chosen = [item for item in items if item.kind == kind]
-        lines += [f"{kind}: {data_size(sum(item.bytes for item in chosen))}"]
-        lines += [f"  {line}" for line in aligned([(str(item.path), data_size(item.bytes)) for item in chosen])]
-    return lines
-
-
-def _remove_all(experiment: Experiment, places: list[Place], wanted: set[Path]) -> None:
-    """Remove what was shown and still may go, under the lock of its folder; say what was freed or skipped."""
+def _remove_all(places: list[Workplace], wanted: set[Path]) -> None:
+    """Remove what was shown and still may be removed, under the lock of its folder; say what was freed or skipped."""
     freed = 0
     for place in places:
         if not any(path.is_relative_to(place.folder) for path in wanted):
@@ -233,18 +205,13 @@ def _remove_all(experiment: Experiment, places: list[Place], wanted: set[Path]) 
             print(f"skipped: {place.folder}: in use by {who}, as it seems; if not, remove its file lock")
             continue
         try:
-            with place.lock():
+            with single_writer(place.folder) if place.has_lock else nullcontext():
                 for item in [item for item in place.find() if item.path in wanted]:
                     freed += item.bytes
-                    _remove(item.path)
+                    if item.path.is_dir():
+                        shutil.rmtree(item.path)  # links in it are removed, not followed
+                    else:
+                        item.path.unlink()
         except InputOutputError as error:
             print(f"skipped: {error}")
     print(f"freed {data_size(freed)}")
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it; links in it are removed, not followed."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()

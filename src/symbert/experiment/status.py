@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from symbert.experiment.existing import FoundRun, find_runs
-from symbert.experiment.inputs import has_corpus
+from symbert.experiment.existing import RunState, has_corpus, run_states
 from symbert.experiment.layout import Experiment, read_experiment
-from symbert.experiment.scores import extracted_of, robustness_found, scores_found
+from symbert.experiment.scores import extracted_weights, robustness_seeds, scored_seeds
 from symbert.progress import aligned
 
 
@@ -20,55 +19,45 @@ def status(scale: str | None = None, configfile: list[Path] | None = None, confi
 
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: no table is wider than 120 columns; a reason of a failure may be."""
-    runs = find_runs(experiment)
+    runs, final = run_states(experiment), f"{experiment.final:,}"
     corpus = "packed" if has_corpus(experiment) else "not packed yet"
-    done = sum(found.is_done for found in runs)
+    done = sum(state.is_done for state in runs)
+    table = aligned([("pre-training", "step", "of"), *((str(one.run), f"{one.step:,}", final) for one in runs)])
+    notes = ["", *(f"{one.state}{f': {one.note}' if one.note else ''}" for one in runs)]
+    head = (
+        "checkpoint",
+        "step",
+        "extracted",
+        *experiment.tasks,
+        *(["robustness"] if experiment.measured_tasks else []),
+    )
+    rows = [_row(experiment, state, step) for state in runs for step in experiment.steps(state.run.size)]
     return [
         f"Experiment {experiment.name}: corpus {corpus}; {done} of {len(runs)} pre-trainings done",
         "",
-        *_runs(experiment, runs),
+        *(f"{line}  {note}".rstrip() for line, note in zip(table, notes, strict=True)),
         "",
         "Fine-tuning: scores there / wanted, by task; robustness: of all its tasks",
-        *_scores(experiment, runs),
+        *aligned([head, *rows]),
     ]
 
 
-def _runs(experiment: Experiment, runs: list[FoundRun]) -> list[str]:
-    table = aligned(
-        [("pre-training", "step", "of"), *((str(each.run), f"{each.step:,}", f"{experiment.final:,}") for each in runs)]
-    )
-    told = ["", *(f"{each.state}{f': {each.note}' if each.note else ''}" for each in runs)]
-    return [f"{line}  {state}".rstrip() for line, state in zip(table, told, strict=True)]
-
-
-def _scores(experiment: Experiment, runs: list[FoundRun]) -> list[str]:
-    """A row per checkpoint; '-' where nothing is there."""
-    measured = bool(experiment.measured_tasks)
-    head = ("checkpoint", "step", "extracted", *experiment.tasks, *(["robustness"] if measured else []))
-    rows = [_row(experiment, found, step) for found in runs for step in experiment.steps(found.run.size)]
-    return aligned([head, *rows])
-
-
-def _row(experiment: Experiment, found: FoundRun, step: int) -> tuple[str, ...]:
-    wanted = len(experiment.finetune_seeds(found.run.size, step))
+def _row(experiment: Experiment, state: RunState, step: int) -> tuple[str, ...]:
+    """A checkpoint's row; robustness is measured of the last step alone."""
+    wanted, tasks = len(experiment.finetune_seeds(state.run.size, step)), experiment.measured_tasks
+    robustness = [""] if tasks else []
+    if tasks and step == experiment.final:
+        seeds = len(tasks) * len(experiment.config["sweep"]["finetune_seeds"])
+        robustness = [_share(sum(map(len, robustness_seeds(experiment, state, step).values())), seeds)]
     return (
-        str(found.run),
+        str(state.run),
         f"{step:,}",
-        "yes" if extracted_of(experiment, found.run, step).is_file() else "no",
-        *(_share(len(seeds), wanted) for seeds in scores_found(experiment, found, step).values()),
-        *_robustness(experiment, found, step),
+        "yes" if extracted_weights(experiment, state.run, step).is_file() else "no",
+        *(_share(len(seeds), wanted) for seeds in scored_seeds(experiment, state, step).values()),
+        *robustness,
     )
-
-
-def _robustness(experiment: Experiment, found: FoundRun, step: int) -> list[str]:
-    tasks = experiment.measured_tasks
-    if not tasks:
-        return []
-    if step != experiment.final:
-        return [""]
-    there = sum(robustness_found(experiment, found, step).values())
-    return [_share(there, len(tasks) * len(experiment.config["sweep"]["finetune_seeds"]))]
 
 
 def _share(count: int, wanted: int) -> str:
+    """How many of the wanted exist; '-' for none."""
     return f"{count}/{wanted}" if count else "-"
