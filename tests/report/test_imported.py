@@ -458,7 +458,7 @@ def test_a_name_that_is_no_folders_is_refused(directory, name):
 
 def test_losses_of_one_model_in_two_files_are_refused(results, write_losses, directory, tmp_path):
     write_losses(["bert_small_vanilla_20250101-000000"], file="again.csv")
-    with pytest.raises(DataError, match="losses: small-original is there several times; keep one csv file"):
+    with pytest.raises(DataError, match="losses: small-original has several curves; keep one csv file"):
         import_scores(directory, "theirs", tmp_path / "out")
 
 

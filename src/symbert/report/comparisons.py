@@ -80,7 +80,7 @@ def comparisons(scores: pd.DataFrame) -> list[Comparison]:
     `scores` is what `symbert.report.statistics.final_scores` gives. Nothing is compared with a majority that is not
     known, as that of imported scores.
     """
-    found, has_majority = [], scores["majority"].notna().all()
+    every, has_majority = [], scores["majority"].notna().all()
     for size, part in scores.groupby("size", sort=False):
         models = _models(part)
         last = max(step for _, step in models)
@@ -94,8 +94,8 @@ def comparisons(scores: pd.DataFrame) -> list[Comparison]:
             for (attention, step), baseline in _models(part.assign(score=part["majority"])).items():
                 name = attention if step else f"{attention}, {UNTRAINED}"
                 pairs.append((name, MAJORITY, models[attention, step], baseline))
-        found += [comparison for pair in pairs for comparison in compared(size, *pair)]
-    return _corrected(found)
+        every += [comparison for pair in pairs for comparison in compared(size, *pair)]
+    return _corrected(every)
 
 
 def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
@@ -114,22 +114,14 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         ours, theirs = (scores.groupby(level="pretrain_seed", sort=False).mean() for scores in (ours, theirs))
     for score in ours.columns if len(common) else ():
         values, others = ours[score].to_numpy(), theirs[score].to_numpy()
-        found = spread((values - others).tolist())
-        described = Comparison(size, model, reference, score, unit, found.count, found.mean, found.deviation)
-        yield described if found.count < FEWEST else _inferred(described, values, others)
-
-
-def _inferred(described: Comparison, ours: Values, theirs: Values) -> Comparison:
-    t, unpaired = t_intervals(ours, theirs)
-    p_value, smallest = sign_flip_test(ours - theirs)
-    return replace(
-        described,
-        t=t,
-        unpaired=unpaired,
-        bootstrap=bootstrap_interval(ours - theirs),
-        p_value=p_value,
-        smallest_p_value=smallest,
-    )
+        over = spread((values - others).tolist())
+        one = Comparison(size, model, reference, score, unit, over.count, over.mean, over.deviation)
+        if over.count >= FEWEST:
+            t, unpaired = t_intervals(values, others)
+            p_value, smallest = sign_flip_test(values - others)
+            bootstrap = bootstrap_interval(values - others)
+            one = replace(one, t=t, unpaired=unpaired, bootstrap=bootstrap, p_value=p_value, smallest_p_value=smallest)
+        yield one
 
 
 def t_intervals(ours: Values, theirs: Values) -> tuple[Interval, Interval]:
@@ -138,7 +130,7 @@ def t_intervals(ours: Values, theirs: Values) -> tuple[Interval, Interval]:
     They take differences, or the values of each, for independent and normally distributed (Student, "The probable
     error of a mean", 1908; Welch, "The generalization of Student's problem", 1947).
     """
-    from scipy.stats import ttest_ind, ttest_rel  # takes as long to load as all other tables to be made
+    from scipy.stats import ttest_ind, ttest_rel  # slow to load, and most tables need no test
 
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # values that are all equal
         tests = ttest_rel(ours, theirs), ttest_ind(ours, theirs, equal_var=False)
@@ -185,20 +177,20 @@ def sign_flip_test(differences: Values) -> tuple[float, float]:
     return float(test.pvalue), max(min(1.0, smallest), 1 / (1 + PATTERNS))
 
 
-def _corrected(found: list[Comparison]) -> list[Comparison]:
+def _corrected(every: list[Comparison]) -> list[Comparison]:
     """The same with p values corrected in families: all comparisons of a size with one reference.
 
     The GLUE score, the question that the paper asks, is a family of its own, as is the mean of tasks, which weights the
     same scores otherwise; single columns are one family over all models. What has no p value is no question of it.
     """
     families = defaultdict(list)
-    for at, one in enumerate(found):
+    for at, one in enumerate(every):
         if one.p_value is not None:
             families[one.size, one.reference, one.score if one.score in MEANS else None].append(at)
-    corrected = {}
     for family in families.values():
-        corrected |= dict(zip(family, holm([found[at].p_value for at in family]).tolist(), strict=True))
-    return [replace(one, holm_p_value=corrected.get(at)) for at, one in enumerate(found)]
+        for at, p_value in zip(family, holm([every[at].p_value for at in family]).tolist(), strict=True):
+            every[at] = replace(every[at], holm_p_value=p_value)
+    return every
 
 
 def holm(p_values: Sequence[float]) -> Values:

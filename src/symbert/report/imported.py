@@ -44,7 +44,7 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
     final, curve = ([record for record in part if record["task"] not in left_out] for part in (final, curve))
     facts = {
         "name": name,
-        **_origin(directory, records, [file for file, found in losses.items() if found]),
+        **_origin(directory, records, [file for file, curves in losses.items() if curves]),
         "steps": length,
         "steps_from": source,
         "left_out": left_out,
@@ -52,10 +52,10 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
         "losses": [[run.size, run.attention, run.pretrain_seed] for run in runs],
     }
     output = output or Path("results") / f"{IMPORTED}-{name}"
-    told = output / "import.json"
-    if told.exists():
-        if read_json(told, {"sha256": str})["sha256"] != facts["sha256"]:
-            raise ConfigError(f"{told}: of other files than these; choose another --name, or remove {output}")
+    record = output / "import.json"
+    if record.exists():
+        if read_json(record, {"sha256": str})["sha256"] != facts["sha256"]:
+            raise ConfigError(f"{record}: of other files than these; choose another --name, or remove {output}")
     elif output.is_dir() and any(output.iterdir()):
         raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
     for run in runs:
@@ -70,7 +70,7 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
     write_json(output / "settings/report.json", to_builtins(_settings(name, length, facts["sweep"]["tasks"])))
-    write_json(told, facts)
+    write_json(record, facts)
 
 
 def _length(records: list[Record], given: int | None) -> tuple[int, str]:
@@ -94,9 +94,9 @@ def _pretrained(losses: dict[Path, list[Run]], steps: int, guessed_from: str | N
     runs = sorted(chain.from_iterable(losses.values()), key=lambda run: order.model_rank(run.size, run.attention))
     for run, following in pairwise(runs):
         if (run.size, run.attention) == (following.size, following.attention):
-            raise DataError(f"losses: {run.size}-{run.attention} is there several times; keep one csv file of it")
-    for file, found in losses.items() if guessed_from else ():
-        for run in found:
+            raise DataError(f"losses: {run.size}-{run.attention} has several curves; keep one csv file of it")
+    for file, curves in losses.items() if guessed_from else ():
+        for run in curves:
             if len(run.losses) * RHYTHM != steps:
                 raise UsageError(
                     f"{file}: {len(run.losses)} evaluations in {steps} steps, known from {guessed_from}, are not "
@@ -135,8 +135,8 @@ def _uncounted(final: list[Record], curve: list[Record]) -> list[str]:
     everywhere = set().union(*runs.values())
     return [
         task
-        for task, found in runs.items()
-        if found < everywhere and set(published.COLUMNS).isdisjoint(GLUE[task].scores.values())
+        for task, cells in runs.items()
+        if cells < everywhere and set(published.COLUMNS).isdisjoint(GLUE[task].scores.values())
     ]
 
 
@@ -178,20 +178,10 @@ def _sweep(final: list[Record], curve: list[Record], runs: list[Run]) -> dict[st
 
 
 def _settings(name: str, steps: int, tasks: list[str]) -> ReportSettings:
+    sources = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), IMPORTED)
+    unknown = ("sequence_length", "batch_size", "settings_hash", "match")
+    unknown += ("min_harmful_perplexity", "max_harmful_perplexity")
+    experiment = f"{IMPORTED}-{name}"
     return ReportSettings(
-        experiment=f"{IMPORTED}-{name}",
-        scale=IMPORTED,
-        corpus_source=IMPORTED,
-        glue_source=IMPORTED,
-        recipe=IMPORTED,
-        tasks=tasks,
-        sequence_length=None,
-        steps=steps,
-        batch_size=None,
-        pretrain={},
-        glue={},
-        settings_hash=None,
-        match=None,
-        min_harmful_perplexity=None,
-        max_harmful_perplexity=None,
+        experiment=experiment, tasks=tasks, steps=steps, pretrain={}, glue={}, **sources, **dict.fromkeys(unknown)
     )

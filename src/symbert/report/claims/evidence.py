@@ -54,10 +54,10 @@ def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
     for name in ("original", attention):
         if (size, name) not in models:
             raise MissingEvidence(f"no {size}-{name} in this experiment")
-    found = list(compared(size, attention, "original", models[size, attention], models[size, "original"]))
-    if not found:
+    differences = list(compared(size, attention, "original", models[size, attention], models[size, "original"]))
+    if not differences:
         raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
-    return found[0]
+    return differences[0]
 
 
 def model_of(data: Data, size: str, attention: str) -> Model:

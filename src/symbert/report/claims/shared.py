@@ -41,8 +41,8 @@ def check_step_time(data: Data, size: str) -> Finding:
         name: [timing for timing in data.timings if (timing.size, timing.attention) == (size, name)]
         for name in ("shared", "original")
     }
-    for name, found in timings.items():
-        if not found:
+    for name, timed in timings.items():
+        if not timed:
             raise MissingEvidence(f"no step times of {size}-{name}")
     share = of_original(timings["shared"], timings["original"])
     if share is None:

@@ -10,7 +10,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of
 from symbert.report.order import model_rank
-from symbert.report.runs import Model, Run, models_of
+from symbert.report.runs import Model, models_of
 from symbert.report.statistics import (
     PLATEAU_HEIGHT,
     TARGET,
@@ -20,7 +20,6 @@ from symbert.report.statistics import (
     spread,
     target_line,
 )
-from symbert.settings import ReportSettings
 
 Row = dict[str, Any]
 Name = tuple[str, str]  # size and operator
@@ -63,17 +62,27 @@ RULES = {  # by the first of the columns that they are about
 )
 def milestones_table(data: Data) -> Table:
     """A row per size and operator of the runs, or of the scores over checkpoints."""
-    runs, scores, settings = data.runs, data.curve, data.settings
-    models = {(model.size, model.attention): model for model in models_of(runs)}
-    curves = {} if scores is None else _curves(scores)
-    names = sorted({*models, *curves}, key=lambda name: model_rank(*name))
-    rows = [_row(name, models.get(name), curves.get(name)) for name in names]
+    models = {(model.size, model.attention): model for model in models_of(data.runs)}
+    curves = {} if data.curve is None else _curves(data.curve)
+    rows = []
+    for name in sorted({*models, *curves}, key=lambda name: model_rank(*name)):
+        row = dict(zip(("size", "attention"), name, strict=True))
+        row |= _losses(models[name]) if name in models else {}
+        row |= _crossing(*curves[name]) if name in curves else {}
+        exits = published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name)
+        row |= dict(zip(PRINTED_EXITS, exits, strict=True))
+        row |= dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True))
+        rows.append(row)
     frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
-    readable = _readable(frame, models, curves)
+    # Readers see no columns that say nothing: of what was not given, of one seed's range, of models unpublished.
+    hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
+    hidden |= set() if models else {*LOSSES, *PRINTED_EXITS}
+    hidden |= set() if curves else {*CROSSINGS, *PRINTED_CROSSINGS}
+    hidden |= set(RANGE) if all(len(model.runs) == 1 for model in models.values()) else set()
+    readable = frame.drop(columns=list(hidden))
     absent = [] if models else [NO_LOSSES]
-    absent += [] if curves else [NO_SCORES if scores is None else NOT_COUNTED]
-    caption = _caption(runs, scores, settings, list(readable))
-    return Table(frame, caption, "tab:milestones", readable=readable, note=" ".join(absent))
+    absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
+    return Table(frame, _caption(data, list(readable)), "tab:milestones", readable=readable, note=" ".join(absent))
 
 
 def _curves(scores: pd.DataFrame) -> dict[Name, Curve]:
@@ -86,23 +95,13 @@ def _curves(scores: pd.DataFrame) -> dict[Name, Curve]:
     return curves
 
 
-def _row(name: Name, model: Model | None, curve: Curve | None) -> Row:
-    exits = (published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name))
-    return {
-        **dict(zip(("size", "attention"), name, strict=True)),
-        **(_losses(model) if model else {}),
-        **(_crossing(*curve) if curve else {}),
-        **dict(zip(PRINTED_EXITS, exits, strict=True)),
-        **dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True)),
-    }
-
-
 def _losses(model: Model) -> Row:
     """Means over pre-training seeds; no exit where a seed does not leave the plateau."""
-    exits = None if None in model.exits else spread(model.exits)
-    found = (round(exits.mean), exits.lowest, exits.highest) if exits else (None,) * 3
-    loss = spread(run.losses[-1] for run in model.runs).mean
-    return dict(zip(LOSSES, (decimal_of(loss, 3), *found), strict=True))
+    row = {"validation_loss": decimal_of(spread(run.losses[-1] for run in model.runs).mean, 3)}
+    if None not in model.exits:
+        exits = spread(model.exits)
+        row |= {"plateau_exit": round(exits.mean), "earliest_exit": exits.lowest, "latest_exit": exits.highest}
+    return row
 
 
 def _crossing(curve: pd.Series, line: float) -> Row:
@@ -114,18 +113,9 @@ def _crossing(curve: pd.Series, line: float) -> Row:
     return dict(zip(CROSSINGS, values, strict=True))
 
 
-def _readable(frame: pd.DataFrame, models: dict[Name, Model], curves: dict[Name, Curve]) -> pd.DataFrame:
-    """Without columns that say nothing here: of what was not given, of one seed's range, of models unpublished."""
-    hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
-    hidden |= set() if models else {*LOSSES, *PRINTED_EXITS}
-    hidden |= set() if curves else {*CROSSINGS, *PRINTED_CROSSINGS}
-    hidden |= set(RANGE) if all(len(model.runs) == 1 for model in models.values()) else set()
-    return frame.drop(columns=list(hidden))
-
-
-def _caption(runs: list[Run], scores: pd.DataFrame | None, settings: ReportSettings, columns: list[str]) -> str:
-    seeds = len({run.pretrain_seed for run in runs} or set([] if scores is None else scores["pretrain_seed"]))
-    notes = [f"Milestones of learning. {captions.experiment_of(settings)}."]
-    notes += [captions.pretraining_of(settings, seeds)] if seeds else []
-    notes += [] if scores is None else [captions.finetuning_of(settings, scores)]
+def _caption(data: Data, columns: list[str]) -> str:
+    seeds = {run.pretrain_seed for run in data.runs} or set([] if data.curve is None else data.curve["pretrain_seed"])
+    notes = [f"Milestones of learning. {captions.experiment_of(data.settings)}."]
+    notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []
+    notes += [] if data.curve is None else [captions.finetuning_of(data.settings, data.curve)]
     return " ".join([*notes, *(rule for column, rule in RULES.items() if column in columns)])
