@@ -98,7 +98,7 @@ def test_a_key_that_is_there_twice_does_not_lose_its_first_value_without_a_word(
     """YAML keeps the last one: 1,200 steps were asked for, 2,400 trained."""
     own = tmp_path / "own.yaml"
     own.write_text(TWICE)
-    expected = f"{own}: 'steps' is there twice, in lines 2 and 4; keep one of them"
+    expected = f"{own}: 'steps' appears twice, in lines 2 and 4; keep one of them"
     for read in (lambda: read_chosen(root, None, [own], None), lambda: refuse_repeated_keys([own])):
         with pytest.raises(ConfigError) as refused:
             read()
@@ -107,11 +107,11 @@ def test_a_key_that_is_there_twice_does_not_lose_its_first_value_without_a_word(
     for read in (lambda: read_chosen(root, None, None, [word]), lambda: refuse_repeated_keys([], ["--config", word])):
         with pytest.raises(ConfigError) as refused:
             read()
-        assert str(refused.value) == "--config glue: 'epochs' is there twice, in line 1; keep one of them"
+        assert str(refused.value) == "--config glue: 'epochs' appears twice, in line 1; keep one of them"
 
 
 GLUE_TWICE = "glue={epochs: 1, epochs: 2}"
-IN_GLUE = "--config glue: 'epochs' is there twice, in line 1; keep one of them"
+IN_GLUE = "--config glue: 'epochs' appears twice, in line 1; keep one of them"
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ IN_GLUE = "--config glue: 'epochs' is there twice, in line 1; keep one of them"
     [
         ([f"--config={GLUE_TWICE}"], IN_GLUE),
         (["--dry-run", "-C", "scale=demo", GLUE_TWICE, "--cores", "2"], IN_GLUE),
-        (["--config", "scale=demo", "scale=laptop"], "--config scale: is there twice; keep one of them"),
-        (["--config", "scale=demo", "-n", "--config=scale=laptop"], "--config scale: is there twice; keep one of them"),
+        (["--config", "scale=demo", "scale=laptop"], "--config scale appears twice; keep one of them"),
+        (["--config", "scale=demo", "-n", "--config=scale=laptop"], "--config scale appears twice; keep one of them"),
     ],
 )
 def test_no_way_to_write_a_key_twice_on_the_command_line_loses_one_without_a_word(words, told):
@@ -133,7 +133,7 @@ def test_no_way_to_write_a_key_twice_on_the_command_line_loses_one_without_a_wor
 def test_a_key_given_twice_to_a_command_is_refused_as_snakemakes_is(root):
     with pytest.raises(ConfigError) as refused:
         read_chosen(root, None, None, ["scale=demo", "scale=laptop"])
-    assert str(refused.value) == "--config scale: is there twice; keep one of them"
+    assert str(refused.value) == "--config scale appears twice; keep one of them"
     assert explain(refused.value)[0] == 78
 
 

@@ -178,15 +178,16 @@ def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
 
 
 def _filter(config: Config) -> Config:
-    """Of rules, only a choice is told, in their own order: settings written before there was one are those of all.
+    """The choice of documents, but for who annotates them.
 
-    Keys of a filter that is not chosen say nothing, so that none of them has documents filtered again.
+    Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
+    filters are in their own order, and left out where all are chosen, as before there was a choice.
     """
     chosen = config["corpus"]["filter"]
     rules = [rule for rule in FILTERS if rule in chosen["rules"]]
-    readers = {key: marks.get("filter") for key, marks in marks_of(Filter).items()}
-    told = {key: chosen[key] if readers[key] in (None, *rules) else NO_FILTER[key] for key in readers}
-    return told if rules == list(FILTERS) else {**told, "rules": rules}
+    filters = {key: marks.get("filter") for key, marks in marks_of(Filter).items()}
+    values = {key: chosen[key] if name in (None, *rules) else NO_FILTER[key] for key, name in filters.items()}
+    return values if rules == list(FILTERS) else {**values, "rules": rules}
 
 
 def robustness_of(config: Config) -> Config:
@@ -203,9 +204,9 @@ def robustness_of(config: Config) -> Config:
 
 
 def _report(config: Config) -> Config:
-    """What captions say; a new setting of `pretrain` or `glue` is compared with the paper unless it says otherwise."""
-    chosen, filters = _filter(config), config["corpus"]["filter"]["rules"]
-    told = {key: chosen[key] if marks.get("filter") in filters else None for key, marks in marks_of(Filter).items()}
+    """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's."""
+    chosen, rules = _filter(config), config["corpus"]["filter"]["rules"]
+    applied = {key: chosen[key] if marks.get("filter") in rules else None for key, marks in marks_of(Filter).items()}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
         "experiment": experiment_of(config),
@@ -222,15 +223,15 @@ def _report(config: Config) -> Config:
         "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
         "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
-        **{key: told[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
+        **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
     }
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     """The keys of a stage's section that change its results."""
-    marks, told = marks_of(kind), to_builtins(_training(config, stage, kind))
-    return {key: told[key] for key in told if key in config[stage] and marks[key].get("changes_results", True)}
+    marks, values = marks_of(kind), to_builtins(_training(config, stage, kind))
+    return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
 
 
 def _runs(sweep: Config, sizes: list[str]) -> list[list[str | int]]:
@@ -264,7 +265,7 @@ def write_settings(values: str, output: Path) -> None:
 
 
 def is_outdated(path: str, values: Config) -> bool:
-    """Whether a settings file is there and says something else than `values`."""
+    """Whether a settings file exists with another content than `values`."""
     try:
         return read_json(Path(path)) != values
     except MissingInputError:

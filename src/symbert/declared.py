@@ -16,7 +16,7 @@ LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like"}
 def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
     """What is wrong with the innermost value that is not of its declared type, and the remedy."""
     inner, where = types_within(value, kind), f" in '{key}'" if key else ""
-    for name, part in parts_of(value) if inner else ():
+    for name, part in parts_of(value) if inner else []:
         if name not in inner:
             return f"unknown key '{name}'{where}{suggestion(name, inner)}"
         try:
@@ -83,9 +83,9 @@ def _in_words(kind: Any) -> str:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
-        told = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
+        range_ = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
         filled = "a non-empty list" if any(mark.min_length for mark in arguments[1:]) else "a list"
-        return f"{_in_words(arguments[0])} {told}".rstrip().replace("a list", filled, 1)
+        return f"{_in_words(arguments[0])} {range_}".rstrip().replace("a list", filled, 1)
     if origin in UNIONS:
         shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]
         return " | ".join(map(_in_words, shown))

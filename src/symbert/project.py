@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from symbert.keys import FOLDER
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
-    """config.yaml of `folder`, its scale and then `changes`, each over what comes before; checked.
+    """The checked configuration: config.yaml of `folder`, its scale and `changes`, where the last one decides.
 
     The scale is the one that the last of `changes` names, if any does.
     """
     if not (folder / "config.yaml").is_file():
         raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run this in the project's folder")
-    base = _merged(read_yaml(folder / "config.yaml"), *changes)
-    config = _merged(base, read_yaml(scale_file(base, folder)), *changes)
+    base = reduce(merge, changes, read_yaml(folder / "config.yaml"))
+    config = reduce(merge, [read_yaml(scale_file(base, folder)), *changes], base)
     check(config)
     return config
 
@@ -61,11 +62,10 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
 
 
 def read_yaml(path: Path) -> Config:
-    """A file of settings; DataError when it is none, ConfigError when a key is there twice."""
+    """A file of settings; DataError when it is none, ConfigError when a key appears twice."""
     text = path.read_text(encoding="utf-8")
     try:
-        _refuse_repeated(text, str(path))
-        values = yaml.safe_load(text)
+        values = _load(text, str(path))
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML ({_first_line(error)}); correct it") from None
     if not isinstance(values, dict):
@@ -74,14 +74,14 @@ def read_yaml(path: Path) -> Config:
 
 
 def refuse_repeated_keys(files: Iterable[Path], words: Sequence[str] = ()) -> None:
-    """ConfigError for a key that stands twice in a mapping, of which Snakemake would take the last alone.
+    """ConfigError for a key that appears twice in a map, of which Snakemake would take the last alone.
 
-    It names file and line, or the key of `--config` among the `words` of Snakemake's command line; what is no YAML is
-    left to Snakemake.
+    It names file and line, or the key of `--config` among the `words` of Snakemake's command line. Snakemake itself
+    reports what is no YAML.
     """
     for file in files:
         with suppress(yaml.YAMLError):
-            _refuse_repeated(Path(file).read_text(encoding="utf-8"), str(file))
+            _load(Path(file).read_text(encoding="utf-8"), str(file))
     options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("--config", "-C", nargs="*", action="extend", default=[])  # as Snakemake declares it
     _refuse_repeated_words(options.parse_known_args(words)[0].config)
@@ -92,29 +92,31 @@ def _refuse_repeated_words(assignments: Iterable[str]) -> None:
     keys: set[str] = set()
     for key, _, value in (text.partition("=") for text in assignments):
         if key in keys:
-            raise ConfigError(f"--config {key}: is there twice; keep one of them")
+            raise ConfigError(f"--config {key} appears twice; keep one of them")
         keys.add(key)
         with suppress(yaml.YAMLError):
-            _refuse_repeated(value, f"--config {key}")
+            _load(value, f"--config {key}")
 
 
-def _refuse_repeated(text: str, origin: str) -> None:
-    nodes, seen = [yaml.compose(text, Loader=yaml.SafeLoader)], set()
-    for node in nodes:  # which grows by what lies in it
-        if id(node) in seen:  # by its anchor
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            nodes += node.value
-        elif isinstance(node, yaml.MappingNode):
-            lines: dict[tuple[str, str], int] = {}
-            for key, value in node.value:
-                nodes.append(value)
-                line, name = key.start_mark.line + 1, (key.tag, str(key.value))
-                if name in lines:
-                    where = f"line {line}" if lines[name] == line else f"lines {lines[name]} and {line}"
-                    raise ConfigError(f"{origin}: '{key.value}' is there twice, in {where}; keep one of them")
-                lines[name] = line
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML whose maps have no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            line, name = key.start_mark.line + 1, (key.tag, str(key.value))
+            if name in lines:
+                where = f"line {line}" if lines[name] == line else f"lines {lines[name]} and {line}"
+                raise ConfigError(f"{self.name}: '{key.value}' appears twice, in {where}; keep one of them")
+            lines[name] = line
+        return super().construct_mapping(node, deep)
+
+
+def _load(text: str, origin: str) -> Any:
+    """The value of a YAML text; ConfigError, naming `origin` and lines, for a key that a map has twice."""
+    loader = _UniqueKeys(text)
+    loader.name = origin
+    return loader.get_single_data()
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -130,10 +132,3 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 def _first_line(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split("\n")[:2])
-
-
-def _merged(*configs: Config) -> Config:
-    first, *others = configs
-    for other in others:
-        first = merge(first, other)
-    return first

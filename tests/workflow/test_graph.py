@@ -142,8 +142,8 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
         (["sweep={attention: [symetric]}"], 78, ["did you mean 'symmetric'"]),
         (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
         (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
-        (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' is there twice, in line 1; keep one"]),
-        (["scale=demo", "scale=laptop"], 78, ["--config scale: is there twice; keep one of them"]),
+        (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' appears twice, in line 1; keep one"]),
+        (["scale=demo", "scale=laptop"], 78, ["--config scale appears twice; keep one of them"]),
         (["storage={raw: '/data/{x}'}"], 78, ["'storage.raw': /data/{x} has braces", "rename it or link to it"]),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_key_that_a_file_has_twice_stops_before_any_job_with_its_line(checkout
     own = tmp_path / "own.yaml"
     own.write_text("pretrain:\n  steps: 1200\n  steps: 2400\n")
     outcome = checkout.snakemake("--dry-run", "--configfile", str(own))
-    told = f"symbert: {own}: 'steps' is there twice, in lines 2 and 3; keep one of them"
+    told = f"symbert: {own}: 'steps' appears twice, in lines 2 and 3; keep one of them"
     assert outcome.code == 78 and told in outcome.output.splitlines() and "Job stats" not in outcome.output
 
 

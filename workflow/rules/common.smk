@@ -65,7 +65,7 @@ with one_line_errors():
 
 
 def check(config):
-    """Stop at the first key that is there twice, or that its type, or what lies on this disk, does not allow."""
+    """Stop at the first key that appears twice, or whose value its type or this disk does not allow."""
     with one_line_errors():
         refuse_repeated_keys(config_files(workflow), sys.argv[1:])
         checks.check(config)
