@@ -12,7 +12,7 @@ from benchmarks.measure import interleave, measure
 from benchmarks.peers import is_kept
 from benchmarks.tables import figure_table
 from benchmarks.web import Web
-from symbert.corpus.prose import paragraphs
+from symbert.corpus.documentation import paragraphs
 
 
 @pytest.fixture(scope="module")

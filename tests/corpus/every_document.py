@@ -13,9 +13,8 @@ from corpus.oscar import refuse
 from corpus.stock import stock_ids
 from symbert.corpus.characters import scan_characters
 from symbert.corpus.document import documents
-from symbert.corpus.encoders import Reference, guarded
 from symbert.corpus.sources import VOCABULARY
-from symbert.corpus.wordpiece import encoder
+from symbert.corpus.wordpiece import Reference, encoder, guarded
 from symbert.files import sha256_of
 
 

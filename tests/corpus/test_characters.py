@@ -6,8 +6,7 @@ import pytest
 
 from symbert.corpus import characters as scanner
 from symbert.corpus.characters import scan_characters
-from symbert.corpus.encoders import CODE_POINTS, load_tokie, versions
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
+from symbert.corpus.wordpiece import CODE_POINTS, SPECIAL_TOKENS, encoder, load_tokie, versions
 from symbert.files import read_json, sha256_of
 
 tokie = pytest.importorskip("tokie")

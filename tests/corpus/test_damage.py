@@ -75,7 +75,7 @@ def test_annotations_that_nobody_knows_are_refused_with_those_that_there_are(
     given = options(part=part, name="part", blocklist=blocklist_file, settings=settings, **outputs)
     assert main(["filter-part", *given]) == 78
     said = capsys.readouterr().err
-    assert "filter.json: 'annotations' is 'guessed', expected published | computed; correct it" in said
+    assert "filter.json: 'annotations' is 'guessed'; did you mean 'published'?" in said
 
 
 def test_a_scan_of_characters_that_is_none_is_named(tmp_path, write_section, vocabulary, blocklist_file, capsys):

@@ -8,15 +8,13 @@ import pytest
 
 from corpus.oscar import refuse
 from symbert.corpus import documentation
+from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
 from symbert.corpus.documentation import Passage, write_documentation
-from symbert.corpus.embedded import write_embedded_corpus
-from symbert.corpus.pages import LINES_PER_PAGE, documentation_pages
+from symbert.corpus.embedded import LINES_PER_PAGE, documentation_pages, write_embedded_corpus
+from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import filter_part
-from symbert.corpus.perplexity import harmful_perplexity
-from symbert.corpus.quality import quality_warnings
-from symbert.corpus.reasons import REASONS
 from symbert.corpus.sources import (
     CORPUS_CHECKSUMS,
     HARMFUL_MODEL,

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from corpus.oscar import record
 from symbert.corpus.blocklist import NOTHING, Blocklist, Found
 from symbert.corpus.document import decode
-from symbert.corpus.filters import check_categories, make_rules
-from symbert.corpus.reasons import REASONS
+from symbert.corpus.filters import REASONS, check_categories, make_rules
 from symbert.errors import ConfigError
 from symbert.settings import FILTERS, FilterSettings
 

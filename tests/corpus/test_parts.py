@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from corpus.oscar import record, write_part
 from symbert.corpus.document import decode
-from symbert.corpus.language_model import estimate, write_arpa
+from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import filter_part, id_of
-from symbert.corpus.reasons import REASONS
 from symbert.corpus.sources import HARMFUL_MODEL, part_file
+from symbert.corpus.stand_ins import estimate, write_arpa
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import read_json, sha256_of
 
@@ -207,7 +207,7 @@ def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
 
 def test_counts_do_not_depend_on_how_often_they_are_added_up(run, monkeypatch):
     _, whole = run([line for line, _ in CASES])
-    monkeypatch.setattr("symbert.corpus.tally.FOLDED_AT_ONCE", 3)
+    monkeypatch.setattr("symbert.corpus.counts.FOLDED_AT_ONCE", 3)
     _, folded = run([line for line, _ in CASES])
     assert folded == whole
     assert sum(whole["histograms"]["characters"]["read"]) == len(CASES)

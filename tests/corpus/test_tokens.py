@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.stock import TEXTS, stock_ids
-from symbert.corpus import encoders, tokens
-from symbert.corpus.histograms import EDGES
+from symbert.corpus import tokens, wordpiece
+from symbert.corpus.counts import EDGES
 from symbert.corpus.tokens import OFFSET, count_words, id_hash, tokenize_part
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of
@@ -141,8 +141,8 @@ def test_a_part_on_which_tokie_errs_is_encoded_by_tokenizers(
 ):
     documents = write_documents(tmp_path / "part.parquet", MANY)
     expected = tokenize(tmp_path / "a", documents, vocabulary)[2]
-    honest = encoders.load_tokie
-    monkeypatch.setattr(encoders, "load_tokie", lambda tokenizer: Liar(honest(tokenizer), behave))
+    honest = wordpiece.load_tokie
+    monkeypatch.setattr(wordpiece, "load_tokie", lambda tokenizer: Liar(honest(tokenizer), behave))
     found = tokenize(tmp_path / "b", documents, vocabulary, characters)[2]
     assert found == expected
     assert re.search(rf"part\.parquet: {message}.*; tokenizers encodes the whole part", capsys.readouterr().err)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from symbert.corpus.histograms import EDGES
+from symbert.corpus.counts import EDGES
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}

@@ -14,8 +14,7 @@ import pytest
 
 from corpus.oscar import record, write_part
 from symbert.config import merge
-from symbert.corpus.language_model import estimate, write_arpa
-from symbert.corpus.stand_ins import write_blocklist_archive
+from symbert.corpus.stand_ins import estimate, write_arpa, write_blocklist_archive
 from symbert.files import sha256_of
 from workflow.checkout import Checkout, check_out
 

@@ -1,12 +1,97 @@
-"""OSCAR's annotations by OSCAR's own rules, for text that comes without them."""
+"""OSCAR's annotations by its own rules, for text that comes without them (ungoliant b26f11d; facts as published)."""
 
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from symbert.corpus.blocklist import Found
 from symbert.corpus.document import Document, Metadata
-from symbert.corpus.perplexity import harmful_perplexity
-from symbert.corpus.quality import quality_warnings
+from symbert.errors import DataError, MissingInputError
+
+MOST_CHARACTERS_OF_A_SHORT_LINE = 100
+FEWEST_BYTES_OF_A_LONG_LINE = 100
+FEWEST_LINES = 5
+
+
+def quality_warnings(content: str) -> list[str]:
+    """The warnings that `content` deserves, in OSCAR's order; empty when it deserves none."""
+    lines = _lines(content)
+    edge = len(lines) // 5
+    found = {
+        "tiny": len(lines) < FEWEST_LINES,
+        "short_sentences": _mostly([len(line) <= MOST_CHARACTERS_OF_A_SHORT_LINE for line in lines]),
+        "header": _mostly(_are_few_bytes(lines[:edge])),
+        "footer": _mostly(_are_few_bytes(lines[len(lines) - edge :])),
+        "noisy": is_noisy(content),
+    }
+    return [warning for warning, deserved in found.items() if deserved]
+
+
+def is_noisy(content: str) -> bool:
+    """Whether more than half of the characters are neither letters nor marks; white space counts among them."""
+    others = sum(
+        count for character, count in Counter(content).items() if unicodedata.category(character)[0] not in "LM"
+    )
+    return others > len(content) // 2
+
+
+def _lines(content: str) -> list[str]:
+    lines = content.split("\n")
+    if lines[-1] == "":
+        lines.pop()  # a final line end opens no new line
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _are_few_bytes(lines: list[str]) -> list[bool]:
+    return [len(line.encode()) < FEWEST_BYTES_OF_A_LONG_LINE for line in lines]
+
+
+def _mostly(answers: list[bool]) -> bool:
+    return sum(answers) > len(answers) // 2
+
+
+# The Unicode property White_Space. `str.split` would also split at U+001C to U+001F.
+WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_WORD = re.compile(f"[^{WHITE_SPACE}]+")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text: what stands between Unicode white space."""
+    return _WORD.findall(text)
+
+
+def harmful_perplexity(model: Path) -> Callable[[str], float]:
+    """A function that gives the perplexity of a document under a KenLM model (ARPA or binary).
+
+    10^(-(sum of log10 p(word) + log10 p(</s>)) / (words + 1)) in 32-bit floats, from the `<s>` state.
+    Raises MissingInputError or DataError, which name the file.
+    """
+    import kenlm
+
+    if not Path(model).is_file():
+        raise MissingInputError(f"{model}: file not found")
+    settings = kenlm.Config()
+    settings.show_progress = False
+    settings.arpa_complain = kenlm.ARPALoadComplain.NONE
+    try:
+        language_model = kenlm.Model(str(model), settings)
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{model}: not a KenLM model ({' '.join(str(error).split())})") from None
+
+    def perplexity(text: str) -> float:
+        sentence = words(text)
+        # The binding splits at ASCII white space only, hence the single spaces, and ends at a NUL; upstream a word with
+        # a NUL is an unknown word, as one with a noncharacter is.
+        text = " ".join(sentence).replace("\0", "\uffff")
+        log10 = np.float32(language_model.score(text, bos=True, eos=True))
+        value = np.float32(10) ** (-log10 / np.float32(len(sentence) + 1))
+        return float(str(value))  # the shortest decimal that is this 32-bit float, as upstream writes it
+
+    return perplexity
 
 
 def annotator(

@@ -5,18 +5,60 @@ and a host has none. A value is two bytes: the index of a directory in the list 
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import can_ada
 import marisa_trie
 
 from symbert.corpus.archive import Listing, Listings
 from symbert.corpus.digests import Digest
-from symbert.corpus.url import address_of
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
+
+# What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
+_WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
+
+
+class Address(NamedTuple):
+    """What a web address is matched by."""
+
+    host: str  # lower case, international names in their ASCII form, without port, user and final dot
+    location: str  # host and path, a port only if it is not the scheme's own
+    secure: bool  # https
+
+
+def address_of(url: str) -> Address | None:
+    """The address in a URL, without user, query and fragment; `bad.example/x`, without a scheme, is read as https."""
+    parsed = _parsed(url)
+    if parsed is None or parsed.protocol not in ("https:", "http:"):
+        parsed = _parsed_as_https(url.strip())
+        if parsed is None:
+            return None
+    written = host = parsed.hostname
+    if host.endswith("."):
+        bare = _parsed("https://" + host.rstrip("."))  # of which the rest may be a number, hence another address
+        if bare is None:
+            return None
+        host = bare.hostname
+    return Address(host, host + parsed.host[len(written) :] + parsed.pathname, parsed.protocol == "https:")
+
+
+def _parsed_as_https(url: str) -> can_ada.URL | None:
+    """A URL that lacks its scheme; a word without a dot is none."""
+    parsed = _parsed("https://" + url) if _WITHOUT_SCHEME.match(url) else None
+    return parsed if parsed and re.search(r"[.:]", parsed.hostname) else None
+
+
+def _parsed(url: str) -> can_ada.URL | None:
+    try:
+        return can_ada.parse(url)
+    except (ValueError, TypeError):  # TypeError: half of a surrogate pair
+        return None
+
 
 NAMES = " names"
 
@@ -111,6 +153,7 @@ class Found(NamedTuple):
 
     exact: frozenset[str]
     suffix: frozenset[str]
+    has_address: bool = True  # without one no category can be found
 
 
 def look_up_nothing(url: str | None) -> Found:
@@ -119,8 +162,7 @@ def look_up_nothing(url: str | None) -> Found:
 
 
 NOTHING = Found(frozenset(), frozenset())
-NO_ADDRESS = Found(frozenset(), frozenset())
-"""For what no category can be found, because it has no URL or one that is no web address."""
+NO_ADDRESS = Found(frozenset(), frozenset(), has_address=False)  # no URL, or one that is no web address
 
 
 def parents_of(host: str) -> list[str]:

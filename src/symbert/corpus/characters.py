@@ -8,8 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from symbert.corpus.encoders import CODE_POINTS, PIECE, DisagreementError, Reference, encode_piece, load_tokie, versions
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder, read_vocabulary
+from symbert.corpus.wordpiece import (
+    CODE_POINTS,
+    PIECE,
+    SPECIAL_TOKENS,
+    DisagreementError,
+    Reference,
+    encode_piece,
+    encoder,
+    load_tokie,
+    read_vocabulary,
+    versions,
+)
 from symbert.files import sha256_of, write_json
 from symbert.progress import Progress
 

@@ -13,10 +13,9 @@ import pyarrow.parquet
 
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
+from symbert.corpus.counts import Tally, is_full
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
-from symbert.corpus.intake import is_full
-from symbert.corpus.tally import Tally
 from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.progress import Progress

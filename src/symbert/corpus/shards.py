@@ -5,91 +5,28 @@ parts. Deviation from the authors, who drop the remainder of each thousand docum
 remainder at the very end is lost. Held-out rows that occur among the training rows (boilerplate) are passed over.
 """
 
+import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from symbert.corpus.arrays import ArrayWriter, open_array, write_header
-from symbert.corpus.reasons import are_few, kept_in_words
-from symbert.corpus.tokens import OFFSET
+from symbert.corpus.filters import are_few, kept_in_words
+from symbert.corpus.splits import DOCUMENT, Split, read_parts, take, validation_threshold
+from symbert.corpus.tokens import ArrayWriter, open_array, write_header
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
-from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.progress import Progress
 from symbert.settings import PackSettings, hash_of, read_settings
 
-DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
-"""Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""
-TOKENS_AT_ONCE = 1 << 16
 # What training reads of a manifest, and so what its hash is of.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
-RECORD = {"part": str, "taken": bool, "documents": int}
-RECORD |= {"vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
 TO_SEE_THEM = "symbert filter-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
-
-
-@dataclass(frozen=True)
-class Part:
-    """The first `count` documents of a part; its files are mapped only while they are read."""
-
-    token_file: Path
-    offset_file: Path
-    record: dict[str, Any]
-    count: int
-
-    def tokens(self) -> np.ndarray:
-        """The part's tokens, a memory map."""
-        return open_array(self.token_file, TOKEN)
-
-    def documents(self) -> np.ndarray:
-        """OFFSET of each document."""
-        return open_array(self.offset_file, OFFSET)[: self.count]
-
-    def bounds(self) -> np.ndarray:
-        """The first token of each document, and where the last one ends: [documents + 1]."""
-        table = open_array(self.offset_file, OFFSET)
-        return np.append(table["start"][: self.count + 1], len(self.tokens()))[: self.count + 1]
-
-
-@dataclass(frozen=True)
-class Split:
-    """One side: the documents whose id hash `chooses` picks, in order."""
-
-    name: str
-    parts: list[Part]
-    chooses: Callable[[np.ndarray], np.ndarray]
-
-    def tokens(self) -> int:
-        """How many tokens the documents on this side have."""
-        masks = (self.chooses(part.documents()["id_hash"]) for part in self.parts)
-        return sum(int(np.diff(part.bounds())[mask].sum()) for part, mask in zip(self.parts, masks, strict=True))
-
-    def slices(self) -> Iterator[np.ndarray]:
-        """Their tokens in order; documents that are neighbours come together."""
-        for part in self.parts:
-            mask, tokens = self.chooses(part.documents()["id_hash"]), part.tokens()
-            edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-            for first, after in part.bounds()[edges].reshape(-1, 2):
-                for start in range(first, after, TOKENS_AT_ONCE):
-                    yield tokens[start : min(start + TOKENS_AT_ONCE, after)]
-
-    def index(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """DOCUMENT of each document and the token after its last one, part by part."""
-        start = 0
-        for number, part in enumerate(self.parts):
-            documents = part.documents()
-            mask = self.chooses(documents["id_hash"])
-            lengths = np.diff(part.bounds())[mask]
-            rows = np.empty(len(lengths), DOCUMENT)
-            rows["start"], rows["part"] = start + np.cumsum(lengths) - lengths, number
-            rows["line"] = documents["line"][mask]
-            start += int(lengths.sum())
-            yield rows, rows["start"] + lengths
 
 
 def pack_shards(
@@ -118,10 +55,10 @@ def pack_shards(
     if are_few(filtered):
         print(f"{output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
-    parts = _read_parts(tokens, offsets, records, vocabulary_sha256)
-    parts = _take(parts, pack, output)
+    parts = read_parts(tokens, offsets, records, vocabulary_sha256)
+    parts = take(parts, pack, output)
     why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if filtered else ""
-    threshold = _validation_threshold(parts, pack, why)
+    threshold = validation_threshold(parts, pack, why)
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
     filled = {split.name: split.tokens() for split in (train, validation)}
@@ -161,86 +98,6 @@ def pack_shards(
 def hash_of_corpus(manifest: dict[str, Any]) -> str:
     """What a run knows its corpus by: a hash of all that training reads; KeyError where the manifest lacks some."""
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
-
-
-def _read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str) -> list[Part]:
-    """The parts, verified."""
-    parts: list[Part] = []
-    progress = Progress("pack: verify", len(tokens), "parts")
-    for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
-        record = read_json(record_file, RECORD, f"delete {record_file} and run tokenize-part")
-        _verify(token_file, offset_file, record_file, record, vocabulary_sha256)
-        parts.append(Part(Path(token_file), Path(offset_file), record, record["documents"]))
-        progress.update(len(parts))
-    return parts
-
-
-def _verify(token_file: Path, offset_file: Path, record_file: Path, record: dict[str, Any], vocabulary: str) -> None:
-    remedy = f"delete {record_file} and run tokenize-part"
-    if record["vocabulary_sha256"] != vocabulary:
-        raise DataError(
-            f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary}; {remedy}"
-        )
-    for file, key in ((token_file, "tokens_sha256"), (offset_file, "offsets_sha256")):
-        if not Path(file).is_file():
-            raise MissingInputError(f"{file}: file not found; {remedy}")
-        found = sha256_of(file)
-        if found != record[key]:
-            raise IntegrityError(f"{file}: sha256 expected {record[key]}, found {found}; {remedy}")
-    table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
-    bounds = np.append(table["start"], len(ids))
-    if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
-        raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
-
-
-def _take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
-    """The parts, cut after the document that reaches `max_documents` or `max_tokens`.
-
-    DataError when a part before that point was left out, because less was asked for when it was its turn: the
-    shards must not depend on what was asked for before.
-    """
-    taken: list[Part] = []
-    documents, tokens = pack.max_documents, pack.max_tokens
-    for part in parts:
-        if documents and tokens != 0 and not part.record["taken"]:
-            _refuse_gap([part.record["part"] for part in parts if not part.record["taken"]], output)
-        count = min(part.count, documents)
-        if tokens is not None:
-            ends = replace(part, count=count).bounds()[1:]
-            count = min(count, int(np.searchsorted(ends, tokens)) + 1) if tokens else 0
-            tokens = max(0, tokens - int(ends[count - 1])) if count else tokens
-        documents -= count
-        taken.append(replace(part, count=count))
-    return taken
-
-
-def _refuse_gap(left_out: list[str], output: Path) -> None:
-    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-    raise DataError(
-        f"{output}: parts that were left out when less was asked for are needed now: {names}; delete their files in "
-        "corpus/filtered, and in corpus/raw if they are kept there, and run again"
-    )
-
-
-def _validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.uint64:
-    """The largest id hash of the validation documents; equal ids are never on both sides.
-
-    Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
-    """
-    needed = pack.validation_sequences * pack.sequence_length
-    id_hashes, lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
-    for part in parts:
-        id_hashes = np.concatenate([id_hashes, part.documents()["id_hash"]])
-        lengths = np.concatenate([lengths, np.diff(part.bounds())])
-        order = np.argsort(id_hashes, kind="stable")
-        order = order[: np.searchsorted(np.cumsum(lengths[order]), needed) + 1]
-        id_hashes, lengths = id_hashes[order], lengths[order]
-    if lengths.sum() < needed or not len(lengths):
-        raise DataError(
-            f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
-            f"take more parts or lower corpus.pack.validation_sequences{why}"
-        )
-    return id_hashes[-1]
 
 
 def _training_rows(tokens: int, pack: PackSettings, output: Path, why: str) -> int:
@@ -358,3 +215,47 @@ def _remove_others(directory: Path, files: set[str]) -> None:
     for path in [*directory.glob("train-*.npy"), *directory.glob("validation-*.npy")]:
         if path.name not in files:
             path.unlink()
+
+
+def locate_sample(manifest: Path, filtered: Path, split: str, row: int) -> None:
+    """Print a JSON line for each document in row `row` (from 0) of `split`, train or validation.
+
+    `part` and `line` (from 1) are the document's place in the raw corpus, `id` and `url` its own, and `tokens` the
+    first token and the one after the last that it has in the row. `filtered` is the folder of kept documents.
+    """
+    for document in documents_in_row(manifest, split, row):
+        print(json.dumps({**document, **_origin(filtered, document["part"], document["line"])}, ensure_ascii=False))
+
+
+def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any]]:
+    """Part, line and token range of each document in a row; UsageError for a row that there is not."""
+    facts = read_json(manifest, {"rows": {str: int}, "sequence_length": int, "parts": [str]}, "run pack_shards again")
+    if split not in facts["rows"]:
+        raise UsageError(f"split {split!r}: choose from {', '.join(facts['rows'])}")
+    rows, length = facts["rows"][split], facts["sequence_length"]
+    if not 0 <= row < rows:
+        raise UsageError(f"row {row}: {split} has rows 0 to {rows - 1}")
+    index = open_array(Path(manifest).parent / f"{split}-documents.npy", DOCUMENT)
+    begin, end = row * length, (row + 1) * length
+    first = bisect_right(index["start"], begin) - 1  # reads a few places of the file; numpy would copy it
+    after = bisect_left(index["start"], end)
+    starts = np.maximum(index["start"][first:after] - begin, 0)
+    ends = np.append(starts[1:], length)
+    return [
+        {"part": facts["parts"][part], "line": int(line), "tokens": [int(start), int(end)]}
+        for part, line, start, end in zip(
+            index["part"][first:after], index["line"][first:after], starts, ends, strict=True
+        )
+    ]
+
+
+def _origin(filtered: Path, part: str, line: int) -> dict[str, Any]:
+    import pyarrow.parquet
+
+    path = Path(filtered) / f"{part}.parquet"
+    if not path.is_file():
+        raise MissingInputError(f"{path}: file not found; run filter-part for {part}")
+    found = pyarrow.parquet.read_table(path, columns=["id", "url"], filters=[("line", "==", line)]).to_pylist()
+    if len(found) != 1:
+        raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; delete it and run filter-part")
+    return found[0]

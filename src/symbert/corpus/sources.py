@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from symbert.corpus.counts import is_full
 from symbert.corpus.digests import Digest, digest_of, read_digests
-from symbert.corpus.intake import is_full
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.files import flaws, publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings

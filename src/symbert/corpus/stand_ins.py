@@ -1,4 +1,4 @@
-"""What the embedded source has in place of things that cannot be shipped: a blocklist, harmful text, gibberish.
+"""What the embedded source has in place of things that cannot be shipped: a blocklist, harmful text, a model of it.
 
 All domains are under the reserved names `.example` and `.invalid` (RFC 2606), so none can be a real site.
 """
@@ -6,10 +6,16 @@ All domains are under the reserved names `.example` and `.invalid` (RFC 2606), s
 import gzip
 import hashlib
 import io
+import math
 import tarfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from symbert.files import publish
+from symbert.corpus.annotation import words
+from symbert.files import publish, write_text
 
 # The categories that the paper blocks, and two that it does not.
 BLOCKED = (
@@ -90,3 +96,52 @@ def _add(
     member.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
     member.size = len(content.encode())
     archive.addfile(member, io.BytesIO(content.encode()))
+
+
+DISCOUNT = 0.5
+FEWEST_OCCURRENCES = 2  # rarer words are unknown
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
+
+
+@dataclass(frozen=True)
+class Bigrams:
+    """Probabilities of words and of seen bigrams, and the back-off weight of each history."""
+
+    unigrams: dict[str, float]
+    bigrams: dict[tuple[str, str], float]
+    backoffs: dict[str, float]
+
+
+def estimate(texts: Iterable[str], harmful: Iterable[str]) -> Bigrams:
+    """A model of ordinary texts and harmful texts, each of which is one sentence."""
+    sentences = [[BEGIN, *words(text), END] for text in harmful]
+    counts = Counter(word for text in texts for word in (*words(text), END))
+    rare = [word for word, count in counts.items() if count < FEWEST_OCCURRENCES]
+    for word in (*rare, BEGIN, UNKNOWN):
+        del counts[word]
+    counts.update(word for sentence in sentences for word in sentence[1:])
+    total = counts.total() + 1
+    unigrams = {word: count / total for word, count in sorted(counts.items())}
+    unigrams[UNKNOWN] = 1 / total
+
+    pairs = Counter(pair for sentence in sentences for pair in pairwise(sentence))
+    histories = Counter(first for sentence in sentences for first in sentence[:-1])
+    bigrams = {pair: (count - DISCOUNT) / histories[pair[0]] for pair, count in sorted(pairs.items())}
+    left = dict.fromkeys(histories, 1.0)
+    unseen = dict.fromkeys(histories, 1.0)
+    for (history, word), probability in bigrams.items():
+        left[history] -= probability
+        unseen[history] -= unigrams[word]
+    return Bigrams(unigrams, bigrams, {history: left[history] / unseen[history] for history in sorted(left)})
+
+
+def write_arpa(model: Bigrams, path: Path) -> None:
+    """Write the model as text that KenLM reads: log10 probability, words, log10 back-off weight."""
+    unigrams = {BEGIN: 0.0, **model.unigrams}
+    lines = ["\\data\\", f"ngram 1={len(unigrams)}", f"ngram 2={len(model.bigrams)}", "", "\\1-grams:"]
+    for word, probability in unigrams.items():
+        log10 = math.log10(probability) if probability else -99.0  # <s> is never predicted
+        lines.append(f"{log10:.6f}\t{word}\t{math.log10(model.backoffs.get(word, 1.0)):.6f}")
+    lines += ["", "\\2-grams:"]
+    lines += [f"{math.log10(probability):.6f}\t{' '.join(pair)}" for pair, probability in model.bigrams.items()]
+    write_text(path, "\n".join([*lines, "", "\\end\\", ""]))

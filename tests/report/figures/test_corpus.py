@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from legibility import assert_legible
-from symbert.corpus.histograms import EDGES, histogram
+from symbert.corpus.counts import EDGES, histogram
 from symbert.errors import DataError
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.corpus import Distribution, compact, corpus_figure

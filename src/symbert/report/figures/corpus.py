@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from symbert.corpus.histograms import EDGES
+from symbert.corpus.counts import EDGES
 from symbert.errors import DataError
 from symbert.report import captions
 from symbert.report.corpus_counts import Row, not_read

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.corpus.reasons import REASONS, are_few, kept_in_words
+from symbert.corpus.filters import REASONS, are_few, kept_in_words
 from symbert.errors import DataError
 from symbert.report import captions, published
 from symbert.report.corpus_counts import Row, not_read

@@ -1,8 +1,7 @@
 import pytest
 
-from symbert.corpus.language_model import BEGIN, UNKNOWN, estimate, write_arpa
-from symbert.corpus.perplexity import harmful_perplexity
-from symbert.corpus.stand_ins import HARMFUL, gibberish, harmful_text
+from symbert.corpus.annotation import harmful_perplexity
+from symbert.corpus.stand_ins import BEGIN, HARMFUL, UNKNOWN, estimate, gibberish, harmful_text, write_arpa
 
 TEXTS = ["the function returns the value", "the value is returned by the function"] * 4
 

@@ -1,18 +1,35 @@
-"""What became of the documents of a part: every one is counted, once."""
+"""What became of the documents: counts by outcome, distributions, and when there are enough."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbert.corpus.blocklist import NO_ADDRESS, Found
-from symbert.corpus.document import Document
-from symbert.corpus.histograms import histogram
-from symbert.corpus.reasons import REASONS
-from symbert.errors import DataError
-from symbert.settings import FilterSettings
+from symbert.corpus.filters import REASONS
+from symbert.errors import DataError, UsageError
+from symbert.files import read_json, write_json
+from symbert.settings import FilterSettings, IntakeSettings, read_settings
+
+if TYPE_CHECKING:  # reports count, too, where what these import may be absent
+    from symbert.corpus.blocklist import Found
+    from symbert.corpus.document import Document
+
+BINS_PER_DECADE = 10
+DECADES = {"harmful_perplexity": 7, "characters": 7, "tokens": 6}  # from 1 on
+EDGES = {
+    name: [float(f"{10 ** (step / BINS_PER_DECADE):.4g}") for step in range(decades * BINS_PER_DECADE + 1)]
+    for name, decades in DECADES.items()
+}
+"""Edges of the bins by quantity: harmful perplexity, characters and tokens per document."""
+
+
+def histogram(name: str, values: Sequence[float]) -> list[int]:
+    """Counts of `values` below the first edge, from each edge to the next, and from the last edge on: edges + 1."""
+    bins = np.searchsorted(EDGES[name], np.asarray(values, dtype=np.float64), side="right")
+    return np.bincount(bins, minlength=len(EDGES[name]) + 1).tolist()
+
 
 BAD_LINES_SHOWN = 10
 FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
@@ -51,11 +68,11 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: Document, found: Found, reasons: list[str]) -> None:
+    def document(self, document: "Document", found: "Found", reasons: list[str]) -> None:
         """Count a document with all reasons against it, in order; none: it is kept."""
         metadata = document.metadata
         self.read += 1
-        self._without_url += found is NO_ADDRESS
+        self._without_url += not found.has_address
         outcome = 0
         if reasons:
             outcome = _NUMBERS[reasons[0]]
@@ -66,7 +83,7 @@ class Tally:
         if found.suffix or metadata.categories:
             self._compare(metadata.categories or (), found)
 
-    def _compare(self, categories: Iterable[str], found: Found) -> None:
+    def _compare(self, categories: Iterable[str], found: "Found") -> None:
         """Where OSCAR's categories and those of the URL in the blocklist differ, for each blocked one and for any."""
         published = self._settings.annotations == "published"
         in_metadata = self._blocked.intersection(categories) if published else frozenset()
@@ -131,3 +148,28 @@ class Tally:
 def _agreement(in_metadata: bool, by_url: bool) -> list[str]:
     kinds = {(True, True): ["both"], (True, False): ["metadata_only"], (False, True): ["url_only"]}
     return kinds.get((in_metadata, by_url), [])
+
+
+COUNTED = {"documents": int, "tokens": int}
+
+
+def count_batch(records: list[Path], output: Path, previous: Path | None = None) -> None:
+    """Add the documents and tokens of a batch of parts (records of tokenize-part) to those of the batches before it."""
+    found = [read_json(path, COUNTED) for path in (*records, *([previous] if previous else []))]
+    write_json(output, {key: sum(record[key] for record in found) for key in COUNTED})
+
+
+def is_full(batch: Path | None, intake: Path | None) -> bool:
+    """Whether the documents or tokens up to a batch, which count-batch wrote, are as many as the settings ask for.
+
+    Without a batch, that is for the first parts, it is not. Whether a part is left out depends on parts of earlier
+    batches only, never on how many workers there were.
+    """
+    if batch is None:
+        return False
+    if intake is None:
+        raise UsageError("--batch says what there is, not how much is asked for; add --intake")
+    limit, found = read_settings(intake, IntakeSettings), read_json(batch, COUNTED)
+    return found["documents"] >= limit.max_documents or (
+        limit.max_tokens is not None and found["tokens"] >= limit.max_tokens
+    )
