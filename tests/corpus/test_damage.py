@@ -94,7 +94,7 @@ def test_a_scan_of_characters_that_is_none_is_named(tmp_path, write_section, voc
 @pytest.mark.parametrize("damaged", ["settings", "records"])
 def test_what_packing_is_told_is_named_when_it_is_something_else(tmp_path, write_section, capsys, damaged):
     files = write_parts(tmp_path / "parts", [(number, 8) for number in range(20)])
-    settings = write_section("pack", sequence_length=4, validation_sequences=2)
+    settings = write_section("pack", sequence_length=8, validation_sequences=2)
     given = options(**files, vocabulary=tmp_path / "parts/vocab.txt", settings=settings, output=tmp_path / "manifest")
     assert_named(["pack-shards", *given], settings if damaged == "settings" else files["records"][0], capsys)
 
