@@ -21,7 +21,16 @@ def reasons(
     line: dict, found: Found = NOTHING, categories_from: str = "both", match: str = "exact", rules: list | None = None
 ) -> list[str]:
     """All reasons against a document, in order."""
-    settings = FilterSettings("published", ["phishing", "adult"], categories_from, match, 5.0, 100_000.0, 0.0, rules)
+    settings = FilterSettings(
+        annotations="published",
+        blocked_categories=["phishing", "adult"],
+        categories_from=categories_from,
+        match=match,
+        min_harmful_perplexity=5.0,
+        max_harmful_perplexity=100_000.0,
+        max_bad_fraction=0.0,
+        rules=rules,
+    )
     document = decode(json.dumps(line).encode(), "x:1")
     return make_rules(settings)(document, found)
 
