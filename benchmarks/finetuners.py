@@ -23,9 +23,8 @@ from transformers import BertForSequenceClassification, default_data_collator
 from benchmarks.stages import Stages
 from benchmarks.trainers import Clock, now, timed
 from symbert.glue.batches import read_rows
-from symbert.glue.classifier import load_classifier, reset_head
 from symbert.glue.tasks import Task
-from symbert.glue.training import predict, train
+from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
 from symbert.settings import GlueSettings
 

@@ -17,7 +17,7 @@ from benchmarks.finetuners import (
 )
 from benchmarks.prepared import first_rows
 from symbert.glue.batches import read_rows
-from symbert.glue.training import predict, train
+from symbert.glue.train import predict, train
 from symbert.model.fold import fold
 
 ROWS = 8  # a single batch: the order of the rows decides nothing

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
-from symbert.pretrain.batches import training_batch
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.data import training_batch
 from symbert.pretrain.flops import model_flops
-from symbert.pretrain.job import Run
-from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.run import Run
+from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
@@ -79,7 +79,7 @@ class Ours:
         """
         store = CheckpointStore(self.state)
         self.saved += 1
-        position = Position(self.saved, 0, self.trainer.scaler.state_dict())
+        position = Position(self.saved, 0, self.trainer.updater.scaler.state_dict())
         return timed(
             lambda: (
                 store.keep_weights(self.trainer.model, position.step),

@@ -8,9 +8,9 @@ from transformers import BertForMaskedLM
 
 from benchmarks.trainers import Task, stock_model
 from symbert.model.fold import fold
-from symbert.pretrain.batches import IGNORED, training_batch
-from symbert.pretrain.job import Run
-from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.data import IGNORED, training_batch
+from symbert.pretrain.run import Run
+from symbert.pretrain.train import Trainer
 
 SEQUENCES = 4
 TOLERANCE = 1e-5  # of the loss, in fp32

@@ -9,7 +9,7 @@ import yaml
 from pretrain.corpora import options, write_corpus
 from symbert import cli, slurm
 from symbert.errors import PreemptedError, TimeLimitError
-from symbert.pretrain.stop import StopRequest
+from symbert.pretrain.run import StopRequest
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -97,7 +97,7 @@ def test_a_command_asks_when_its_time_limit_is_near_and_not_when_it_is_cancelled
 def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_cancelled_it(
     asked, monkeypatch, tmp_path, write_section, handlers, received, requests
 ):
-    from symbert.pretrain.trainer import Trainer
+    from symbert.pretrain.train import Trainer
 
     compute = Trainer.step
 

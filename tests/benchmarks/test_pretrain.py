@@ -17,7 +17,7 @@ from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table
 from benchmarks.trainers import ListedRows, Ours, stock_model
 from benchmarks.twins import compare_losses, losses_of
-from symbert.pretrain.rows import Rows, verify_shards
+from symbert.pretrain.data import PackedRows, verify_shards
 
 TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
 BUILD_AUTHORS = """
@@ -84,7 +84,7 @@ def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder, tmp_path)
     pieces = (folder / "vocab.txt").read_text().splitlines()
     assert len(pieces) == 500
     assert [pieces[special[name]] for name in ("cls", "mask")] == ["[CLS]", "[MASK]"]
-    stream = Rows(folder / "manifest.json", "validation")[np.arange(1024)].flatten()
+    stream = PackedRows(folder / "manifest.json", "validation")[np.arange(1024)].flatten()
     starts = np.flatnonzero(stream == special["cls"])
     assert 20 < len(starts) < 100
     np.testing.assert_array_equal(stream[starts - 1], special["sep"])
@@ -92,7 +92,7 @@ def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder, tmp_path)
 
 
 def test_both_read_the_same_rows(folder):
-    ours = Rows(folder / "manifest.json", "train")[np.array([5])][0]
+    ours = PackedRows(folder / "manifest.json", "train")[np.array([5])][0]
     assert ListedRows(folder / "manifest.json")[5]["input_ids"] == ours.tolist()
 
 

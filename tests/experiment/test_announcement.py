@@ -9,7 +9,7 @@ from symbert.experiment import announcement, disk
 from symbert.experiment.announcement import announce, files_to_write
 from symbert.experiment.disk import files_of
 from symbert.experiment.existing import run_states
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 from symbert.snakemake_internals import Job
 
 PAIRWISE = Run("tiny", "pairwise", 1)

@@ -20,7 +20,7 @@ from symbert.experiment.layout import Experiment
 from symbert.flops import step_flops
 from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.pretrain.flops import model_flops
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 from symbert.sizes import SIZES
 
 ORIGINAL = Run("tiny", "original", 1)

@@ -8,7 +8,7 @@ from symbert.experiment import disk
 from symbert.experiment.disk import Files, by_mount, files_of, refuse_small, size_of
 from symbert.experiment.existing import run_states
 from symbert.experiment.scores import extracted_weights
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL = Run("tiny", "original", 1)
 GIGABYTE = 10**9

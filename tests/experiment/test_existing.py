@@ -8,7 +8,7 @@ import pytest
 from experiment.traces import write
 from symbert.experiment import existing
 from symbert.experiment.existing import RunState, has_corpus, run_state
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL = Run("tiny", "original", 1)
 NOBODY = 2**22 + 1  # no process has it

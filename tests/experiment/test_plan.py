@@ -14,7 +14,7 @@ from symbert.errors import SymbertError
 from symbert.experiment import disk, plan
 from symbert.experiment.cost import Hours
 from symbert.experiment.plan import Plan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL = Run("tiny", "original", 1)
 JOBS = Counter(settings=16, corpus=21, pretrain=16, glue=42, report=22)

@@ -9,7 +9,7 @@ from experiment.traces import write
 from symbert import cli
 from symbert.experiment import existing
 from symbert.files import sha256_of, single_writer, write_json
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 NOBODY = 2**22 + 1  # no process has it

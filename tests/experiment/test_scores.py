@@ -2,7 +2,7 @@ from experiment.traces import write
 from symbert.experiment.existing import read_json_or_none, run_state
 from symbert.experiment.scores import extracted_weights, robustness_seeds, scored_seeds
 from symbert.files import sha256_of
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL = Run("tiny", "original", 1)
 

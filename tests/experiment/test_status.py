@@ -2,7 +2,7 @@ import pytest
 
 from experiment.traces import write
 from symbert.experiment.status import status_of
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 

@@ -8,7 +8,7 @@ from symbert.config import parts_of
 from symbert.experiment.layout import Experiment
 from symbert.glue.tasks import GLUE
 from symbert.pretrain.guard import settings_told
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 from symbert.settings import hash_of
 
 

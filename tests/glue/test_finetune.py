@@ -13,7 +13,7 @@ from symbert import __version__
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, IntegrityError, UsageError
 from symbert.files import sha256_of
-from symbert.glue import job
+from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
 from symbert.glue.tasks import GLUE
 from symbert.progress import Progress
@@ -71,8 +71,8 @@ def kept_files(tmp_path, suffix):
 @pytest.fixture
 def counted(monkeypatch):
     """The seeds that were really computed."""
-    seen, train = [], job.train
-    monkeypatch.setattr(job, "train", lambda *given: seen.append(given[4]) or train(*given))
+    seen, train = [], module.train
+    monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
     return seen
 
 
@@ -131,7 +131,7 @@ def test_another_precision_is_never_mixed_in(run, counted, monkeypatch):
     """With one setting, auto, it follows from the device."""
     ((first,),) = run()
     with monkeypatch.context() as patch:
-        patch.setattr(job, "resolve_precision", lambda *given: "bf16")
+        patch.setattr(module, "resolve_precision", lambda *given: "bf16")
         ((changed,),) = run()
     ((back,),) = run()
     assert counted == [1, 1] and back == first
@@ -142,7 +142,7 @@ def test_another_precision_is_never_mixed_in(run, counted, monkeypatch):
 def test_an_edited_operator_does_not_keep_the_scores_of_a_start_that_it_leaves_as_it_was(run, counted, monkeypatch):
     """Of step 0 the weights do not tell: they follow from the seed, and the edited formula has the same ones."""
     run()
-    monkeypatch.setattr(job, "operator_code", lambda attention: "0123456789abcdef")
+    monkeypatch.setattr(module, "operator_code", lambda attention: "0123456789abcdef")
     run()
     assert counted == [1, 1]
 
@@ -214,7 +214,7 @@ def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_thos
     run, tmp_path, counted, monkeypatch
 ):
     if not (child := os.fork()):
-        monkeypatch.setattr(job, "Progress", KilledInSeed2)
+        monkeypatch.setattr(module, "Progress", KilledInSeed2)
         run(seeds=[1, 2, 3])
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -227,9 +227,9 @@ def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_files_are_thos
 
 
 def test_the_fast_recipe_and_the_dropout_that_the_device_decides_are_recorded(run, monkeypatch):
-    seen, train = [], job.train
+    seen, train = [], module.train
     monkeypatch.setattr(
-        job,
+        module,
         "train",
         lambda model, *given: seen.append(model.config.attention_probs_dropout_prob) or train(model, *given),
     )
@@ -240,7 +240,9 @@ def test_the_fast_recipe_and_the_dropout_that_the_device_decides_are_recorded(ru
 
 
 def test_a_collapsed_run_is_flagged(run, monkeypatch):
-    monkeypatch.setattr(job, "predict", lambda model, rows, precision: torch.ones(len(rows), dtype=torch.long).numpy())
+    monkeypatch.setattr(
+        module, "predict", lambda model, rows, precision: torch.ones(len(rows), dtype=torch.long).numpy()
+    )
     ((record,),) = run()
     assert record["constant_prediction"]
 
@@ -290,6 +292,6 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(run, monkeypa
     def failing(*given):
         raise RuntimeError("InductorError: RuntimeError: Failed to find C compiler. Please specify via CC")
 
-    monkeypatch.setattr(job, "train", failing)
+    monkeypatch.setattr(module, "train", failing)
     with pytest.raises(ConfigError, match="'recipe' is fast, .*Failed to find C compiler.*or set 'recipe: faithful'"):
         run(recipe="fast")

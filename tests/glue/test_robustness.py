@@ -10,7 +10,7 @@ from damage import CONTENTS
 from symbert.cli import main
 from symbert.errors import DataError, UsageError
 from symbert.files import sha256_of
-from symbert.glue import job
+from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
 from symbert.glue.metrics import METRICS
 from symbert.glue.robustness import measure_robustness, score_of_set
@@ -82,8 +82,8 @@ def measured(tmp_path, places, sets):
 @pytest.fixture
 def trained(monkeypatch):
     """The seeds that were fine-tuned."""
-    seen, train = [], job.train
-    monkeypatch.setattr(job, "train", lambda *given: seen.append(given[4]) or train(*given))
+    seen, train = [], module.train
+    monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
     return seen
 
 

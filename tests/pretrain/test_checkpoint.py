@@ -19,8 +19,9 @@ from symbert.files import sha256_of
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import KEEP, CheckpointStore, Position, kept_weights
-from symbert.pretrain.optimizer import build_optimizer
 from symbert.settings import PretrainSettings, read_settings
+from symbert.training import weights
+from symbert.training.optimizer import build_optimizer
 
 
 @pytest.fixture
@@ -263,7 +264,7 @@ def test_a_full_disk_is_said_with_need_space_and_mount_and_the_checkpoint_before
         Path(path).write_bytes(b"half")
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(weights, "save_file", full)
     told = r"needs 0\.0 MB, [\d,]+\.\d MB free on /\S*; the checkpoints before it are kept: free space there and"
     with pytest.raises(InputOutputError, match=f"step-00000020: {told}"):
         save(store, tiny(20.0), 20)
@@ -278,7 +279,7 @@ def test_another_failure_of_the_format_is_not_called_a_full_disk(tmp_path, monke
     def broken(tensors, path, metadata):
         raise SafetensorError("Error while serializing: something else")
 
-    monkeypatch.setattr(checkpoint, "save_file", broken)
+    monkeypatch.setattr(weights, "save_file", broken)
     with pytest.raises(SafetensorError, match="something else"):
         save(CheckpointStore(tmp_path), tiny(1.0), 10)
     assert os.listdir(tmp_path / "resume") == []

@@ -10,9 +10,8 @@ from symbert.model.card import model_card
 from symbert.model.export import export
 from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
-from symbert.pretrain.job import Run
-from symbert.pretrain.run import pretrain_model
-from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.run import Run, pretrain_model
+from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
 

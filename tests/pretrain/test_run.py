@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +18,9 @@ from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of, write_json
 from symbert.operators import operator_code
 from symbert.pretrain.checkpoint import CheckpointStore
-from symbert.pretrain.recipe import RECIPES, Recipe
-from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
+from symbert.training.recipe import RECIPES, Recipe
 
 
 def finish(arguments: list[str]) -> tuple[int, str]:
@@ -153,7 +154,7 @@ def test_an_edited_operator_or_size_is_another_run(tmp_path, whole, manifest, br
     run = shutil.copytree(whole, tmp_path / "run")
     trained = read_json(run / "done.json")["settings"]
     assert trained["operator_code"] == operator_code("pairwise") and trained["num_hidden_layers"] == 2
-    monkeypatch.setattr("symbert.pretrain.job.operator_code", lambda attention: "0123456789abcdef")
+    monkeypatch.setattr("symbert.pretrain.run.operator_code", lambda attention: "0123456789abcdef")
     code, error = here(options(manifest, brief(), run))
     assert code == 78 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
     assert outcome(run) == uninterrupted
@@ -212,7 +213,7 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, uninterrupted, w
 def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, manifest, brief, monkeypatch):
     """Its identity had it, and nothing that was published: models of two dropouts could not be told apart."""
     monkeypatch.setitem(RECIPES, "fast", Recipe(compiled=False, cudnn_attention=True))
-    monkeypatch.setattr("symbert.pretrain.recipe.takes_cudnn", lambda recipe, device: recipe.cudnn_attention)
+    monkeypatch.setattr("symbert.training.recipe.takes_cudnn", lambda recipe, device: recipe.cudnn_attention)
     for recipe, told in (("fast", 0.125), ("faithful", None)):
         assert main(options(manifest, brief(recipe=recipe, steps=10), tmp_path / recipe)) == 0
         assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told
@@ -307,3 +308,17 @@ def test_a_run_killed_right_after_a_checkpoint_has_kept_the_weights_of_that_step
         main(words)
     assert main(words) == 0
     assert outcome(run) == uninterrupted
+
+
+@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
+def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
+    """In a process of its own, because torch remembers what it compiled and with what."""
+    words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")
+    told = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), **environment}
+    done = subprocess.run(words, capture_output=True, text=True, env=told)
+    assert done.returncode == 78, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert "config: 'recipe' is fast, which compiles the model, but no compiler works on this machine (" in said
+    assert said.endswith("); install a C and C++ compiler (g++), or set 'recipe: faithful'")
+    status = json.loads((tmp_path / "run/state/status.json").read_text())
+    assert (status["state"], status["exit_code"]) == ("failed", 78)

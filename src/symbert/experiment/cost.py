@@ -17,7 +17,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.scores import robustness_seeds, scored_seeds
 from symbert.flops import encoder_flops, step_flops
 from symbert.glue.tasks import GLUE
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 from symbert.report.scores import is_number
 from symbert.sizes import SIZES
 

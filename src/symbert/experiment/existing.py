@@ -11,7 +11,7 @@ from symbert.errors import SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.files import is_running, read_json
 from symbert.pretrain.guard import difference, settings_told
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 
 CORPUS_SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
 UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work

@@ -7,7 +7,7 @@ from symbert.experiment.layout import Experiment
 from symbert.files import sha256_of
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import GLUE
-from symbert.pretrain.job import Run
+from symbert.pretrain.run import Run
 from symbert.settings import hash_of
 
 

@@ -20,7 +20,7 @@ from symbert.model.packed import Packing
 
 
 @dataclass(frozen=True)
-class Batch:
+class TaskBatch:
     """Ids and types `token` of some rows, where each row's stand, and labels `row`."""
 
     input_ids: Tensor
@@ -30,7 +30,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TaskRows:
     """One split: ids and types `token`, the first token and the length of each row, labels (classes, or grades)."""
 
     input_ids: Tensor
@@ -42,44 +42,44 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, index: np.ndarray) -> Batch:
+    def batch(self, index: np.ndarray) -> TaskBatch:
         """The rows of `index`, in that order."""
         lengths, device = self.lengths[index], self.labels.device
         packing = Packing.of(lengths, device)
         tokens = packing.position_ids + torch.from_numpy(np.repeat(self.first[index], lengths)).to(device)
         ids, types = self.input_ids[tokens].long(), self.token_type_ids[tokens].long()
-        return Batch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
+        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
 
 
-def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, Rows]:
+def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The splits of a prepared task on a device."""
     table = pq.read_table(data)
-    return {split: _rows(table.filter(pc.field("split") == split), task, device) for split in task.splits}
+    return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in task.splits}
 
 
-def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, Rows]:
+def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The robustness sets of a task on a device."""
     table = pq.read_table(data)
-    return {name: _rows(table.filter(pc.field("set") == name), task, device) for name in names}
+    return {name: _split_rows(table.filter(pc.field("set") == name), task, device) for name in names}
 
 
-def _rows(table: pa.Table, task: Task, device: torch.device) -> Rows:
+def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
     labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
     arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8), labels
     tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
-    return Rows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers)
+    return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers)
 
 
-def shuffled_batches(rows: Rows, batch_size: int, seed: int, epoch: int) -> Iterator[Batch]:
+def shuffled_batches(rows: TaskRows, batch_size: int, seed: int, epoch: int) -> Iterator[TaskBatch]:
     """All rows once, in an order that only (seed, epoch) decides; the last batch may be smaller."""
     order = permute(np.arange(len(rows)), len(rows), seed, epoch)
     for start in range(0, len(rows), batch_size):
         yield rows.batch(order[start : start + batch_size])
 
 
-def sorted_batches(rows: Rows, batch_size: int) -> Iterator[tuple[np.ndarray, Batch]]:
+def sorted_batches(rows: TaskRows, batch_size: int) -> Iterator[tuple[np.ndarray, TaskBatch]]:
     """All rows once, short ones first, with the index of each: the least padding inside attention, for evaluation."""
     order = np.argsort(rows.lengths, kind="stable")
     for start in range(0, len(rows), batch_size):

@@ -1,14 +1,40 @@
 """Fine-tune one pre-trained checkpoint on every task with every seed, and score it.
 
-Each (task, seed) leaves its record and predictions in the state directory (see `symbert.glue.kept`). So one more
-seed computes only that seed; the declared outputs are put together from these records.
+Each (task, seed) is computed once: it leaves its record and predictions in the undeclared state directory, and where
+asked its weights. So one more seed computes only that seed; the declared outputs are put together from these records.
+The name of a kept file holds a hash of all that determines the result, so results of other settings, data or weights
+are never mixed in.
 """
 
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from symbert.errors import UsageError
-from symbert.files import write_json
-from symbert.glue.job import Finetuning, open_job
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from symbert.errors import ConfigError, DivergedError, IntegrityError, UsageError
+from symbert.files import read_json, sha256_of, single_writer, write_json, write_text
+from symbert.glue.batches import TaskRows, read_rows
+from symbert.glue.metrics import is_constant, scored
+from symbert.glue.prepare import facts_of
+from symbert.glue.tasks import Task, task_named
+from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
+from symbert.model.device import pick_device, resolve_precision
+from symbert.operators import operator_code
+from symbert.progress import Progress
+from symbert.settings import GlueSettings, hash_of, read_settings
+from symbert.training.machine import facts_of_machine
+from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
+from symbert.training.weights import write_weights
+
+Record = dict[str, Any]
 
 
 def finetune(
@@ -35,7 +61,177 @@ def finetune(
     if len(data) != len(output):
         raise UsageError(f"finetune: {len(data)} files in --data, {len(output)} in --output; give one output per task")
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    with open_job(checkpoint, settings, state, threads, keep_finetuned == step, **identity) as job:
+    with open_protocol(checkpoint, settings, state, threads, keep_finetuned == step, **identity) as protocol:
         for prepared, records in zip(data, output, strict=True):
-            finetuning = Finetuning(job, prepared)
+            finetuning = Finetuning(protocol, prepared)
             write_json(records, [finetuning.record(seed) for seed in finetune_seeds])
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How one checkpoint is fine-tuned, on one device, whatever the task."""
+
+    identity: dict[str, Any]  # size, attention, pretrain_seed, step
+    checkpoint: Path
+    settings: GlueSettings
+    state: Path
+    device: torch.device
+    keep_finetuned: bool
+
+    @cached_property
+    def checkpoint_sha256(self) -> str:
+        """Of the pre-trained weights."""
+        return sha256_of(self.checkpoint / "model.safetensors")
+
+    @property
+    def precision(self) -> str:
+        """The resolved precision."""
+        return resolve_precision(self.settings.precision, self.device)
+
+    @property
+    def recorded_dropout(self) -> Record:
+        """The dropout of attention weights, where the recipe lets the device decide it."""
+        return recorded_dropout(RECIPES[self.settings.recipe], self.settings.dropout, self.device)
+
+    def classifier(self, task: Task, seed: int) -> torch.nn.Module:
+        """The encoder under a head drawn with the seed; ConfigError when it has another operator."""
+        model = load_classifier(self.checkpoint, task.num_labels, self.settings.dropout)
+        attention, expected = model.config.attention, self.identity["attention"]
+        if attention != expected:
+            raise ConfigError(
+                f"{self.checkpoint / 'config.json'}: 'attention' is {attention}, expected {expected}; "
+                "give the checkpoint of that operator"
+            )
+        recipe = RECIPES[self.settings.recipe]
+        model.config.attention_probs_dropout_prob = attention_dropout(recipe, self.settings.dropout, self.device)
+        reset_head(model, seed)
+        return model.to(self.device)
+
+
+@contextmanager
+def open_protocol(
+    checkpoint: Path, settings: Path, state: Path, threads: int, keep_finetuned: bool, **identity: Any
+) -> Iterator[Protocol]:
+    """The protocol, while no other process works in its state; half-written files of killed processes are removed."""
+    torch.set_num_threads(threads)
+    with single_writer(state):
+        for leftover in state.glob("*/.*tmp*"):  # of `publish`, and of safetensors within it
+            leftover.unlink()
+        yield Protocol(
+            identity, checkpoint, read_settings(settings, GlueSettings), state, pick_device(), keep_finetuned
+        )
+
+
+class Finetuning:
+    """One task, fine-tuned under a protocol with any number of seeds."""
+
+    def __init__(self, protocol: Protocol, data: Path) -> None:
+        self.protocol, self.data, self.facts = protocol, data, facts_of(data)
+        self.task, self.data_sha256 = task_named(self.facts["task"]), sha256_of(data)
+
+    @cached_property
+    def rows(self) -> dict[str, TaskRows]:
+        """The prepared rows, read when a seed needs them."""
+        return read_rows(self.data, self.task, self.protocol.device)
+
+    def identity(self, seed: int) -> Record:
+        """The key of a record."""
+        return {**self.protocol.identity, "task": self.task.name, "finetune_seed": seed}
+
+    @property
+    def provenance(self) -> Record:
+        """How a record was made."""
+        protocol = self.protocol
+        return {
+            "settings_hash": hash_of(protocol.settings),
+            "recipe": protocol.settings.recipe,
+            "precision": protocol.precision,
+            **protocol.recorded_dropout,
+            "versions": {"python": platform.python_version(), **facts_of_machine(protocol.device)["versions"]},
+            "origin": "finetune",
+            "checkpoint_sha256": protocol.checkpoint_sha256,
+            "data_sha256": self.data_sha256,
+        }
+
+    def kept_result(self, seed: int) -> Path:
+        """The file of a seed's record and predictions; its weights, and their sha256, have the same stem."""
+        origin = {"checkpoint_sha256": self.protocol.checkpoint_sha256, "data_sha256": self.data_sha256}
+        origin |= {"operator_code": operator_code(self.protocol.identity["attention"])}
+        origin |= self.protocol.recorded_dropout
+        key = hash_of(self.protocol.settings, self.protocol.precision, self.protocol.identity, origin)[:8]
+        return self.protocol.state / self.task.name / f"seed-{seed}-{key}.json"
+
+    def record(self, seed: int) -> Record:
+        """The record of a seed; computed if it is not kept."""
+        kept = self.kept_result(seed)
+        if not kept.is_file():
+            self._train_and_keep(seed)
+        return read_json(kept, {"record": {"task": str, "finetune_seed": int, "metrics": dict}})["record"]
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """The fine-tuned model of a seed: from the kept weights, or fine-tuned again.
+
+        Then it may differ from that of the record in its last bits, on a GPU almost always.
+        """
+        kept = self.kept_result(seed)
+        weights, checksum = kept.with_suffix(".safetensors"), kept.with_suffix(".sha256")
+        if not (kept.is_file() and weights.is_file()):
+            return self._train_and_keep(seed)
+        if not checksum.is_file() or checksum.read_text().strip() != sha256_of(weights):
+            print(f"warning: {weights}: sha256 is not that in {checksum.name}; fine-tuned again", file=sys.stderr)
+            return self._train_and_keep(seed)
+        model = self.protocol.classifier(self.task, seed)
+        model.load_state_dict(load_file(weights))
+        return model
+
+    def _train_and_keep(self, seed: int) -> torch.nn.Module:
+        """Fine-tune with one seed and keep its result, and its weights if asked; an existing record stays."""
+        model, kept = self._train(seed), self.kept_result(seed)
+        weights, is_new = kept.with_suffix(".safetensors"), not kept.is_file()
+        if is_new:
+            weights.unlink(missing_ok=True)  # of an earlier model
+        if self.protocol.keep_finetuned:
+            write_weights(model, weights)
+            write_text(kept.with_suffix(".sha256"), sha256_of(weights) + "\n")
+        if is_new:
+            predictions = self.predictions(model)
+            rows = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+            record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance}
+            listed = {split: values.tolist() for split, values in predictions.items()}
+            write_json(kept, {"record": record, "predictions": listed})
+        return model
+
+    def _train(self, seed: int) -> torch.nn.Module:
+        """Fine-tune with one seed; DivergedError, or IntegrityError where the rows have a larger vocabulary."""
+        protocol = self.protocol
+        model, settings = protocol.classifier(self.task, seed), protocol.settings
+        highest, pieces = max(int(rows.input_ids.max()) for rows in self.rows.values()), model.config.vocab_size
+        if highest >= pieces:
+            raise IntegrityError(
+                f"{self.data}: has token id {highest}, the model of {protocol.checkpoint} has {pieces:,} pieces; "
+                "prepare the task with the vocabulary of the checkpoint"
+            )
+        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**protocol.identity)
+        name += f": {self.task.name} seed {seed}"
+        progress = Progress(name, steps_of(len(self.rows["train"]), settings), "steps")
+        try:
+            with compiler_explained():
+                train(model, self.rows["train"], settings, protocol.precision, seed, progress.update)
+        except DivergedError as error:
+            raise DivergedError(f"{name}: {error}") from None
+        return model
+
+    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
+        """What a model predicts for the evaluation splits."""
+        return {split: predict(model, self.rows[split], self.protocol.precision) for split in self.task.scores}
+
+    def scores(self, predictions: dict[str, np.ndarray]) -> Record:
+        """By score column `metrics`, `details` and `majority`; and whether each prediction is the same."""
+        labels = {split: rows.labels.cpu().numpy() for split, rows in self.rows.items()}
+        columns = {
+            column: scored(self.task, labels["train"], labels[split], predictions[split])
+            for split, column in self.task.scores.items()
+        }
+        names = {"metrics": "score", "details": "details", "majority": "majority"}
+        by_name = {name: {column: score[key] for column, score in columns.items()} for name, key in names.items()}
+        return {**by_name, "constant_prediction": all(is_constant(values) for values in predictions.values())}

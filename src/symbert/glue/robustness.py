@@ -10,12 +10,12 @@ import numpy as np
 
 from symbert.errors import UsageError
 from symbert.files import read_json, sha256_of, write_json
-from symbert.glue.batches import Rows, read_sets
-from symbert.glue.job import Finetuning, Record, open_job
+from symbert.glue.batches import read_sets
+from symbert.glue.finetune import Finetuning, Record, open_protocol
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.tasks import Task
-from symbert.glue.training import predict
+from symbert.glue.train import predict
 
 
 def measure_robustness(
@@ -44,8 +44,9 @@ def measure_robustness(
         counts = f"{len(data)} files in --data, {len(robustness)} in --robustness, {len(output)} in --output"
         raise UsageError(f"measure_robustness: {counts}; give one of each per task")
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    with open_job(checkpoint, settings, state, threads, keep_finetuned, **identity) as job:
-        measurements = [Measurement(Finetuning(job, rows), sets) for rows, sets in zip(data, robustness, strict=True)]
+    with open_protocol(checkpoint, settings, state, threads, keep_finetuned, **identity) as protocol:
+        pairs = zip(data, robustness, strict=True)
+        measurements = [Measurement(Finetuning(protocol, rows), sets) for rows, sets in pairs]
         for measurement, records in zip(measurements, output, strict=True):
             write_json(records, [measurement.record(seed) for seed in finetune_seeds])
 
@@ -58,55 +59,43 @@ class Measurement:
     data: Path
 
     def __post_init__(self) -> None:
-        wanted, found = self.finetuning.task.name, self.facts["task"]
-        if found != wanted:
+        expected, task = self.finetuning.task.name, facts_of(self.data)["task"]
+        if task != expected:
             raise UsageError(
-                f"{self.data}: sets of {found}, expected those of {wanted}; give --robustness in the order of --data"
+                f"{self.data}: sets of {task}, expected those of {expected}; give --robustness in the order of --data"
             )
-
-    @property
-    def facts(self) -> Record:
-        """What the file of the sets says of itself."""
-        return facts_of(self.data)
 
     def record(self, seed: int) -> Record:
         """The record of a seed; measured if it is not kept."""
-        finetuned = self.finetuning.kept(seed).path
-        path = finetuned.with_name(f"robustness-{finetuned.stem}-{sha256_of(self.data)[:8]}.json")
+        kept = self.finetuning.kept_result(seed)
+        path = kept.with_name(f"robustness-{kept.stem}-{sha256_of(self.data)[:8]}.json")
         if not path.is_file():
             write_json(path, self._measure(seed))
         return read_json(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
 
     def _measure(self, seed: int) -> Record:
-        facts, finetuning = self.facts, self.finetuning
-        measured = self._scores(seed, facts["sets"]) if facts["sets"] else {"clean": {}, "sets": {}}
-        return {**finetuning.identity(seed), **measured, "stand_in": facts["stand_in"], **finetuning.provenance}
-
-    def _scores(self, seed: int, sets: dict[str, Record]) -> Record:
         """Of one model: clean scores by column, facts and scores of each set."""
-        finetuning = self.finetuning
-        model, task, job = finetuning.model(seed), finetuning.task, finetuning.job
-        rows, training_labels = read_sets(self.data, sets, task, job.device), _labels(finetuning.rows["train"])
-        found = {}
-        for name, facts in sets.items():
-            predictions = predict(model, rows[name], job.precision)
-            score = score_of_set(task, facts, training_labels, _labels(rows[name]), predictions)
-            found[name] = {**facts, **score}
-        return {"clean": finetuning.scores(finetuning.predictions(model))["metrics"], "sets": found}
-
-
-def _labels(rows: Rows) -> np.ndarray:
-    return rows.labels.cpu().numpy()
+        finetuning, facts = self.finetuning, facts_of(self.data)
+        clean, sets = {}, {}
+        if facts["sets"]:
+            model, task, protocol = finetuning.model(seed), finetuning.task, finetuning.protocol
+            rows = read_sets(self.data, facts["sets"], task, protocol.device)
+            training_labels = finetuning.rows["train"].labels.cpu().numpy()
+            for name, asked in facts["sets"].items():
+                predictions = predict(model, rows[name], protocol.precision)
+                labels = rows[name].labels.cpu().numpy()
+                sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
+            clean = finetuning.scores(finetuning.predictions(model))["metrics"]
+        measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
+        return {**finetuning.identity(seed), **measured, **finetuning.provenance}
 
 
 def score_of_set(
     task: Task, facts: Record, training_labels: np.ndarray, labels: np.ndarray, predictions: np.ndarray
 ) -> Record:
     """Score, details and majority baseline by the metrics of the set; a predicted class counts as its `classes` say."""
-    asked = replace(task, metrics=tuple(facts["metrics"]))
-    counted = [_counted(facts["classes"], values) for values in (training_labels, predictions)]
-    return {**scored(asked, counted[0], labels, counted[1]), "constant_prediction": is_constant(predictions)}
-
-
-def _counted(classes: list[int] | None, values: np.ndarray) -> np.ndarray:
-    return values if classes is None else np.array(classes)[values]
+    counted_training, counted = training_labels, predictions
+    if facts["classes"] is not None:
+        counted_training, counted = (np.array(facts["classes"])[values] for values in (training_labels, predictions))
+    score = scored(replace(task, metrics=tuple(facts["metrics"])), counted_training, labels, counted)
+    return {**score, "constant_prediction": is_constant(predictions)}

@@ -12,22 +12,22 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
+from torch.optim import Optimizer
 
 from symbert.errors import FullDiskError, InputOutputError, IntegrityError, MissingInputError, SymbertError
-from symbert.files import MEGABYTE, free_space, publish, read_json, sha256_of, synchronise, write_json, writing
-from symbert.pretrain.metrics import METRICS, verify_metrics
+from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, write_json, writing
+from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.storage import KEEP
 from symbert.settings import hash_of
+from symbert.training.weights import Tensors, weights_of, write_tensors
 
-Tensors = dict[str, torch.Tensor]
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 
 
@@ -47,18 +47,21 @@ class CheckpointStore:
     def __init__(self, state: Path) -> None:
         self.resume, self.weights = state / "resume", state / "weights"
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position) -> None:
+    def save(self, model: nn.Module, optimizer: Optimizer, position: Position) -> None:
         """Publish a checkpoint of this step and drop all but the newest KEEP.
 
         When the disk is full, InputOutputError says what is needed, and the checkpoints before it stay.
         """
-        files = {"model.safetensors": _weights_of(model), "optimizer.safetensors": _states_of(model, optimizer)}
+        files = {"model.safetensors": weights_of(model), "optimizer.safetensors": _states_of(model, optimizer)}
         final = self.resume / _name(position.step)
         temporary = self.resume / f".{final.name}.tmp"
         self._remove_surplus(final.name)
         with _room_for(final, files.values(), temporary), writing(final):
             temporary.mkdir(parents=True)
-            _write_checkpoint(files, position, temporary)
+            for name, tensors in files.items():
+                write_tensors(tensors, temporary / name)
+            facts = {**vars(position), "sha256": {name: sha256_of(temporary / name) for name in files}}
+            write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
             os.replace(temporary, final)
             synchronise(self.resume)
         for old in self._newest_first()[KEEP:]:
@@ -67,11 +70,12 @@ class CheckpointStore:
     def keep_weights(self, model: nn.Module, step: int) -> None:
         """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
         path = self.weights / f"{_name(step)}.safetensors"
-        if _is_intact(path):
+        with suppress(SymbertError):
+            _verify(path, _recorded_hash(path))
             return
-        weights = _weights_of(model)
+        weights = weights_of(model)
         with _room_for(path, [weights]):
-            _save_tensors(weights, path)
+            write_tensors(weights, path)
             write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
 
     def _remove_surplus(self, name: str) -> None:
@@ -83,7 +87,7 @@ class CheckpointStore:
             if directory not in older[:KEEP]:
                 shutil.rmtree(directory)
 
-    def load_newest(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position | None:
+    def load_newest(self, model: nn.Module, optimizer: Optimizer) -> Position | None:
         """Fill model and optimizer from the newest intact checkpoint; None when the run is new.
 
         A damaged checkpoint is skipped with a warning that names it; when none is intact, or none is there although
@@ -119,11 +123,6 @@ def kept_weights(state: Path, step: int) -> Path:
     return path
 
 
-def write_weights(model: nn.Module, path: Path) -> None:
-    """Publish the weights of a model, tied ones once, under any name."""
-    _save_tensors(_weights_of(model), path)
-
-
 def _recorded_hash(path: Path) -> str:
     return read_json(path.with_suffix(".json"), {"sha256": str}, "the file is damaged")["sha256"]
 
@@ -132,7 +131,7 @@ def _name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def _load(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
+def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
     facts = read_json(directory / "checkpoint.json", RECORD, "the file is damaged")
     if facts.pop("hash") != hash_of(facts):
         raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
@@ -142,25 +141,16 @@ def _load(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     if position.metrics_sha256 is not None:
         verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
     _load_weights(model, directory / "model.safetensors")
-    _restore_states(model, optimizer, load_file(directory / "optimizer.safetensors"))
+    _restore_states(model, optimizer, directory / "optimizer.safetensors")
     return position
 
 
 def _load_weights(model: nn.Module, path: Path) -> None:
-    found = model.load_state_dict(load_file(path), strict=False)
-    others = sorted({*found.missing_keys, *found.unexpected_keys} - set(model._tied_weights_keys))
+    keys = model.load_state_dict(load_file(path), strict=False)
+    others = sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys))
     if others:
         raise IntegrityError(f"{path}: not of this model, by its tensor {others[0]}; made by another version?")
     model.tie_weights()
-
-
-def _is_intact(path: Path) -> bool:
-    """Whether kept weights are there as their record says."""
-    try:
-        _verify(path, _recorded_hash(path))
-        return True
-    except SymbertError:
-        return False
 
 
 def _verify(path: Path, expected: str) -> None:
@@ -169,22 +159,6 @@ def _verify(path: Path, expected: str) -> None:
     found = sha256_of(path)
     if found != expected:
         raise IntegrityError(f"{path}: sha256 {found[:12]}…, expected {expected[:12]}…: the file is damaged")
-
-
-def _write_checkpoint(files: dict[str, Tensors], position: Position, directory: Path) -> None:
-    for name, tensors in files.items():
-        _save_tensors(tensors, directory / name)
-    facts = {**vars(position), "sha256": {name: sha256_of(directory / name) for name in files}}
-    write_json(directory / "checkpoint.json", {**facts, "hash": hash_of(facts)})
-
-
-def _save_tensors(tensors: Tensors, path: Path) -> None:
-    """Publish tensors, readable as any new file, though safetensors makes its files private."""
-    with publish(path) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode
-        save_file(tensors, temporary, metadata={"format": "pt"})
-        temporary.chmod(mode)
 
 
 @contextmanager
@@ -205,20 +179,24 @@ def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = N
         ) from None
 
 
-def _weights_of(model: nn.Module) -> Tensors:
-    tied = set(model._tied_weights_keys or ())
-    return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
+    """The tensors that any optimizer keeps, as `parameter/state`."""
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
 
 
-def _states_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensors:
-    states: dict[str, Any] = {}
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state[parameter].items():
-            states[f"{name}/{key}"] = value
-    return states
-
-
-def _restore_states(model: nn.Module, optimizer: torch.optim.Optimizer, states: Tensors) -> None:
-    for name, parameter in model.named_parameters():
-        keys = ("step", "exp_avg", "exp_avg_sq")
-        optimizer.state[parameter] = {key: states[f"{name}/{key}"].to(parameter.device) for key in keys}
+def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
+    """Fill any optimizer with the tensors of a file of `_states_of`; IntegrityError when one is not of this model."""
+    states: dict[str, dict[str, Any]] = {}
+    for name, tensor in load_file(path).items():
+        parameter, _, key = name.rpartition("/")
+        states.setdefault(parameter, {})[key] = tensor
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+    if others := sorted(states.keys() - set(ordered)):
+        raise IntegrityError(f"{path}: not of this model, by its parameter {others[0]}; made by another version?")
+    by_number = {number: states[name] for number, name in enumerate(ordered) if name in states}
+    optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})

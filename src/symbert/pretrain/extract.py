@@ -9,7 +9,8 @@ from symbert.files import copy_file, read_json, sha256_of, write_json, write_tex
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 from symbert.model.card import model_card
 from symbert.operators import operator_code
-from symbert.pretrain.checkpoint import kept_weights, write_weights
+from symbert.pretrain.checkpoint import kept_weights
+from symbert.training.weights import write_weights
 
 REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.

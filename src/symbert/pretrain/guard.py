@@ -43,7 +43,7 @@ def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: st
 
 
 def refusal(state: Path, differing: str) -> ConfigError:
-    """What a run is refused with whose folder holds one of other settings."""
+    """The error for a run folder with different settings."""
     return ConfigError(
         f"{state}: holds a run with other settings ({differing}); "
         "name a new 'experiment', or set 'on_settings_change: supersede'"
@@ -119,9 +119,9 @@ def _move(origin: Path, destination: Path) -> None:
 
 def free_name(state: Path, mark: str) -> Path:
     """A name beside `state` that no earlier superseded run has."""
-    name = state.with_name(f"{state.name}.superseded-{mark}")
+    name = first = state.with_name(f"{state.name}.superseded-{mark}")
     count = 1
     while name.exists():
         count += 1
-        name = state.with_name(f"{state.name}.superseded-{mark}-{count}")
+        name = first.with_name(f"{first.name}-{count}")
     return name

@@ -1,90 +1,94 @@
-"""A session of a run: what surrounds the loop so that nothing is mixed, lost, or published twice."""
+"""A session of a run: the training loop, and what surrounds it so that nothing is mixed, lost, or published twice."""
 
+import math
 import sys
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from symbert.commit import PROJECT, commit_of
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
 from symbert.model.device import resolve_precision
+from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.flops import measure_peak, model_flops
 from symbert.pretrain.guard import guard_settings, settings_told
-from symbert.pretrain.job import Execution, Places, Run
-from symbert.pretrain.journal import Journal, NoJournal
-from symbert.pretrain.loop import Loop, Reached
-from symbert.pretrain.memory import memory_explained
-from symbert.pretrain.metrics import METRICS
+from symbert.pretrain.log import METRICS, EventLog, MetricsLog
 from symbert.pretrain.pace import Pace
-from symbert.pretrain.provenance import facts_of_machine, open_session, read_sessions
-from symbert.pretrain.recipe import RECIPES, compiler_explained, dropout_told
-from symbert.pretrain.rows import verify_manifest, verify_shards
-from symbert.pretrain.status import reported
-from symbert.pretrain.stop import StopRequest
+from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
+from symbert.pretrain.run import LIMIT, Execution, Run, RunPaths, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
-from symbert.pretrain.trainer import Trainer
-from symbert.pretrain.world import World, join_world, peers_explained
+from symbert.pretrain.train import StepResult, Trainer, memory_explained
+from symbert.pretrain.world import join_world, peers_explained
+from symbert.progress import Progress
 from symbert.settings import PretrainSettings, hash_of, read_settings
+from symbert.training.machine import facts_of_machine
+from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
+
+LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 
 
-def hold_session(run: Run, places: Places, execution: Execution, stop: StopRequest) -> None:
+@dataclass
+class StepCounter:
+    """How many steps of a run are completed."""
+
+    step: int = 0
+
+
+def hold_session(run: Run, paths: RunPaths, execution: Execution, stop: StopRequest) -> None:
     """Train from the newest checkpoint to the end, or until `stop`; publish when done."""
     torch.set_num_threads(execution.threads)
-    with join_world() as world, _writing(world, places):
-        settings = read_settings(places.settings, PretrainSettings)
-        reached, at_a_time = Reached(), execution.micro_batch_size or settings.batch_size
+    with join_world() as world, single_writer(paths.state.parent) if world.leads else nullcontext():
+        settings = read_settings(paths.settings, PretrainSettings)
+        counter = StepCounter()
         with (
-            reported(places.state / "status.json", lambda: reached.step, world.leads),
-            memory_explained(run, at_a_time),
+            status_written(paths.state / "status.json", lambda: counter.step, world.leads),
+            memory_explained(run, execution.micro_batch_size or settings.batch_size),
             compiler_explained(),
             peers_explained(world.rank),
         ):
-            identity = identity_of(run, settings, world.device, places)
+            identity = identity_of(run, settings, world.device, paths)
             if world.leads:
-                guard_settings(places.state, identity, execution.on_settings_change, places.done.parent)
-                verify_shards(places.manifest, places.state / "shards.json")
+                guard_settings(paths.state, identity, execution.on_settings_change, paths.done.parent)
+                verify_shards(paths.manifest, paths.state / "shards.json")
             world.wait()
-            trainer = Trainer(run, settings, places.manifest, places.state, world, execution.micro_batch_size)
-            journal = _open(trainer, execution, places.state) if world.leads else NoJournal()
-            validation_loss = Loop(trainer, journal, _pace_of(trainer), stop, reached).run()
+            trainer = Trainer(run, settings, paths.manifest, paths.state, world, execution.micro_batch_size)
             if world.leads:
-                _publish(trainer, identity, validation_loss, places)
+                _open_records(trainer, execution)
+            loop = Loop(trainer, execution.tensorboard, stop, counter)
+            loop.run()
+            if world.leads:
+                _publish(trainer, identity, loop.metrics.last_validation_loss(), paths)
 
 
-def _writing(world: World, places: Places) -> AbstractContextManager:
-    """The run directory's lock, for the one process that writes into it."""
-    return single_writer(places.state.parent) if world.leads else nullcontext()
+def identity_of(run: Run, settings: PretrainSettings, device: torch.device, paths: RunPaths) -> dict[str, Any]:
+    """All facts that determine a run's result, those that follow from the device too: another identity is another run.
 
-
-def identity_of(run: Run, settings: PretrainSettings, device: torch.device, places: Places) -> dict[str, Any]:
-    """All that determines a run's result, with what the device decides: another identity is another run.
-
-    IntegrityError when the manifest is not the one that its hash was made of.
+    IntegrityError when the manifest was changed since its hash was made.
     """
-    decided = {
+    return {
+        **vars(run),
+        **run.model,
+        **settings_told(settings),
         "precision": resolve_precision(settings.precision, device),
-        **dropout_told(RECIPES[settings.recipe], settings.dropout, device),
-        "corpus_hash": verify_manifest(places.manifest),
+        **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
+        "corpus_hash": verify_manifest(paths.manifest),
     }
-    return {**vars(run), **run.model, **settings_told(settings), **decided}
 
 
-def _open(trainer: Trainer, execution: Execution, state: Path) -> Journal:
-    """Say what the run writes, refuse a disk that is too small, and begin the session's records."""
-    storage = storage_of(trainer.parameters, trainer.settings)
+def _open_records(trainer: Trainer, execution: Execution) -> None:
+    """Print what the run writes, refuse a disk that is too small, and record what the session runs on.
+
+    A run whose facts change goes on, but not with the same bits.
+    """
+    state, storage = trainer.state, storage_of(trainer.parameters, trainer.settings)
     print(f"pretrain {trainer.run}: {plan(storage, state)}", file=sys.stderr)
     refuse_full(storage, state)
     trainer.model.config.to_json_file(state / "config.json", use_diff=False)
-    open_session(state / "provenance.json", facts_of(trainer, execution))
-    return Journal(state, execution.tensorboard)
-
-
-def facts_of(trainer: Trainer, execution: Execution) -> dict[str, Any]:
-    """What a session runs on; a run whose facts change goes on, but not with the same bits."""
-    return {
+    facts = {
         **facts_of_machine(trainer.device),
         "commit": commit_of(PROJECT),
         "threads": execution.threads,
@@ -93,33 +97,122 @@ def facts_of(trainer: Trainer, execution: Execution) -> dict[str, Any]:
         "precision": trainer.precision,
         "recipe": trainer.settings.recipe,
     }
+    open_session(state / "provenance.json", facts)
 
 
-def _pace_of(trainer: Trainer) -> Pace:
-    sequences, tokens = trainer.settings.batch_size, trainer.training.sequence_length
-    flops = model_flops(trainer.model, sequences, tokens, trainer.settings.mask_probability * sequences * tokens)
-    peak = measure_peak(trainer.device, trainer.precision) * trainer.world.size
-    return Pace(sequences * tokens, flops, peak, trainer.device)
+class Loop:
+    """Step after step, evaluated, logged and saved as configured, until done or asked to stop."""
+
+    def __init__(self, trainer: Trainer, tensorboard: bool, stop: StopRequest, counter: StepCounter) -> None:
+        self.trainer, self.tensorboard, self.stop, self.counter = trainer, tensorboard, stop, counter
+        self.settings, self.world, self.state = trainer.settings, trainer.world, trainer.state
+        self.checkpoints = CheckpointStore(self.state)
+        self.metrics: MetricsLog | None = None  # of the leading process, as the next
+        self.events: EventLog | None = None
+        sequences, tokens = self.settings.batch_size, trainer.training.sequence_length
+        flops = model_flops(trainer.model, sequences, tokens, self.settings.mask_probability * sequences * tokens)
+        peak = measure_peak(trainer.device, trainer.precision) * self.world.size
+        self.pace = Pace(sequences * tokens, flops, peak, trainer.device)
+
+    def run(self) -> None:
+        """Do the remaining steps."""
+        self._resume()
+        progress = Progress(f"pretrain {self.trainer.run}", self.settings.steps, "steps", self.counter.step)
+        for step in range(self.counter.step, self.settings.steps):
+            result = self.trainer.step(step)
+            self.counter.step = step + 1
+            self.pace.step()
+            self._measure(result)
+            self._save()
+            if self.world.leads:
+                rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
+                progress.update(self.counter.step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
+
+    def _resume(self) -> None:
+        """Load the newest checkpoint, if there is one, and cut the log back to it."""
+        trainer = self.trainer
+        position = self.checkpoints.load_newest(trainer.model, trainer.optimizer) or Position(0, 0, {})
+        if position.scaler:
+            trainer.updater.scaler.load_state_dict(position.scaler)
+        if self.world.total(position.step) != [position.step * self.world.size]:
+            raise IntegrityError(
+                f"{self.checkpoints.resume}: process {self.world.rank} could load step {position.step}, others another "
+                "one; a file there is damaged or not yet seen everywhere: run again"
+            )
+        self.counter.step = position.step
+        if not self.world.leads:
+            return
+        self.metrics = MetricsLog(self.state / METRICS, position.metrics_bytes)
+        if self.tensorboard:
+            self.events = EventLog(self.state / "tensorboard", position.step)
+        self._record_pace()
+        if position.step == 0:
+            self._log("initial", **trainer.describe_start())
+
+    def _measure(self, result: StepResult) -> None:
+        """Log the step, and evaluate, where that is due."""
+        step = self.counter.step
+        if step % LOG_EVERY == 0:
+            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+            self._log("train", **{**vars(result), "gradient_norm": norm})
+        if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
+            self._log("validation", loss=self.trainer.evaluate())
+            self.pace.restart()
+
+    def _log(self, split: str, **values: Any) -> None:
+        """Log numbers of the present step, in the leading process."""
+        if self.metrics:
+            self.metrics.write(split=split, step=self.counter.step, **values)
+        if self.events:
+            self.events.write(split, self.counter.step, **values)
+
+    def _save(self) -> None:
+        """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
+        step = self.counter.step
+        is_last = step == self.settings.steps
+        is_due = is_last or step % self.settings.save_every == 0
+        asked, near_limit = self.world.total(float(self.stop.signal is not None), float(self.stop.signal == LIMIT))
+        if self.world.leads and is_due:  # first: a run that resumes from the checkpoint never comes back to this step
+            self.checkpoints.keep_weights(self.trainer.model, step)
+        if self.world.leads and (is_due or asked):
+            if self.events:
+                self.events.flush()
+            position = Position(
+                step, self.metrics.flush(), self.trainer.updater.scaler.state_dict(), self.metrics.sha256
+            )
+            self._record_pace()
+            self.checkpoints.save(self.trainer.model, self.trainer.optimizer, position)
+            self.pace.restart()
+        if asked and not is_last:
+            self.world.wait()
+            why = self.stop.signal or "another process was asked to stop"
+            kind = TimeLimitError if near_limit == asked else PreemptedError
+            raise kind(f"{self.trainer.run}: {why}: saved at step {step}; run the same command to go on")
+
+    def _record_pace(self) -> None:
+        """Record how far this session came, and how fast."""
+        close_session(self.state / "provenance.json", step=self.counter.step, **self.pace.summary())
+        write_running(self.state / "status.json", self.counter.step)
 
 
-def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float, places: Places) -> None:
+def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float, paths: RunPaths) -> None:
     """Write the declared outputs, unless the settings changed meanwhile: an orphan must not publish an old run."""
-    settings = read_settings(places.settings, PretrainSettings)
-    if identity_of(trainer.run, settings, trainer.device, places) != identity:
-        raise ConfigError(f"{places.settings}: changed while {trainer.run} was trained; run the same command again")
-    sessions = read_sessions(places.state / "provenance.json")
-    timed = max(sessions, key=lambda session: session.get("steps_timed", 0))  # of several, that which timed most steps
-    decided = dropout_told(trainer.recipe, settings.dropout, trainer.device)
+    run, settings = trainer.run, read_settings(paths.settings, PretrainSettings)
+    if identity_of(run, settings, trainer.device, paths) != identity:
+        raise ConfigError(f"{paths.settings}: changed while {run} was trained; run the same command again")
+    sessions = read_sessions(paths.state / "provenance.json")
+    longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
+    dropout = recorded_dropout(trainer.recipe, settings.dropout, trainer.device)
     summary = {
         "steps": settings.steps,
         "validation_loss": validation_loss,
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
-        "vocabulary_sha256": read_json(places.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
+        "vocabulary_sha256": read_json(paths.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in (*trainer.run.model, *settings_told(settings), *decided)},
+        "settings": {name: identity[name] for name in (*run.model, *settings_told(settings), *dropout)},
     }
-    copy_file(places.state / METRICS, places.metrics)
-    summary["metrics_sha256"] = sha256_of(places.metrics)
-    write_json(places.timing, {**vars(trainer.run), **timed, "sessions": len(sessions)})
-    write_json(places.done, {**vars(trainer.run), **summary})
+    copy_file(paths.state / METRICS, paths.metrics)
+    summary["metrics_sha256"] = sha256_of(paths.metrics)
+    write_json(paths.timing, {**vars(run), **longest, "sessions": len(sessions)})
+    write_json(paths.done, {**vars(run), **summary})

@@ -42,7 +42,7 @@ def attention_dropout(recipe: Recipe, dropout: float, device: torch.device) -> f
     return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if takes_cudnn(recipe, device) else dropout
 
 
-def dropout_told(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
+def recorded_dropout(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
     """What a result is known by beside its settings, where the recipe lets the device decide the dropout."""
     return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe.cudnn_attention else {}
 

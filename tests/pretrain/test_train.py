@@ -11,9 +11,9 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.model.device import pick_device
-from symbert.pretrain.batches import training_batch, validation_batches
-from symbert.pretrain.job import Run
-from symbert.pretrain.trainer import Trainer
+from symbert.pretrain.data import training_batch, validation_batches
+from symbert.pretrain.run import Run
+from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
 
@@ -98,7 +98,7 @@ def test_the_batch_made_ahead_is_that_of_the_next_step(build):
 
 def test_two_processes_gradients_are_those_of_one(build, monkeypatch):
     """Each rank's share of the loss and gradient, added up, is the whole's (what the exchange then does)."""
-    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     whole, shares = build(), [build(world=World(rank, 2, pick_device())) for rank in (0, 1)]
     batch = training_batch(whole.training, whole.masker, 0, 8)
     loss = whole._accumulate_gradients(batch)
@@ -135,13 +135,13 @@ def test_an_infinite_gradient_stops_too(build, monkeypatch):
 def test_fp16_that_never_finds_a_scale_stops(build):
     """A gradient that is never finite used to skip every step to the end, and the run was published as done."""
     trainer = build()
-    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    trainer.updater.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     trainer.model.bert.embeddings.LayerNorm.weight.register_hook(lambda gradient: gradient * math.inf)
     before = weights(trainer)
     scales = []
     with pytest.raises(DivergedError):
         for step in range(10):
-            scales.append(trainer.scaler.get_scale())
+            scales.append(trainer.updater.scaler.get_scale())
             trainer.step(step)
     assert scales == [8.0, 4.0, 2.0, 1.0, 0.5]
     assert torch.equal(weights(trainer), before)
@@ -149,7 +149,7 @@ def test_fp16_that_never_finds_a_scale_stops(build):
 
 def test_fp16_skips_a_step_that_overflows_and_goes_on(build):
     trainer = build()
-    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    trainer.updater.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
     before = weights(trainer)
     first = trainer.step(0)
     assert math.isfinite(first.loss) and not math.isfinite(first.gradient_norm)
@@ -240,7 +240,7 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the_batch(build, monkeypatch, size):
     """8 validation rows in batches of 8: 3 and 5 processes have shares of two lengths."""
-    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     alone = build()
     (batch,) = validation_batches(alone.validation, alone.validation_masker, 100)
     expected, computed, told = alone.evaluate(), [], []
@@ -268,7 +268,7 @@ class _Reads(TorchDispatchMode):
 
 
 def test_buffers_are_constants_that_processes_need_not_broadcast(build, monkeypatch):
-    monkeypatch.setattr("symbert.pretrain.trainer.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     trainer, shared = build(), build(world=World(1, 2, pick_device()))
     before = {name: buffer.clone() for name, buffer in shared.model.named_buffers()}
     trainer.step(0)
@@ -280,7 +280,7 @@ def test_buffers_are_constants_that_processes_need_not_broadcast(build, monkeypa
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
     trainer, told = build(), []
-    trainer.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
+    trainer.updater.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
     trainer.step(0)
     read = World.read_total
     monkeypatch.setattr(World, "read_total", lambda *given: told.append(given) or read(*given))

@@ -1,12 +1,55 @@
-"""Event files, read back by their record format (length, its CRC-32C, content, its CRC-32C; the sums masked)."""
-
 import struct
 import sys
 
 import pytest
 
-from symbert.errors import InputOutputError, MissingInputError
-from symbert.pretrain.events import Events, NoEvents
+from symbert.errors import InputOutputError, IntegrityError, MissingInputError
+from symbert.pretrain.log import EventLog, MetricsLog
+
+
+def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, 0)
+    log.write(split="validation", step=10, loss=5.0)
+    length = log.flush()
+    log.write(split="validation", step=20, loss=4.0)
+    log.flush()
+    assert MetricsLog(path, length).last_validation_loss() == 5.0
+    assert path.stat().st_size == length
+
+
+def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    with pytest.raises(IntegrityError, match="metrics.jsonl: 3 bytes, the checkpoint was at 100.*start the run over"):
+        MetricsLog(tmp_path / "metrics.jsonl", 100)
+
+
+def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        MetricsLog(tmp_path / "metrics.jsonl", 0).write(loss=float("nan"))
+
+
+def test_surplus_bytes_of_a_killed_run_do_not_count_after_a_resume(tmp_path):
+    """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
+    (tmp_path / "metrics.jsonl").write_text("x" * 5000)
+    assert MetricsLog(tmp_path / "metrics.jsonl", 4000).flush() == 4000
+
+
+def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkeypatch):
+    log = MetricsLog(tmp_path / "metrics.jsonl", 0)
+    log.write(split="validation", step=10, loss=5.0)
+    length = log.flush()
+    log.write(split="validation", step=20, loss=4.0)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputOutputError, match="metrics.jsonl: No space left.* MB free on /.*; free space there"):
+        log.flush()
+    monkeypatch.undo()
+    assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation_loss() == 5.0
+
 
 event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")
 
@@ -47,9 +90,9 @@ def test_the_checksum_of_the_tests_is_the_standard_one():
 
 
 def test_what_is_flushed_can_be_read_while_the_run_goes_on(tmp_path):
-    events = Events(tmp_path / "tensorboard", 0)
-    events.write("initial", 0, {"logit_std": [0.5, 0.25]})
-    events.write("train", 10, {"loss": 4.5, "gradient_norm": None})
+    events = EventLog(tmp_path / "tensorboard", 0)
+    events.write("initial", 0, logit_std=[0.5, 0.25])
+    events.write("train", 10, loss=4.5, gradient_norm=None)
     events.flush()
     (path,) = (tmp_path / "tensorboard").iterdir()
     version, start, *rest = events_of(path)
@@ -64,8 +107,8 @@ def test_what_is_flushed_can_be_read_while_the_run_goes_on(tmp_path):
 
 def test_a_resumed_run_begins_a_file_that_makes_what_came_after_its_checkpoint_invalid(tmp_path):
     for step in (0, 20):
-        events = Events(tmp_path, step)
-        events.write("train", step + 10, {"loss": 4.0})
+        events = EventLog(tmp_path, step)
+        events.write("train", step + 10, loss=4.0)
         events.flush()
     first, second = sorted(tmp_path.iterdir(), key=lambda path: path.suffix)
     assert scalars_of(events_of(first)) == [(10, "train/loss", 4.0)]
@@ -75,7 +118,7 @@ def test_a_resumed_run_begins_a_file_that_makes_what_came_after_its_checkpoint_i
 
 
 def test_a_full_disk_is_an_error_and_not_an_endless_wait(tmp_path, monkeypatch):
-    events = Events(tmp_path, 0)
+    events = EventLog(tmp_path, 0)
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
@@ -88,13 +131,4 @@ def test_a_full_disk_is_an_error_and_not_an_endless_wait(tmp_path, monkeypatch):
 def test_a_missing_package_is_named_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX.event_file_writer", None)
     with pytest.raises(MissingInputError, match="pip install tensorboardX"):
-        Events(tmp_path, 0)
-
-
-def test_without_events_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    events = NoEvents()
-    events.write("train", 10, {"loss": 4.5})
-    events.flush()
-    assert list(tmp_path.iterdir()) == []
-    assert {name for name in vars(NoEvents) if name[0] != "_"} == {name for name in vars(Events) if name[0] != "_"}
+        EventLog(tmp_path, 0)

@@ -1,17 +1,13 @@
-import json
-import os
-import subprocess
 import typing
 from contextlib import nullcontext
 
 import pytest
 import torch
 
-from pretrain.corpora import command
 from symbert.errors import ConfigError
-from symbert.pretrain import recipe
-from symbert.pretrain.recipe import RECIPES, attention_dropout, attention_kernels, compiler_explained, dropout_told
 from symbert.settings import Recipe
+from symbert.training import recipe
+from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels, compiler_explained, recorded_dropout
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -23,14 +19,17 @@ def capability(monkeypatch):
 
 
 def test_the_faithful_recipe_keeps_the_papers_dropout():
-    assert attention_dropout(RECIPES["faithful"], 0.1, CPU) == 0.1 and dropout_told(RECIPES["faithful"], 0.1, CPU) == {}
+    assert (
+        attention_dropout(RECIPES["faithful"], 0.1, CPU) == 0.1
+        and recorded_dropout(RECIPES["faithful"], 0.1, CPU) == {}
+    )
 
 
 @pytest.mark.parametrize(("dropout", "expected"), [(0.0, 0.0), (0.1, 0.125), (0.05, 0.0625), (0.5, 0.5)])
 def test_the_fast_recipe_takes_the_nearest_sixteenth_on_hopper(capability, dropout, expected):
     capability(9, 0)
     assert attention_dropout(RECIPES["fast"], dropout, GPU) == expected
-    assert dropout_told(RECIPES["fast"], dropout, GPU) == {"attention_dropout": expected}
+    assert recorded_dropout(RECIPES["fast"], dropout, GPU) == {"attention_dropout": expected}
 
 
 @pytest.mark.parametrize("numbers", [(8, 0), (8, 9), (10, 0), (12, 0)])
@@ -38,7 +37,7 @@ def test_the_dropout_is_not_rounded_where_no_kernel_wants_it(capability, numbers
     capability(*numbers)
     for device in (CPU, GPU):
         assert attention_dropout(RECIPES["fast"], 0.1, device) == 0.1
-        assert dropout_told(RECIPES["fast"], 0.1, device) == {"attention_dropout": 0.1}
+        assert recorded_dropout(RECIPES["fast"], 0.1, device) == {"attention_dropout": 0.1}
 
 
 def test_amd_has_no_hopper(capability, monkeypatch):
@@ -66,20 +65,6 @@ def test_kernels_are_left_alone_on_a_cpu():
 
 def test_recipes_are_those_of_the_configuration():
     assert list(typing.get_args(Recipe)) == list(RECIPES)
-
-
-@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
-def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
-    """In a process of its own, because torch remembers what it compiled and with what."""
-    words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")
-    told = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), **environment}
-    done = subprocess.run(words, capture_output=True, text=True, env=told)
-    assert done.returncode == 78, done.stderr
-    said = done.stderr.splitlines()[-1]
-    assert "config: 'recipe' is fast, which compiles the model, but no compiler works on this machine (" in said
-    assert said.endswith("); install a C and C++ compiler (g++), or set 'recipe: faithful'")
-    status = json.loads((tmp_path / "run/state/status.json").read_text())
-    assert (status["state"], status["exit_code"]) == ("failed", 78)
 
 
 @pytest.mark.parametrize("said", ["RuntimeError: Failed to find C compiler. Please specify", "C++ compile error"])

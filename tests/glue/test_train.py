@@ -1,4 +1,6 @@
 import math
+from contextlib import nullcontext
+from dataclasses import replace as replace_field
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
@@ -14,24 +17,28 @@ from transformers import BertForSequenceClassification, get_linear_schedule_with
 from glue.protocol import SETTINGS
 from model.models import Averaged, define
 from symbert.draws import permute
-from symbert.errors import DivergedError
-from symbert.glue import training
+from symbert.errors import ConfigError, DivergedError, IntegrityError, MissingInputError
+from symbert.files import read_json, write_json
+from symbert.glue import train as module
 from symbert.glue.batches import read_rows
-from symbert.glue.classifier import load_classifier, reset_head
 from symbert.glue.tasks import GLUE
-from symbert.glue.training import (
+from symbert.glue.train import (
     build_optimizer,
     encoder_of,
     learning_rate,
+    load_classifier,
     logits_of,
     loss_of,
     predict,
+    reset_head,
     steps_of,
     train,
+    train_used_embeddings,
 )
 from symbert.model.fold import fold
 from symbert.model.packed import encode, encode_by_length
-from symbert.pretrain.recipe import RECIPES
+from symbert.operators import operator_code
+from symbert.training.recipe import RECIPES
 
 
 @pytest.fixture
@@ -195,7 +202,7 @@ def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_an
     monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
     faithful = [parameters(trained(seed)[0]) for seed in (1, 2)]
     assert graphs == []
-    monkeypatch.setattr(training, "encoder_of", lambda model, *_, choose=encoder_of: choose(model, FAST, GPU))
+    monkeypatch.setattr(module, "encoder_of", lambda model, *_, choose=encoder_of: choose(model, FAST, GPU))
     for seed, expected in zip((1, 2), faithful, strict=True):
         assert torch.allclose(parameters(trained(seed)[0]), expected, rtol=0, atol=1e-6)
     assert len(graphs) == 1
@@ -220,7 +227,7 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     for model in models:
         reset_head(model, 1)
     ours, naive = models
-    monkeypatch.setattr(training, "encoder_of", lambda model, recipe, _, choose=encoder_of: choose(model, recipe, GPU))
+    monkeypatch.setattr(module, "encoder_of", lambda model, recipe, _, choose=encoder_of: choose(model, recipe, GPU))
     train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
     naive_training(naive, rows["train"], settings, 3, one_by_one)
     for name, values in naive.state_dict().items():
@@ -248,3 +255,140 @@ def test_a_loss_that_is_not_finite_stops_the_run(prepared, checkpoint):
         model.classifier.weight.fill_(math.inf)
     with pytest.raises(DivergedError, match=r"loss nan in epoch 1; lower 'glue.learning_rate'"):
         train(model, rows["train"], SETTINGS, "fp32", 1, lambda step: None)
+
+
+@pytest.mark.parametrize("attention", ["original", "symmetric", "pairwise"])
+def test_the_encoder_is_that_of_the_checkpoint(checkpoint, attention):
+    stored = load_file(checkpoint(attention) / "model.safetensors")
+    loaded = load_classifier(checkpoint(attention), 3, dropout=0.1).state_dict()
+    encoder = [name for name in stored if name.startswith("bert.")]
+    assert len(encoder) > 15
+    for name in encoder:
+        assert torch.equal(stored[name], loaded[name])
+
+
+def test_dropout_holds_everywhere(checkpoint):
+    model = load_classifier(checkpoint(), 2, dropout=0.3)
+    assert {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)} == {0.3}
+    assert model.config.attention_probs_dropout_prob == 0.3
+
+
+def test_a_missing_weight_of_the_encoder_is_refused_not_drawn_at_random(checkpoint):
+    file = checkpoint() / "model.safetensors"
+    tensors = load_file(file)
+    del tensors["bert.encoder.layer.0.attention.self.pairwise_factors"]
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(IntegrityError, match=r"1 encoder weights .* first bert.encoder.layer.0.*pairwise_factors"):
+        load_classifier(file.parent, 2, dropout=0.1)
+
+
+def test_a_weight_of_another_shape_is_refused(checkpoint):
+    file = checkpoint() / "model.safetensors"
+    tensors = load_file(file)
+    tensors["bert.embeddings.LayerNorm.weight"] = torch.ones(7)
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(IntegrityError, match="LayerNorm"):
+        load_classifier(file.parent, 2, dropout=0.1)
+
+
+def test_a_checkpoint_of_an_operator_that_was_edited_since_is_refused(checkpoint):
+    file = checkpoint() / "config.json"
+    config = read_json(file)
+    for code, refused in ((operator_code("pairwise"), False), ("0" * 16, True)):
+        write_json(file, {**config, "pretraining": {"settings": {"operator_code": code}}})
+        with (
+            pytest.raises(ConfigError, match=r"config.json: .*operator_code: 0+ →.*train") if refused else nullcontext()
+        ):
+            load_classifier(file.parent, 2, dropout=0.1)
+
+
+def test_an_absent_checkpoint_is_named(tmp_path):
+    with pytest.raises(MissingInputError, match="config.json: file not found"):
+        load_classifier(tmp_path, 2, dropout=0.1)
+
+
+def test_the_new_layers_follow_from_the_seed_alone(checkpoint):
+    def head(seed, noise):
+        torch.manual_seed(noise)
+        model = load_classifier(checkpoint(), 2, dropout=0.1)
+        reset_head(model, seed)
+        return torch.cat([model.bert.pooler.dense.weight.flatten(), model.classifier.weight.flatten()])
+
+    assert torch.equal(head(1, 10), head(1, 20))
+    assert not torch.equal(head(1, 10), head(2, 10))
+    assert head(1, 10).std().item() == pytest.approx(0.02, rel=0.2)
+
+
+WORDS = "bert.embeddings.word_embeddings.weight"
+
+
+@pytest.fixture
+def rows(prepared):
+    return read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))["train"]
+
+
+@pytest.fixture
+def classifier(checkpoint):
+    model = load_classifier(checkpoint(), 2, SETTINGS.dropout).double()
+    reset_head(model, 1)
+    return model
+
+
+@pytest.fixture
+def weights_after(rows, checkpoint):
+    """The weights after a training in float64."""
+
+    def run(settings=SETTINGS, rows=rows):
+        model = load_classifier(checkpoint(), 2, settings.dropout).double()
+        reset_head(model, 1)
+        module.train(model, rows, settings, "fp32", 1, lambda step: None)
+        return model.state_dict()
+
+    return run
+
+
+def test_training_is_that_of_all_embeddings(weights_after, monkeypatch):
+    own = weights_after()
+    monkeypatch.setattr(module, "train_used_embeddings", lambda model, rows: nullcontext(rows))
+    for name, values in weights_after().items():
+        torch.testing.assert_close(own[name], values, rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.fixture
+def rows_with_padding(rows):
+    """The rows, one of which spells [PAD], whose number is 0, in its text."""
+    assert (rows.input_ids > 0).all()
+    return replace_field(rows, input_ids=rows.input_ids.index_fill(0, torch.tensor([2]), 0))
+
+
+def test_a_padding_token_in_a_text_is_not_trained_as_in_all_embeddings(weights_after, rows_with_padding, classifier):
+    own, every = (
+        weights_after(rows=rows_with_padding),
+        weights_after(replace(SETTINGS, weight_decay=1e-30), rows=rows_with_padding),
+    )
+    for name, values in every.items():
+        torch.testing.assert_close(own[name], values, rtol=0, atol=1e-9, msg=name)
+    before = classifier.state_dict()[WORDS]
+    assert torch.equal(own[WORDS][0], before[0]) and not torch.equal(own[WORDS], before)
+
+
+def test_pieces_that_the_task_lacks_keep_their_embeddings_to_the_bit(weights_after, rows, classifier):
+    before, after = classifier.state_dict()[WORDS], weights_after()[WORDS]
+    moved = (before != after).any(dim=1).nonzero()[:, 0]
+    assert moved.tolist() == rows.input_ids.unique().tolist() and 10 < len(moved) < len(before)
+
+
+def test_with_weight_decay_the_embeddings_of_all_pieces_shrink(weights_after, rows, classifier):
+    after = weights_after(replace(SETTINGS, weight_decay=0.1))[WORDS]
+    absent = torch.ones(len(after), dtype=torch.bool).index_fill(0, rows.input_ids.unique().long(), False)
+    rates = [module.learning_rate(step, 8, SETTINGS) for step in range(8)]
+    shrunk = torch.tensor([1 - 0.1 * rate for rate in rates], dtype=torch.float64).prod()
+    torch.testing.assert_close(after[absent], shrunk * classifier.state_dict()[WORDS][absent])
+
+
+def test_a_training_that_breaks_off_leaves_all_embeddings_in_place(rows, classifier):
+    before = classifier.state_dict()[WORDS].clone()
+    with pytest.raises(KeyboardInterrupt), train_used_embeddings(classifier, rows):
+        assert len(classifier.state_dict()[WORDS]) < len(before)
+        raise KeyboardInterrupt
+    assert torch.equal(classifier.state_dict()[WORDS], before)

@@ -1,0 +1,176 @@
+"""Fine-tuning one classifier on one task: the paper's protocol (section 3.4), without its evaluations on the way."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers.utils import logging
+
+from symbert.errors import DivergedError, IntegrityError, MissingInputError
+from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
+from symbert.model.bert import SymBertForSequenceClassification, refuse_other_code
+from symbert.model.device import autocast
+from symbert.model.packed import Encoder, encode, encoder_for
+from symbert.settings import GlueSettings
+from symbert.training.optimizer import Updater, build_optimizer, linear_rate
+from symbert.training.recipe import RECIPES, Recipe, attention_kernels
+
+EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
+NEW_LAYERS = ("bert.pooler.", "classifier.")
+
+
+def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> SymBertForSequenceClassification:
+    """The encoder of a Hugging Face directory under a pooler and classifier that `reset_head` fills.
+
+    `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
+    since, and IntegrityError when it lacks a weight of the encoder: Hugging Face would draw it at random and go on.
+    """
+    for name in ("config.json", "model.safetensors"):
+        if not (checkpoint / name).is_file():
+            raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    model, report = SymBertForSequenceClassification.from_pretrained(
+        checkpoint,
+        num_labels=num_labels,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        classifier_dropout=dropout,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # so that they are reported, and refused below
+        local_files_only=True,
+    )
+    refuse_other_code(model.config, checkpoint)
+    lacking = sorted(name for name in report["missing_keys"] if not name.startswith(NEW_LAYERS))
+    if lacking or report["mismatched_keys"]:
+        wrong = lacking or sorted(str(key) for key in report["mismatched_keys"])
+        raise IntegrityError(
+            f"{checkpoint / 'model.safetensors'}: {len(wrong)} encoder weights are missing or of another shape, "
+            f"first {wrong[0]}; extract the checkpoint again"
+        )
+    return model
+
+
+@torch.no_grad()
+def reset_head(model: nn.Module, seed: int) -> None:
+    """Draw pooler and classifier anew from BERT's N(0, 0.02), as a function of the seed alone."""
+    generator = torch.Generator().manual_seed(seed)
+    for layer in (model.bert.pooler.dense, model.classifier):
+        drawn = torch.randn(layer.weight.shape, generator=generator) * model.config.initializer_range
+        layer.weight.copy_(drawn)
+        layer.bias.zero_()
+
+
+def train(
+    model: nn.Module,
+    rows: TaskRows,
+    settings: GlueSettings,
+    precision: str,
+    seed: int,
+    report_step: Callable[[int], None],
+) -> None:
+    """Train in place for `settings.epochs`; batch order and dropout follow from `seed` alone.
+
+    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and on Hopper attention
+    takes kernels that need another dropout (`symbert.training.recipe`). The batches are the same. `report_step` gets
+    the number of steps done. DivergedError when the loss of an epoch is not finite.
+    """
+    torch.manual_seed(seed)
+    model.train()
+    recipe, device = RECIPES[settings.recipe], next(model.parameters()).device
+    # Weight decay would move the embeddings of pieces that no row has, too.
+    with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
+        updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
+        encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(len(rows), settings)
+        for epoch in range(settings.epochs):
+            losses = []
+            for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
+                with attention_kernels(recipe, device):
+                    loss = loss_of(logits_of(model, batch, precision, encoder), batch.labels)
+                updater.backward(loss)
+                updater.clip()
+                updater.update(learning_rate(step, steps, settings))
+                losses.append(loss.detach())
+                step += 1
+                report_step(step)
+            mean = torch.stack(losses).mean().item()
+            if not math.isfinite(mean):
+                raise DivergedError(
+                    f"loss {mean} in epoch {epoch + 1}; lower 'glue.learning_rate' under a new 'experiment'"
+                )
+
+
+@contextmanager
+def train_used_embeddings(model: nn.Module, rows: TaskRows) -> Iterator[TaskRows]:
+    """Give the model the embeddings of the pieces in `rows` alone, and these rows numbered accordingly.
+
+    At the end the trained embeddings are put back among the others, which no row has moved: without weight decay
+    exactly as if all had been in the optimizer, at less than half its cost.
+    """
+    embeddings = model.bert.embeddings
+    every = embeddings.word_embeddings
+    pieces, numbers = rows.input_ids.unique(return_inverse=True)
+    padding = (pieces == every.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
+    embeddings.word_embeddings = nn.Embedding.from_pretrained(
+        every.weight.detach()[pieces], freeze=False, padding_idx=padding[0] if padding else None
+    )
+    try:
+        yield replace(rows, input_ids=numbers)
+    finally:
+        every.weight.data[pieces] = embeddings.word_embeddings.weight.data
+        embeddings.word_embeddings = every
+
+
+def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encoder:
+    """What the model's operator needs; `encode` is compiled to one graph for all lengths where that pays.
+
+    On a CPU it takes longer than it saves; what computes one length at a time is no one graph.
+    """
+    encoder = encoder_for(model.bert)
+    pays = encoder is encode and recipe.compiled and device.type == "cuda"
+    return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
+
+
+@torch.inference_mode()
+def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
+    """The predicted class of each row, or its grade when the classifier has one output."""
+    model.eval()
+    predictions = np.zeros(len(rows), dtype=np.float64 if model.config.num_labels == 1 else np.int64)
+    for index, batch in sorted_batches(rows, EVALUATION_BATCH_SIZE):
+        logits = logits_of(model, batch, precision)
+        predictions[index] = (logits[:, 0] if logits.shape[1] == 1 else logits.argmax(dim=1)).cpu().numpy()
+    return predictions
+
+
+def steps_of(rows: int, settings: GlueSettings) -> int:
+    """Optimizer steps of a whole fine-tuning."""
+    return settings.epochs * math.ceil(rows / settings.batch_size)
+
+
+def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
+    """The rate of step `step` (from 0) of `steps`, of which ⌈warmup_ratio · steps⌉ warm up."""
+    return linear_rate(step, settings.learning_rate, math.ceil(settings.warmup_ratio * steps), steps)
+
+
+def logits_of(model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None) -> Tensor:
+    """Logits `row label`, in the precision of the weights."""
+    encoder = encoder or encoder_for(model.bert)
+    with autocast(precision, batch.labels.device):
+        embedded = model.bert.embeddings(
+            batch.input_ids[None], batch.token_type_ids[None], batch.packing.position_ids[None]
+        )
+        pooled = encoder(model.bert, embedded, batch.packing)
+        return model.classifier(model.dropout(pooled)).to(model.dtype)
+
+
+def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean squared error of grades (one logit), mean cross-entropy in nats of classes."""
+    if logits.shape[1] == 1:
+        return F.mse_loss(logits[:, 0], labels.to(logits.dtype))
+    return F.cross_entropy(logits, labels)

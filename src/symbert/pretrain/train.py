@@ -1,0 +1,237 @@
+"""One run's model, optimizer and data, and how they compute an optimizer step: exact, on any number of devices."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+from symbert.draws import mix
+from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
+from symbert.files import read_json, write_json
+from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.device import autocast, resolve_precision
+from symbert.model.logits import describe_attention
+from symbert.model.masking import Masker
+from symbert.pretrain.data import (
+    IGNORED,
+    REMEDY,
+    MaskedBatch,
+    PackedRows,
+    sequences_of,
+    slots_of,
+    training_batch,
+    validation_batches,
+)
+from symbert.pretrain.run import Run
+from symbert.pretrain.world import World, alone
+from symbert.settings import PretrainSettings
+from symbert.training.optimizer import Updater, build_optimizer, linear_rate
+from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels
+
+DESCRIBED = 8  # validation rows from which the attention of the start is described
+LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
+VALIDATION_SEED = 0  # the same masks for every run, so that validation losses compare
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """An optimizer step: mean loss in nats per masked token, and the gradient's norm before it is clipped."""
+
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+
+
+class MaskedLoss(nn.Module):
+    """Cross-entropy of the masked tokens of a batch, summed, in nats; empty slots count nothing.
+
+    A module, because it compiles to one graph and processes share it.
+    """
+
+    def __init__(self, model: SymBertForMaskedLM) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
+        logits = self.model.masked_logits(input_ids, positions)
+        return F.cross_entropy(logits.float(), targets, ignore_index=IGNORED, reduction="sum")
+
+
+class Trainer:
+    """Computes the steps of one run, as one of the processes that train it.
+
+    `micro_batch_size` sequences are computed at a time; neither it nor the number of processes changes the batch.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        settings: PretrainSettings,
+        manifest: Path,
+        state: Path,
+        world: World | None = None,
+        micro_batch_size: int | None = None,
+    ) -> None:
+        self.run, self.settings, self.state, self.world = run, settings, state, world or alone()
+        self.device, self.recipe = self.world.device, RECIPES[settings.recipe]
+        self.precision = resolve_precision(settings.precision, self.device)
+        if settings.batch_size < self.world.size:
+            raise ConfigError(
+                f"config: 'pretrain.batch_size' is {settings.batch_size}, fewer than the {self.world.size} "
+                "processes; start fewer with --nproc-per-node"
+            )
+        self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
+        self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
+        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
+        self.masker, self.validation_masker = self._build_maskers(manifest)
+        self.model = self._build_model()
+        self.optimizer = build_optimizer(self.model, settings)
+        self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
+        self.objective = self._build_objective()
+        self.ahead: tuple[int, MaskedBatch] | None = None  # the batch of the next step, made while the device computes
+
+    def _build_maskers(self, manifest: Path) -> tuple[Masker, Masker]:
+        """The masker of the run's training rows, and that of the validation rows."""
+        corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
+        special = corpus["special_tokens"]
+        masker = partial(
+            Masker,
+            probability=self.settings.mask_probability,
+            vocabulary_size=corpus["vocabulary_size"],
+            mask_id=special["mask"],
+            special_ids=tuple(special.values()),
+        )
+        return masker(seed=self.run.pretrain_seed), masker(seed=VALIDATION_SEED)
+
+    def _build_model(self) -> SymBertForMaskedLM:
+        config = build_config(self.run.size, self.run.attention, self.masker.vocabulary_size, self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout(self.recipe, self.settings.dropout, self.device)
+        model = SymBertForMaskedLM(config)
+        initialize(model, self.run.pretrain_seed)
+        config.architectures = [type(model).__name__]
+        return model.to(self.device)
+
+    def _build_objective(self) -> nn.Module:
+        objective: nn.Module = MaskedLoss(self.model)
+        if self.recipe.compiled:
+            objective = torch.compile(objective, fullgraph=True, dynamic=False)
+        if self.world.size == 1:
+            return objective
+        # Without the search DDP groups gradients anew after a session's first step, and adds them in another order: on
+        # resume other bits. Buffers are constants, which need no broadcast.
+        return DistributedDataParallel(objective, find_unused_parameters=True, broadcast_buffers=False)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable parameters, tied weights once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def learning_rate(self, step: int) -> float:
+        """The rate of step `step` (from 0); where `schedule_steps` is null it ends with the training."""
+        settings = self.settings
+        end = settings.schedule_steps or settings.steps
+        return linear_rate(step, settings.learning_rate, settings.warmup_steps, end)
+
+    def step(self, step: int) -> StepResult:
+        """Take the optimizer step `step` (from 0), on its batch.
+
+        DivergedError, before any weight changes, when loss or gradient is not finite; MemoryExhaustedError.
+        """
+        torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
+        self.model.train()
+        with memory_explained(f"{self.run}, step {step}", self.micro_batch_size):
+            loss = self._accumulate_gradients(self._batch(step))
+            norm = self.updater.clip()
+            self.ahead = (step + 1, self._batch(step + 1))  # before the device is waited for
+            loss, norms = self.world.read_total(loss, norm)  # the one wait for the device in a step
+            # The processes' norms are equal, so their mean is exact.
+            result = StepResult(loss, norms / self.world.size, self.learning_rate(step))
+            self._refuse_divergence(step, result)
+            self.updater.update(result.learning_rate)
+        return result
+
+    @torch.no_grad()
+    def evaluate(self) -> float:
+        """Mean cross-entropy over all masked tokens of the validation rows, in nats."""
+        self.model.eval()
+        objective = self.objective.module if self.world.size > 1 else self.objective  # exchanges no gradients
+        loss = count = 0
+        share = self.world.share(len(self.validation))  # of rows: the processes' micro-batches may differ in size
+        for batch in validation_batches(self.validation, self.validation_masker, self.micro_batch_size, share):
+            loss += self._loss_of(batch, objective).item()
+            count += len(batch.targets)
+        loss, count = self.world.total(loss, count)
+        return loss / count
+
+    def describe_start(self) -> dict[str, list[float]]:
+        """Spread of the logits and entropy of the attention, by layer, on the first validation rows."""
+        batch = next(validation_batches(self.validation, self.validation_masker, DESCRIBED))
+        return describe_attention(self.model, batch.input_ids.to(self.device))
+
+    def _batch(self, step: int) -> MaskedBatch:
+        if self.ahead and self.ahead[0] == step:
+            return self.ahead[1]
+        return training_batch(self.training, self.masker, step, self.settings.batch_size)
+
+    def _accumulate_gradients(self, batch: MaskedBatch) -> Tensor:
+        """Add up the gradients of this process's share; returns its part of the batch's mean loss."""
+        starts = range(self.first, self.last, self.micro_batch_size)
+        total = torch.zeros((), device=self.device)
+        for start in starts:
+            part = batch.part(start, min(start + self.micro_batch_size, self.last))
+            is_last = start == starts[-1]  # after which the processes add up their gradients
+            with nullcontext() if is_last or self.world.size == 1 else self.objective.no_sync():
+                loss = self._loss_of(part, self.objective) / len(batch.targets)
+                self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
+            total += loss.detach()
+        return total
+
+    def _loss_of(self, batch: MaskedBatch, objective: nn.Module) -> Tensor:
+        """The summed loss of a batch, in nats."""
+        if self.recipe.compiled:
+            batch = batch.padded(slots_of(*batch.input_ids.shape, self.settings.mask_probability))
+        with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
+            return objective(**vars(batch.to(self.device)))
+
+    def _is_finding_its_scale(self) -> bool:
+        """Whether an infinite gradient may be due to fp16's scale of the loss alone, which halves each time."""
+        scaler = self.updater.scaler
+        return scaler.is_enabled() and scaler.get_scale() >= LEAST_SCALE
+
+    def _refuse_divergence(self, step: int, result: StepResult) -> None:
+        """DivergedError, with the rows of the batch in a file, when loss or gradient norm is not finite."""
+        if math.isfinite(result.loss) and (math.isfinite(result.gradient_norm) or self._is_finding_its_scale()):
+            return
+        dump = self.state / "divergence.json"
+        if self.world.leads:
+            read = sequences_of(step, self.settings.batch_size, len(self.training), self.run.pretrain_seed)
+            rows = [{"epoch": int(epoch), "row": int(row)} for epoch, row in zip(*read, strict=True)]
+            measured = {name: str(value) for name, value in vars(result).items()}  # JSON has no NaN
+            write_json(dump, {"step": step, **measured, "rows": rows})
+        raise DivergedError(
+            f"{dump}: {self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; the last "
+            "checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
+            "'experiment'"
+        )
+
+
+@contextmanager
+def memory_explained(what: str, sequences: int) -> Iterator[None]:
+    """MemoryExhaustedError in the place of any allocator's error; `sequences` are computed at a time in `what`."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+            raise
+        raise MemoryExhaustedError(
+            f"{what}: out of memory with {sequences} sequences at a time; set 'pretrain.micro_batch_size' below that "
+            "(the batch stays the same), or free the device; the last checkpoint is kept"
+        ) from None

@@ -1,0 +1,67 @@
+"""Optimizers by name, the learning rate of a step, and how a step is taken: clipped, and scaled in fp16."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+ParameterGroups = list[dict[str, Any]]
+
+
+def adamw(
+    groups: ParameterGroups, adam_epsilon: float, adam_beta1: float = 0.9, adam_beta2: float = 0.999
+) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter, ICLR 2019). Fine-tuning has no settings for the betas: PyTorch's values hold."""
+    return torch.optim.AdamW(groups, lr=0.0, betas=(adam_beta1, adam_beta2), eps=adam_epsilon, fused=True)
+
+
+# A function takes the groups and, by name, those of the stage's settings that are its own.
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adamw": adamw}
+
+
+def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
+    """An optimizer of OPTIMIZERS that decays matrices, and leaves biases and LayerNorm (one dimension) alone."""
+    parameters = list(model.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    own = [key for key in inspect.signature(OPTIMIZERS[name]).parameters if hasattr(settings, key)]
+    return OPTIMIZERS[name](groups, **{key: getattr(settings, key) for key in own})
+
+
+def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:
+    """The learning rate of `step` (from 0): linear from 0 to `peak` over `warmup_steps`, then linear to 0 at `end`."""
+    if step < warmup_steps:
+        return peak * step / warmup_steps
+    return peak * max(end - step, 0) / max(end - warmup_steps, 1)
+
+
+class Updater:
+    """Turns losses into steps of an optimizer: `backward` as often as needed, then `clip`, then `update`."""
+
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer, gradient_clip: float, precision: str, device: torch.device
+    ) -> None:
+        self.model, self.optimizer, self.gradient_clip = model, optimizer, gradient_clip
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of a loss, scaled in fp16, to the gradients."""
+        self.scaler.scale(loss).backward()
+
+    def clip(self) -> Tensor:
+        """Unscale the gradients and clip their norm; returns the norm before."""
+        self.scaler.unscale_(self.optimizer)
+        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
+
+    def update(self, learning_rate: float) -> None:
+        """Move the weights and clear the gradients; in fp16 a gradient that is not finite only lowers the scale."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)

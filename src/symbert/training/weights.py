@@ -1,0 +1,30 @@
+"""Weights as safetensors files."""
+
+from pathlib import Path
+
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from symbert.files import publish
+
+Tensors = dict[str, Tensor]
+
+
+def weights_of(model: nn.Module) -> Tensors:
+    """The weights of a model by name, tied ones once."""
+    tied = set(model._tied_weights_keys or ())
+    return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+
+
+def write_tensors(tensors: Tensors, path: Path) -> None:
+    """Publish tensors, readable as any new file, though safetensors makes its files private."""
+    with publish(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        save_file(tensors, temporary, metadata={"format": "pt"})
+        temporary.chmod(mode)
+
+
+def write_weights(model: nn.Module, path: Path) -> None:
+    """Publish the weights of a model."""
+    write_tensors(weights_of(model), path)
