@@ -19,6 +19,7 @@ ANSWERS = {
     "locate-sample",
     "export",
     "check-operator",
+    "describe-keys",
     "import-scores",
 }  # commands of the user's own, which no rule runs
 

@@ -101,7 +101,7 @@ def test_a_word_that_no_key_knows_is_refused_in_a_settings_file_too(write_sectio
         ("glue", "learning_rate", None, "a number > 0"),
         ("robustness", "sets", "hans", "a list of hans | ax | advglue"),
         ("task", "allow_partial", 2, "true or false"),
-        ("report", "pretrain", [], "a map of keys to values"),
+        ("report", "pretrain", [], "a map of a text to a number"),
         ("corpus_source", "root", 1, "a text | null"),
     ],
 )

@@ -23,6 +23,7 @@ from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
     "write-settings": "symbert.config:write_settings",
+    "describe-keys": "symbert.project:describe_keys",
     "plan": "symbert.experiment.plan:plan",
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",

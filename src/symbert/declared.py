@@ -31,7 +31,7 @@ def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
     is_now = f"'{key}' is {'null' if value is None else repr(value)}"
     if words := words_of(kind):
         return is_now + suggestion(value, words + ["null"] * (types.NoneType in options_of(kind)))
-    return f"{is_now}, expected {_in_words(kind)}; correct it"
+    return f"{is_now}, expected {in_words(kind)}; correct it"
 
 
 def options_of(kind: Any) -> list[Any]:
@@ -78,21 +78,23 @@ def suggestion(word: Any, known: Iterable[Any]) -> str:
     return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
 
 
-def _in_words(kind: Any) -> str:
+def in_words(kind: Any) -> str:
     """A declared type with its limits, such as `an integer ≥ 1 | null`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
         range_ = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
         filled = "a non-empty list" if any(mark.min_length for mark in arguments[1:]) else "a list"
-        return f"{_in_words(arguments[0])} {range_}".rstrip().replace("a list", filled, 1)
+        return f"{in_words(arguments[0])} {range_}".rstrip().replace("a list", filled, 1)
     if origin in UNIONS:
         shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]
-        return " | ".join(map(_in_words, shown))
+        return " | ".join(map(in_words, shown))
     if origin is Literal:
         return " | ".join(arguments)
     if origin is list:
-        return f"a list of {_in_words(arguments[0])}"
-    if origin is dict or _is_struct(kind):
+        return f"a list of {in_words(arguments[0])}"
+    if origin is dict:
+        return f"a map of {in_words(arguments[0])} to {in_words(arguments[1])}"
+    if _is_struct(kind):
         return "a map of keys to values"
     return NAMES[kind]

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
@@ -12,9 +12,10 @@ import yaml
 
 from symbert.checks import check
 from symbert.config import Config, merge
-from symbert.declared import suggestion
+from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.keys import FOLDER
+from symbert.keys import FOLDER, Configuration
+from symbert.settings import Settings
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
@@ -22,12 +23,38 @@ def read_config(folder: Path, *changes: Config) -> Config:
 
     The scale is the one that the last of `changes` names, if any does.
     """
-    if not (folder / "config.yaml").is_file():
-        raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run this in the project's folder")
-    base = reduce(merge, changes, read_yaml(folder / "config.yaml"))
+    base = reduce(merge, changes, read_yaml(_config_file(folder)))
     config = reduce(merge, [read_yaml(scale_file(base, folder)), *changes], base)
     check(config)
     return config
+
+
+def _config_file(folder: Path) -> Path:
+    if not (folder / "config.yaml").is_file():
+        raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run this in the project's folder")
+    return folder / "config.yaml"
+
+
+def describe_keys(word: str = "") -> None:
+    """Print the keys of config.yaml with `word` in them: the paper's value, what else is allowed, and the meaning."""
+    text = _config_file(Path()).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for name, key, value, kind in _declared_keys(yaml.compose(text), Configuration):
+        if word in name:
+            written = " ".join(text[value.start_mark.index : value.end_mark.index].split())
+            meaning = lines[key.start_mark.line].partition(" # ")[2].strip()
+            print(f"{name}: {written}\n    {meaning}\n    allowed: {in_words(kind)}")
+
+
+def _declared_keys(section: yaml.MappingNode, kind: type[Settings], above: str = "") -> Iterator[tuple[Any, ...]]:
+    """Each key of a section of config.yaml: its name, its node, that of its value, and its declared type."""
+    declared = types_within({}, kind)
+    for key, value in section.value:
+        inner, name = declared[key.value], above + key.value
+        if isinstance(inner, type) and issubclass(inner, Settings):
+            yield from _declared_keys(value, inner, f"{name}.")
+        else:
+            yield name, key, value, inner
 
 
 def scale_file(config: Config, folder: Path) -> Path:
