@@ -7,7 +7,7 @@ import pytest
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError
-from symbert.launch import launcher, threads_each
+from symbert.launch import launcher, threads_per_process
 
 
 def test_one_process_is_plain_python():
@@ -38,7 +38,7 @@ def test_nodes_meet_at_the_first_one_at_a_port_of_the_job(monkeypatch):
     "processes, nodes, threads, each", [(1, 1, 3, "3"), (4, 1, 32, "8"), (4, 1, 2, "1"), (8, 2, 16, "4")]
 )
 def test_threads_are_shared_out_and_none_has_less_than_one(processes, nodes, threads, each):
-    words = threads_each(processes, nodes).format(threads=threads)
+    words = threads_per_process(processes, nodes).format(threads=threads)
     assert subprocess.run(["bash", "-c", f"echo {words}"], capture_output=True, text=True).stdout.strip() == each
 
 

@@ -21,7 +21,7 @@ def launcher(processes: int, nodes: int) -> str:
     return f"python -m symbert.log {{log:q}} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
-def threads_each(processes: int, nodes: int) -> str:
+def threads_per_process(processes: int, nodes: int) -> str:
     """The threads of one process: its share of what the job has on its node, and one at least."""
     share = processes // nodes
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"

@@ -38,7 +38,7 @@ def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkey
     monkeypatch.chdir(checkout.directory)
     jobs, to_come = count_jobs(None, None, list(options))
     assert jobs == to_come and list(STAGES) == [stage for stage in STAGES if jobs[stage]]
-    assert jobs == by_stage((Counter(outcome.jobs) - Counter(all=1)).elements())
+    assert jobs == by_stage((Counter(outcome.jobs) - Counter(all=1)).elements(), checkout.directory)
 
 
 def test_the_documents_plan_of_one_gpu_is_its_plan(checkout, root, monkeypatch, capsys):

@@ -103,7 +103,7 @@ rule finetune:
         state=lambda wildcards, output: Path(output[0]).parent / "state",
         seeds=finetune_seeds,
     shell:
-        f"{GIVEN} "
+        f"{GPUS_GIVEN} "
         "exec python -m symbert --log {log:q} finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
         " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
@@ -155,7 +155,7 @@ rule measure_robustness:
         state=lambda wildcards, input: Path(input.scores[0]).parent / "state",
         seeds=SWEEP["finetune_seeds"],
     shell:
-        f"{GIVEN} "
+        f"{GPUS_GIVEN} "
         "exec python -m symbert --log {log:q} measure-robustness --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"

@@ -1,5 +1,5 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
-from symbert.launch import launcher, threads_each
+from symbert.launch import launcher, threads_per_process
 from symbert.snakemake_internals import mend_plugin, share_components
 
 with one_line_errors():
@@ -22,17 +22,17 @@ def growing(amount):
 
 
 NODES, PROCESSES = config["pretrain"]["nodes"], config["pretrain"]["processes"]
-EACH = PROCESSES // NODES  # processes of a node
+PROCESSES_PER_NODE = PROCESSES // NODES  # processes of a node
 LAUNCHER = launcher(PROCESSES, NODES)
-THREADS_EACH = threads_each(PROCESSES, NODES)
+THREADS_PER_PROCESS = threads_per_process(PROCESSES, NODES)
 
 
 def gpus_of_node(wildcards):
     """One per process, but for a model that is trained on a CPU."""
-    return EACH * SIZES[wildcards.size].needs_gpu
+    return PROCESSES_PER_NODE * SIZES[wildcards.size].needs_gpu
 
 
-GIVEN = "SYMBERT_GPUS={resources.gpu}"  # so that a process that was given a GPU does not compute on the CPU
+GPUS_GIVEN = "SYMBERT_GPUS={resources.gpu}"  # so that a process that was given a GPU does not compute on the CPU
 
 
 # On several nodes our command starts the tasks, one per node, each with its node's GPUs: the Slurm plugin starts none

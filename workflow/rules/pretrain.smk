@@ -25,20 +25,20 @@ rule pretrain_model:
         f"{BENCHMARKS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.tsv"
     conda:
         ENVIRONMENT
-    threads: lambda wildcards: training_threads(wildcards) * EACH
+    threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE
     resources:
         **(SEVERAL_NODES if NODES > 1 else {}),
         nodes=NODES,
-        mem_mb=lambda wildcards, attempt: training_memory(wildcards, attempt) * EACH,
+        mem_mb=lambda wildcards, attempt: training_memory(wildcards, attempt) * PROCESSES_PER_NODE,
         gpu=lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
     params:
         state=STATE,
     shell:
-        f"{GIVEN} exec {LAUNCHER}"
+        f"{GPUS_GIVEN} exec {LAUNCHER}"
         " pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
         " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
         " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
-        f" --threads {THREADS_EACH} {EXECUTION}"
+        f" --threads {THREADS_PER_PROCESS} {EXECUTION}"
 
 
 rule extract_checkpoint:

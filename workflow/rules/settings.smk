@@ -26,5 +26,6 @@ rule write_settings:
 
 onstart:
     with one_line_errors():
-        for line in announce(EXPERIMENT, SCALE_FILE, jobs_to_run(workflow), is_on_cluster(workflow)):
+        jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
+        for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, Path(workflow.basedir)):
             print(line, file=sys.stderr)

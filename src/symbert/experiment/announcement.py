@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from symbert.commit import PROJECT
 from symbert.config import Config, source_of
 from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import Files, by_mount, refuse_small
@@ -19,7 +20,9 @@ from symbert.snakemake_internals import Job
 PLAN_ERRORS = (SymbertError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def announce(experiment: Experiment, scale_file: Path, jobs: list[Job], on_cluster: bool = False) -> Iterator[str]:
+def announce(
+    experiment: Experiment, scale_file: Path, jobs: list[Job], on_cluster: bool = False, project: Path = PROJECT
+) -> Iterator[str]:
     """The lines of the banner and of a short plan of `jobs`, which are about to run.
 
     After the last line, ConfigError for a run whose folder holds another one that is not to be superseded, and
@@ -27,7 +30,7 @@ def announce(experiment: Experiment, scale_file: Path, jobs: list[Job], on_clust
     other file systems, the latter is a line. Nothing else stops a start: what cannot be planned is said in a line.
     """
     yield from banner(experiment, read_yaml(scale_file))
-    counts = by_stage((job.rule for job in jobs if job.rule != "all"), scale_file.parents[1] / "rules")
+    counts = by_stage((job.rule for job in jobs if job.rule != "all"), project)
     files: list[Files] = []
     try:
         plan = plan_experiment(experiment, counts, counts)

@@ -94,18 +94,18 @@ def count_jobs(
         words = done.stderr.strip().splitlines() or ["it printed no graph"]
         raise SymbertError(f"snakemake --dag: {words[-1]}")
     jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]
-    return by_stage(rule for rule, _ in jobs), by_stage(rule for rule, needed in jobs if needed)
+    return by_stage((rule for rule, _ in jobs), Path()), by_stage((rule for rule, needed in jobs if needed), Path())
 
 
-def by_stage(rules: Iterable[str], folder: Path = Path("workflow/rules")) -> Counter[str]:
-    """How many jobs each stage has, by their rules: a rule is of the stage that its file is named after.
+def by_stage(rules: Iterable[str], project: Path) -> Counter[str]:
+    """How many jobs each stage has, by their rules. A rule's stage is that of its file in the project's folder.
 
-    In corpus.smk and corpus_sources.smk are rules of the stage corpus. What is in no such file is of the report, which
-    makes rules in a loop.
+    In corpus.smk and corpus_sources.smk are rules of the stage corpus. A rule that is in none of the files is of the
+    report, which makes rules in a loop.
     """
     stages = {
         rule: path.stem.partition("_")[0]
-        for path in folder.glob("*.smk")
+        for path in (project / "workflow/rules").glob("*.smk")
         for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
     }
     return Counter(stages[rule] if stages.get(rule) in STAGES else "report" for rule in rules)
