@@ -212,7 +212,11 @@ def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_d
 
     monkeypatch.setattr(plan.subprocess, "run", snakemake)
     assert count_jobs("demo", [Path("a.yaml")], ["source=hub"]) == ({"corpus": 2}, {"corpus": 1})
-    assert asked == [["snakemake", "--dag", "--configfile", "a.yaml", "--config", "source=hub", "scale=demo"]]
+    count_jobs("demo", None, ["scale=paper"])
+    assert asked == [
+        ["snakemake", "--dag", "--configfile", "a.yaml", "--config", "source=hub", "scale=demo"],
+        ["snakemake", "--dag", "--config", "scale=demo"],
+    ]
 
 
 def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(project):

@@ -4,7 +4,6 @@ Operations are those of the operator `original`: no other has more, and they dif
 was measured, speeds are those of `rates` in the configuration. Imports no torch.
 """
 
-import csv
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from symbert.experiment.scores import robustness_seeds, scored_seeds
 from symbert.flops import encoder_flops, step_flops
 from symbert.glue.tasks import GLUE
 from symbert.pretrain.run import Run
-from symbert.report.scores import is_number
+from symbert.report.machines import read_benchmarks
 from symbert.sizes import SIZES
 
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
@@ -185,7 +184,7 @@ def _is_like(timing: Values, experiment: Experiment, run: Run) -> bool:
     """Whether a timing is whole, and of such a run."""
     wanted = {"size": run.size, "attention": run.attention, "recipe": experiment.config["recipe"]}
     numbers = [timing.get(key) for key in ("mfu", "peak_flops", "processes")]
-    is_whole = bool(timing.get("device")) and all(is_number(number) and number > 0 for number in numbers)
+    is_whole = bool(timing.get("device")) and all(type(one) in (int, float) and one > 0 for one in numbers)
     return is_whole and wanted.items() <= timing.items()
 
 
@@ -201,12 +200,14 @@ def finetuning_speed(experiment: Experiment, size: str) -> Speed:
     The slowest job counts: one that only added to the work of an earlier one was short.
     """
     speed, slowest = configured_speed(experiment, size), 0.0
+    jobs = read_benchmarks(Path(experiment.results) / "benchmarks")
+    hours = {job.name: job.wall for job in jobs if job.rule == "finetune"}
     for run, step in experiment.checkpoints():
-        seconds = _job_seconds(experiment, run, step) if run.size == size else None
-        if seconds is not None:
+        name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}"
+        if run.size == size and name in hours:
             seeds = len(experiment.finetune_seeds(size, step))
             work = sum((finetuning_work(experiment, size, task, seeds) for task in experiment.tasks), Work())
-            slowest = max(slowest, seconds / 3600 / speed.hours(work))
+            slowest = max(slowest, hours[name] / speed.hours(work))
     if not slowest:
         return speed
     timings = [
@@ -221,14 +222,3 @@ def finetuning_speed(experiment: Experiment, size: str) -> Speed:
         layer_seconds=speed.layer_seconds * slowest,
         measured=experiment.name,
     )
-
-
-def _job_seconds(experiment: Experiment, run: Run, step: int) -> float | None:
-    """What Snakemake measured of the job that fine-tuned a checkpoint; None where it did not finish."""
-    name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}.tsv"
-    path = Path(experiment.results) / "benchmarks/finetune" / name
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8", newline="") as file:
-        seconds = [row["s"] for row in csv.DictReader(file, delimiter="\t")]
-    return float(seconds[-1]) if seconds else None

@@ -83,17 +83,18 @@ def count_jobs(
 
     SymbertError with Snakemake's last words where it prints none.
     """
-    words = [*(config or []), *([f"scale={scale}"] if scale else [])]
+    words = list(config or [])
+    if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
+        words = [*(word for word in words if not word.startswith("scale=")), f"scale={scale}"]
     command = [sys.executable, "-m", "snakemake", "--dag"]
     command += ["--configfile", *map(str, configfile)] if configfile else []
     command += ["--config", *words] if words else []
     done = subprocess.run(command, capture_output=True, text=True)
-    # Dashed is a job that need not run. Only a target such as `all` is the input of none.
     nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', done.stdout, re.M)
     if done.returncode or not nodes:
-        words = done.stderr.strip().splitlines() or ["it printed no graph"]
-        raise SymbertError(f"snakemake --dag: {words[-1]}")
-    jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]
+        last = (done.stderr.strip().splitlines() or ["no graph"])[-1]
+        raise SymbertError(f"snakemake --dag: {last}; run snakemake --dry-run with the same options to see why")
+    jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]  # dashed: it need not run
     return by_stage((rule for rule, _ in jobs), Path()), by_stage((rule for rule, needed in jobs if needed), Path())
 
 
