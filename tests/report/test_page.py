@@ -1,7 +1,6 @@
 """The page is one file that opens offline: complete, escaped, reachable, the same bytes, and right in a browser."""
 
 import base64
-import html
 import itertools
 import re
 import shutil
@@ -11,11 +10,12 @@ from html.parser import HTMLParser
 import matplotlib.image
 import numpy as np
 import pytest
+from markupsafe import escape
 
 from symbert.errors import DataError, UsageError
 from symbert.report.exhibits import EXHIBITS, exhibit_of
-from symbert.report.formats import table_of, write_table
-from symbert.report.page import PIXEL, write_page
+from symbert.report.formats import table_of, to_html, write_table
+from symbert.report.page import PIXEL, body_of, write_page
 
 NASTY = "<script>alert('x')</script> & \"co\""
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
@@ -140,7 +140,7 @@ def test_text_has_no_meaning_for_html(written):
     page = Reader(text)
     assert not page.all("script") and "alert" not in str([found for _, found in page.elements])
     assert page.text.count(NASTY) == 2 + 3 * (2 * 2 + 1)  # title and heading; cells of two rows, and the caption
-    assert html.escape(NASTY) in text
+    assert escape(NASTY) in text
 
 
 def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files(
@@ -162,6 +162,14 @@ def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files
     assert re.findall(r'<li><a href="#([^"]+)">', text) == names
     chapters = ["Claims", "GLUE", "Pre-training", "Corpus", "Further tables and figures"]
     assert re.findall(r"<h2>([^<]+)</h2>", text) == chapters
+
+
+def test_a_tables_own_file_is_a_document_that_loads_nothing_and_gives_back_what_it_was_made_of():
+    table = table_of([{"model": "<body>\n$x"}], "</body>", "tab:test")
+    document = to_html(table, "table.html")
+    assert body_of(document) == to_html(table)
+    assert document.startswith("<!DOCTYPE html>") and "<title>tab:test</title>" in document and "<style>" in document
+    assert not {"src=", "href=", "url(", "@import", "<script"} & set(document.split()) and "//" not in document
 
 
 def test_a_figure_of_a_size_is_called_by_it():

@@ -16,7 +16,8 @@ GROUP = None if workflow.nodes is None else "report"
 PACKAGE = Path(workflow.basedir) / "src/symbert"
 ITS_IMPORTS = ["corpus/counts.py", "corpus/filters.py", "glue/tasks.py", "draws.py", "sizes.py"]
 ITS_IMPORTS += ["operators.py", "model/attention.py"]  # whose classes say how operators look
-CODE = hash_of([sha256_of(PACKAGE / path) for path in [*sorted(PACKAGE.glob("report/**/*.py")), *ITS_IMPORTS]])
+ITS_CODE = [*sorted(PACKAGE.glob("report/**/*.py")), *sorted(PACKAGE.glob("report/templates/*"))]
+CODE = hash_of([sha256_of(PACKAGE / path) for path in [*ITS_CODE, *ITS_IMPORTS]])
 
 
 def read_by(exhibit):

@@ -1,24 +1,29 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
-import csv
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from symbert.errors import UsageError
 from symbert.files import write_text
-from symbert.report.document import standing_alone
 
 DAGGER = "†"
 HEADINGS = {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # what parts of columns' names become for readers
 HEADINGS |= {word: word.upper() for word in ("glue", "mfu", "cpu", "gpu")}
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+)
 LONG = 40  # characters from which the text of a column is wrapped
 CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
 SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
@@ -88,12 +93,8 @@ def heading(column: str) -> str:
 
 def to_csv(table: Table) -> str:
     """Comma-separated values; text that a spreadsheet would take for a formula gets a leading apostrophe."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([_guarded(str(column)) for column in table.frame.columns])
-    for row in table.frame.itertuples(index=False, name=None):
-        writer.writerow([_csv_cell(value) for value in row])
-    return buffer.getvalue()
+    frame = table.frame.map(_csv_cell)
+    return frame.to_csv(index=False, header=[_guarded(str(name)) for name in frame], lineterminator="\n")
 
 
 def _csv_cell(value: Any) -> str:
@@ -110,10 +111,9 @@ def _guarded(text: str) -> str:
 def to_markdown(table: Table) -> str:
     """A GitHub table between its caption and its note; the best values are bold."""
     table = table.for_readers()
-    columns = list(table.frame.columns)
     rules = ["---:" if right else "---" for right in _right_aligned(table)]
     body = _shown(table, lambda value: _markdown(_plain(value)), "**{}**")
-    rows = [[_markdown(heading(column)) for column in columns], rules, *body]
+    rows = [[_markdown(heading(name)) for name in table.frame], rules, *body]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     note = ["", _markdown(table.note)] if table.note else []
     return "\n".join([_markdown(table.caption), "", *lines, *note]) + "\n"
@@ -128,80 +128,64 @@ def _markdown(text: str) -> str:
 def to_latex(table: Table) -> str:
     """A `table*`, shrunk where it is wider than the text, or a `sidewaystable*` where text is wrapped.
 
-    Needs the packages booktabs and graphicx, and array and rotating where text is wrapped.
+    Numbers stand at the right; long text has lines of one length, as few of at most LONG characters as it needs. Needs
+    the packages booktabs and graphicx, and array and rotating where text is wrapped.
     """
     table = table.for_readers()
-    columns = _latex_columns(table)
-    rows = [" & ".join(row) + r" \\" for row in _shown(table, _latex_cell, r"\textbf{{{}}}")]
-    head = " & ".join(latex_text(heading(column)) for column in table.frame) + r" \\"
-    tabular = [rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}", r"\toprule", head, r"\midrule", *rows]
-    tabular += [r"\bottomrule", r"\end{tabular}}"]
-    note = rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(table.note)}}}"
+    columns = []
+    for right, length in zip(_right_aligned(table), _lengths(table), strict=True):
+        width = CHARACTER * length / math.ceil(length / LONG) if length > LONG else None
+        wrapped = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}" if width else "l"
+        columns.append("r" if right else wrapped)
+    cells = _shown(
+        table,
+        lambda value: f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value)),
+        r"\textbf{{{}}}",
+    )
+    place = "table*" if set(columns) <= {"l", "r"} else "sidewaystable*"
     lines = [
+        rf"\begin{{{place}}}",
         r"\centering",
         rf"\caption{{{latex_text(table.caption)}}}",
         rf"\label{{{table.label}}}",
         SHRUNK,
-        *tabular,
-        *([note] if table.note else []),
+        rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
+        r"\toprule",
+        " & ".join(latex_text(heading(name)) for name in table.frame) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in cells),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        *([rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(table.note)}}}"] if table.note else []),
+        rf"\end{{{place}}}",
     ]
-    place = "table*" if set(columns) <= {"l", "r"} else "sidewaystable*"
-    return "\n".join([rf"\begin{{{place}}}", *lines, rf"\end{{{place}}}"]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _latex_columns(table: Table) -> list[str]:
-    """How each column is set: numbers to the right, and long text in lines of one length."""
-    columns = zip(_right_aligned(table), _lengths(table), strict=True)
-    return ["r" if right else _paragraph(length) if length > LONG else "l" for right, length in columns]
+def to_html(table: Table, template: str = "figure.html") -> str:
+    """A `figure` for `symbert.report.page`: the table, which scrolls where it is wide, its note, and its caption.
 
-
-def _paragraph(length: int) -> str:
-    """A column that wraps so many characters into as few lines of at most LONG as they need."""
-    width = CHARACTER * length / math.ceil(length / LONG)
-    return rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
-
-
-def _latex_cell(value: Any) -> str:
-    return f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value))
-
-
-def to_html(table: Table) -> str:
-    """A `figure` for `symbert.report.page`: the table, which scrolls where it is wide, its note, and its caption."""
+    In ASCII, so that a file is read right without its page.
+    """
     table = table.for_readers()
-    name, kinds = _html(table.label.replace(":", "-")), _html_kinds(table)
-    head = [f'<th scope="col"{kind}>{_html(heading(key))}</th>' for key, kind in zip(table.frame, kinds, strict=True)]
-    lines = [
-        '<figure class="table">',
-        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}">',
-        "<table>",
-        f"<thead>\n<tr>{''.join(head)}</tr>\n</thead>",
-        "<tbody>",
-        *(_html_row(row, kinds) for row in _shown(table, lambda value: _html(_plain(value)), "<strong>{}</strong>")),
-        "</tbody>\n</table>\n</div>",
-        *([f'<p class="note">{_html(table.note)}</p>'] if table.note else []),
-        f'<figcaption id="{name}">{_html(table.caption)}</figcaption>',
-        "</figure>\n",
+    kinds = [
+        "number" if right else "text" if length > LONG else ""
+        for right, length in zip(_right_aligned(table), _lengths(table), strict=True)
     ]
-    return "\n".join(lines)
-
-
-def _html_kinds(table: Table) -> list[str]:
-    """Each column's class: number, or text that is so long that it is wrapped."""
-    kinds = zip(_right_aligned(table), _lengths(table), strict=True)
-    return [' class="number"' if right else ' class="text"' if length > LONG else "" for right, length in kinds]
-
-
-def _html_row(cells: list[str], kinds: list[str]) -> str:
-    """Cells of which the first, unless it is a number, is the row's heading."""
-    row = [f"<td{kind}>{cell}</td>" for cell, kind in zip(cells, kinds, strict=True)]
-    if "number" not in kinds[0]:
-        row[0] = f'<th scope="row"{kinds[0]}>{cells[0]}</th>'
-    return f"<tr>{''.join(row)}</tr>"
-
-
-def _html(text: str) -> str:
-    """Text in which no character has a meaning for HTML; ASCII, so that a file is read right without its page."""
-    return " ".join(escape(text).split()).encode("ascii", "xmlcharrefreplace").decode()
+    columns = [
+        {"heading": heading(name), "is_number": kind == "number", "kind": kind and Markup(' class="{}"').format(kind)}
+        for name, kind in zip(table.frame, kinds, strict=True)
+    ]
+    rows = _shown(table, lambda value: escape(" ".join(_plain(value).split())), Markup("<strong>{}</strong>"))
+    text = TEMPLATES.get_template(template).render(
+        name=table.label.replace(":", "-"),
+        label=table.label,
+        columns=columns,
+        rows=[list(zip(columns, row, strict=True)) for row in rows],
+        note=" ".join(table.note.split()),
+        caption=" ".join(table.caption.split()),
+    )
+    return text.encode("ascii", "xmlcharrefreplace").decode()
 
 
 _LATEX = {
@@ -225,7 +209,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     ".csv": to_csv,
     ".md": to_markdown,
     ".tex": to_latex,
-    ".html": lambda table: standing_alone(to_html(table), _html(table.label)),
+    ".html": lambda table: to_html(table, "table.html"),
 }
 
 

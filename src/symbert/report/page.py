@@ -5,19 +5,17 @@ Figures and files stand in it as data, and nothing else is loaded: the page itse
 
 import base64
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 from pathlib import Path
-from string import Template
-from urllib.parse import quote
+
+from markupsafe import Markup
 
 from symbert import __version__
 from symbert.errors import DataError, UsageError
 from symbert.files import write_text
 from symbert.report import captions
-from symbert.report.document import body_of
 from symbert.report.exhibits import Exhibit, exhibit_of
-from symbert.report.stylesheet import STYLESHEET
+from symbert.report.formats import TEMPLATES
 from symbert.settings import ReportSettings, read_settings
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -29,49 +27,15 @@ FILES = {  # other formats of tables and figures, with their media types
     ".pdf": "application/pdf",
 }
 NARROW = 800  # pixels up to which a figure leaves room for another beside it
-PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="symbert $version">
-<title>$experiment – symbert</title>
-<link rel="icon" href="data:,">
-<style>$style</style>
-</head>
-<body>
-<header>
-<h1>$experiment</h1>
-<p class="subtitle">Attention operators compared as in
-<a href="https://arxiv.org/abs/2406.06366">Symmetric Dot-Product Attention for Efficient Training of BERT Language
-Models</a> (arXiv 2406.06366): every table and figure of one experiment.</p>
-$notice<dl class="facts">
-$facts
-</dl>
-</header>
-<nav aria-labelledby="contents">
-<h2 id="contents">Contents</h2>
-<ul>
-$contents
-</ul>
-</nav>
-<main>
-$chapters
-</main>
-<footer>Written by symbert $version. The page loads nothing: it can be kept, sent and printed as one file. Links to
-files save what the page itself holds.</footer>
-</body>
-</html>
-""")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A table or figure on the page, as HTML."""
+    """A table or figure on the page: HTML, and addresses of its other formats, which hold them, by name."""
 
     exhibit: Exhibit
-    body: str
+    body: Markup
+    files: dict[str, str]
     is_narrow: bool = False
 
 
@@ -81,15 +45,30 @@ def write_page(tables: list[Path], figures: list[Path], settings: Path, output: 
     `tables` are the .html files of tables, `figures` the .png files; files of the same name in other formats are
     offered with them. UsageError and DataError name a file of another kind.
     """
+    report = read_settings(settings, ReportSettings)
+    computed = {} if captions.is_imported(report) else {"Scale": report.scale, "Recipe": report.recipe}
     shown = sorted([*map(_table, tables), *map(_figure, figures)], key=lambda shown: shown.exhibit.rank)
-    write_text(output, _page(read_settings(settings, ReportSettings), shown))
+    page = TEMPLATES.get_template("page.html").render(
+        version=__version__,
+        experiment=report.experiment,
+        warnings=_warnings(report),
+        facts=computed | {"Corpus": captions.corpus_of(report), "Tasks": captions.tasks_of(report)},
+        chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
+    )
+    write_text(output, page)
+
+
+def body_of(document: str) -> str:
+    """What stands in the body of a table's .html file."""
+    return document.partition("<body>\n")[2].rpartition("</body>\n")[0]
 
 
 def _table(file: Path) -> Shown:
     """A table from its .html file; UsageError for a file of another format."""
     if file.suffix != ".html":
         raise UsageError(f"{file}: not an .html file of a table; give that format of each table")
-    return Shown(exhibit_of("table", file.stem), body_of(file.read_text(encoding="utf-8")) + _links(file))
+    body = Markup(body_of(file.read_text(encoding="utf-8")))  # escaped when it was written
+    return Shown(exhibit_of("table", file.stem), body, _files(file))
 
 
 def _figure(file: Path) -> Shown:
@@ -98,46 +77,21 @@ def _figure(file: Path) -> Shown:
     if not content.startswith(PNG):
         raise DataError(f"{file}: not a PNG picture; give that format of each figure")
     width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
-    image = (
-        f'<img src="{_data("image/png", content)}" '
-        f'alt="{escape(figure.caption)}" width="{PIXEL * width:.0f}" height="{PIXEL * height:.0f}">'
+    image = Markup('<figure>\n<img src="{}" alt="{}" width="{:.0f}" height="{:.0f}">\n</figure>').format(
+        _data("image/png", content), figure.caption, PIXEL * width, PIXEL * height
     )
-    return Shown(figure, f"<figure>\n{image}\n</figure>\n{_links(file)}", width <= NARROW)
+    return Shown(figure, image, _files(file), width <= NARROW)
 
 
-def _links(file: Path) -> str:
-    """Links to the other formats of a table or figure, which are in the links themselves."""
+def _files(file: Path) -> dict[str, str]:
+    """The other formats of a table or figure, by name."""
     others = [other for suffix in FILES if (other := file.with_suffix(suffix)).is_file()]
-    links = [
-        f'<a download="{escape(other.name)}" href="{_data(FILES[other.suffix], other.read_bytes())}">'
-        f"{escape(other.name)}</a>"
-        for other in others
-    ]
-    return f'<p class="files">Files: {", ".join(links)}</p>\n' if links else ""
+    return {other.name: _data(FILES[other.suffix], other.read_bytes()) for other in others}
 
 
 def _data(kind: str, content: bytes) -> str:
     """Content as an address, which leads nowhere else."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def _page(report: ReportSettings, exhibits: list[Shown]) -> str:
-    chapters = [(name, list(group)) for name, group in groupby(exhibits, key=lambda shown: shown.exhibit.chapter)]
-    return PAGE.substitute(
-        version=__version__,
-        experiment=escape(report.experiment),
-        style=STYLESHEET,
-        notice=_notice(report),
-        facts=_facts(report),
-        contents="\n".join(_entry(*chapter) for chapter in chapters),
-        chapters="\n".join(_chapter(*chapter) for chapter in chapters),
-    )
-
-
-def _notice(settings: ReportSettings) -> str:
-    """What a reader must know before any number; empty where the experiment is the paper's."""
-    text = " ".join(_warnings(settings))
-    return f'<aside class="notice"><p>{escape(text)}</p></aside>\n' if text else ""
 
 
 def _warnings(settings: ReportSettings) -> list[str]:
@@ -153,26 +107,3 @@ def _warnings(settings: ReportSettings) -> list[str]:
     told = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
     notes = stand_ins if captions.has_stand_ins(settings) else [*stand_ins, told]
     return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]
-
-
-def _facts(settings: ReportSettings) -> str:
-    computed = {} if captions.is_imported(settings) else {"Scale": settings.scale, "Recipe": settings.recipe}
-    facts = computed | {"Corpus": captions.corpus_of(settings), "Tasks": captions.tasks_of(settings)}
-    return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
-
-
-def _entry(chapter: str, exhibits: list[Shown]) -> str:
-    """A chapter's lines in the table of contents."""
-    lines = [f'<li><a href="#{quote(shown.exhibit.id)}">{escape(shown.exhibit.heading)}</a></li>' for shown in exhibits]
-    return f"<li>{escape(chapter)}\n<ul>\n{chr(10).join(lines)}\n</ul></li>"
-
-
-def _chapter(name: str, exhibits: list[Shown]) -> str:
-    bodies = "\n".join(_section(shown) for shown in exhibits)
-    return f'<section>\n<h2>{escape(name)}</h2>\n<div class="exhibits">\n{bodies}\n</div>\n</section>'
-
-
-def _section(shown: Shown) -> str:
-    narrow = " narrow" if shown.is_narrow else ""
-    heading = escape(shown.exhibit.heading)
-    return f'<div class="exhibit{narrow}" id="{escape(shown.exhibit.id)}">\n<h3>{heading}</h3>\n{shown.body}</div>'
