@@ -1,6 +1,5 @@
 """What tables and figures are made of: the files of an experiment, read and checked when an exhibit asks for them."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,58 +23,31 @@ PARAMETERS = {"shape": {**SHAPE, "vocab_size": int}, "parameters": {str: int}, "
 ORIGIN = {"directory": str, "files": int, "sha256": str}  # of import.json, whatever the version that imported
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files by the options of `symbert exhibit`, and what is said of them there."""
-
-    settings: Path | None = None
-    parameters: Path | None = None
-    scores: list[Path] | None = None
-    finetune_seeds: list[int] | None = None
-    curve: list[Path] | None = None
-    curve_seeds: list[int] | None = None
-    robustness: list[Path] | None = None
-    done: list[Path] | None = None
-    metrics: list[Path] | None = None
-    timing: list[Path] | None = None
-    provenance: list[Path] | None = None
-    sessions: list[Path] | None = None
-    origin: Path | None = None
-    sections: list[Path] | None = None
-    benchmarks: Path | None = None
-    counts: list[Path] | None = None
-    categories: list[Path] | None = None
-    records: list[Path] | None = None
-    manifest: Path | None = None
-    size: str | None = None
-    allow_missing: bool = False
-
-
 class Data:
-    """The data of an experiment; what it has no files of is None or empty.
+    """The data of an experiment, from files by the options of `write_exhibit`; what has no files is None or empty.
 
     Reading raises DataError for a file that is damaged, stale, incomplete, or of another experiment.
     """
 
     def __init__(self, **files: Any) -> None:
-        self.files = Files(**files)
+        self.files = {option: value for option, value in files.items() if value}
 
     def has(self, name: str) -> bool:
         """Whether there are files of what an exhibit reads."""
-        return bool(getattr(self.files, options_of(name)[0]))
+        return options_of(name)[0] in self.files
 
     @cached_property
     def settings(self) -> ReportSettings:
         """What captions must say about the experiment."""
-        return read_settings(self.files.settings, ReportSettings)
+        return read_settings(self.files["settings"], ReportSettings)
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Parameters of each model by size, as `symbert count-parameters` counted them."""
         remedy = "run count-parameters again"
-        counts = read_json(self.files.parameters, {str: PARAMETERS}, remedy)
+        counts = read_json(self.files["parameters"], {str: PARAMETERS}, remedy)
         if not counts:
-            raise DataError(f"{self.files.parameters}: counts of no size; {remedy}")
+            raise DataError(f"{self.files['parameters']}: counts of no size; {remedy}")
         return counts
 
     @cached_property
@@ -84,10 +56,8 @@ class Data:
 
         MissingInputError when they do not reach the last step.
         """
-        if not self.files.scores:
-            return None
-        table = self._read_scores(self.files.scores, self.files.finetune_seeds, self.settings.runs)
-        return final_scores(table, self.settings.steps)
+        table = self._read_scores("scores", "finetune_seeds", self.settings.runs) if self.has("scores") else None
+        return None if table is None else final_scores(table, self.settings.steps)
 
     @cached_property
     def trained(self) -> pd.DataFrame | None:
@@ -97,63 +67,63 @@ class Data:
     @cached_property
     def curve(self) -> pd.DataFrame | None:
         """The scores of checkpoints."""
-        files, seeds = self.files.curve, self.files.curve_seeds
-        return self._read_scores(files, seeds, self.settings.curve_runs) if files else None
+        return self._read_scores("curve", "curve_seeds", self.settings.curve_runs) if self.has("curve") else None
 
-    def _read_scores(self, files: list[Path], seeds: list[int] | None, runs: list[list[str | int]]) -> pd.DataFrame:
-        settings = self.settings
-        return read_scores(files, settings.tasks, seeds or [], settings.settings_hash, self.files.allow_missing, runs)
+    def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]]) -> pd.DataFrame:
+        settings, allow_missing = self.settings, "allow_missing" in self.files
+        known = (settings.tasks, self.files.get(seeds, []), settings.settings_hash)
+        return read_scores(self.files[files], *known, allow_missing, runs)
 
     @cached_property
     def robustness(self) -> pd.DataFrame | None:
         """The scores of the compared models on noise and out-of-domain sets; all were scored on the same rows."""
-        if not self.files.robustness:
+        if not self.has("robustness"):
             return None
         majority_of(self.trained)
-        return read_robustness(self.files.robustness, self.trained, self.settings.settings_hash)
+        return read_robustness(self.files["robustness"], self.trained, self.settings.settings_hash)
 
     @cached_property
     def runs(self) -> list[Run]:
         """Validation losses of every run that was asked for, or of those of one size."""
-        size = self.files.size
-        wanted = [run for run in self.settings.runs if size in (None, run[0])]
-        return read_runs(self.files.done or [], self.files.metrics or [], self.settings.steps, wanted)
+        if not self.has("runs"):
+            return []
+        wanted = [run for run in self.settings.runs if self.files.get("size") in (None, run[0])]
+        return read_runs(self.files["done"], self.files.get("metrics", []), self.settings.steps, wanted)
 
     @cached_property
     def timings(self) -> list[Timing]:
         """The speed of each run."""
-        files = self.files.timing
-        return read_timings(files, self.runs, self.settings.batch_size) if files else []
+        return read_timings(self.files["timing"], self.runs, self.settings.batch_size) if self.has("timings") else []
 
     @cached_property
     def machines(self) -> list[PretrainedRun]:
         """What each run was computed on; sessions whose record was removed are left out."""
-        return read_pretrained(self.files.provenance or [], self.files.sessions or [])
+        return read_pretrained(self.files.get("provenance", []), self.files.get("sessions", []))
 
     @cached_property
     def origin(self) -> dict[str, Any] | None:
         """Where imported scores come from, by their import.json."""
-        return read_json(self.files.origin, ORIGIN) if self.files.origin else None
+        return read_json(self.files["origin"], ORIGIN) if self.has("origin") else None
 
     @cached_property
     def benchmarks(self) -> list[MeasuredJob]:
         """What Snakemake measured of jobs."""
-        return read_benchmarks(self.files.benchmarks)
+        return read_benchmarks(self.files["benchmarks"])
 
     @cached_property
     def counts(self) -> list[dict[str, Any]]:
         """Documents of each part, read and kept."""
-        return read_counts(self.files.counts or self.files.categories)
+        return read_counts(self.files.get("counts") or self.files.get("categories"))
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """Tokens of each part, in the order of `counts`."""
-        return read_records(self.files.records, self.counts)
+        return read_records(self.files["records"], self.counts)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
-        return read_json(self.files.manifest, MANIFEST, "run pack-shards again")
+        return read_json(self.files["manifest"], MANIFEST, "run pack-shards again")
 
 
 def write_exhibit(

@@ -47,7 +47,7 @@ def corpus_table(data: Data) -> Table:
     found = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(found - set(REASONS))]
     rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
-    total = _total_row(rows, packed, data.files.manifest)
+    total = _total_row(rows, packed, data.files["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
     skipped = not_read(parts)
     caption = (

@@ -43,7 +43,7 @@ def provenance_table(data: Data) -> Table:
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
         **_machines(data.machines),
-        **{f"settings of {file.stem}": f"hash {_hash_of(file)}" for file in data.files.sections},
+        **{f"settings of {file.stem}": f"hash {_hash_of(file)}" for file in data.files.get("sections", [])},
     }
     caption = (
         "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
