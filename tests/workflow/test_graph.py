@@ -141,7 +141,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
         (["source=mirror", "mirror=/no/such/place"], 66, ["/no/such/place"]),
         (["sweep={attention: [symetric]}"], 78, ["did you mean 'symmetric'"]),
         (["sweep={tasks: [mrcp]}"], 78, ["did you mean 'mrpc'"]),
-        (["pretrain={learning_rate: 1e-4}"], 78, ["write 1.0e-04"]),
+        (["pretrain={learning_rate: 1e-4x}"], 78, ["'pretrain.learning_rate' is '1e-4x', expected a number > 0"]),
         (["glue={epochs: 1, epochs: 2}"], 78, ["--config glue: 'epochs' appears twice, in line 1; keep one"]),
         (["scale=demo", "scale=laptop"], 78, ["--config scale appears twice; keep one of them"]),
         (["storage={raw: '/data/{x}'}"], 78, ["'storage.raw': /data/{x} has braces", "rename it or link to it"]),

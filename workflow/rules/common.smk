@@ -54,14 +54,11 @@ from symbert.snakemake_internals import (
     starts_jobs,
 )
 
-# One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
-with one_line_errors():
-    if starts_jobs(workflow) and not is_on_cluster(workflow):
-        limit_resource(workflow, "gpu", count_gpus)
-
-
 with one_line_errors():
     SCALE_FILE = scale_file(config, Path(workflow.basedir))
+    # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
+    if starts_jobs(workflow) and not is_on_cluster(workflow):
+        limit_resource(workflow, "gpu", count_gpus)
 
 
 def check(config):
