@@ -16,6 +16,7 @@ from msgspec import Meta
 from symbert.declared import mistake_in
 from symbert.errors import ConfigError
 from symbert.files import read_json
+from symbert.filters import FILTERS
 
 
 def number(**limits: float) -> Any:
@@ -39,7 +40,6 @@ NoiseKind = Literal["swap", "drop", "insert", "keyboard", "mixed"]
 Challenge = Literal["hans", "ax", "advglue"]
 Run = list[str | int]  # size, attention, pretrain_seed
 
-FILTERS = ("categories", "perplexity", "quality_warnings")
 # What a key says of itself. One without a mark changes the results of the stage that reads it.
 BY_CATEGORY = Meta(extra={"filter": "categories"})  # says nothing where this filter is not chosen
 BY_PERPLEXITY = Meta(extra={"filter": "perplexity"})

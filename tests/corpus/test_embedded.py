@@ -13,7 +13,6 @@ from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
 from symbert.corpus.documentation import Passage, write_documentation
 from symbert.corpus.embedded import LINES_PER_PAGE, documentation_pages, write_embedded_corpus
-from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import filter_part
 from symbert.corpus.sources import (
     CORPUS_CHECKSUMS,
@@ -26,6 +25,7 @@ from symbert.corpus.sources import (
 )
 from symbert.corpus.wordpiece import read_vocabulary
 from symbert.files import read_json
+from symbert.filters import REASONS
 
 SMALL = ("networkx", "snakemake")
 WRITE = """

@@ -15,7 +15,7 @@ ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "backports.zstd", "c
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub", "httpx2")),
-        ("symbert.corpus.filters", ("torch",)),
+        ("symbert.filters", ("torch",)),
         ("symbert.corpus.embedded", ("torch",)),
     ],
 )

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from corpus.test_tokens import MANY, write_documents
 from symbert.cli import main
-from symbert.corpus.filters import REASONS
 from symbert.corpus.shards import documents_in_row, locate_sample, pack_shards
 from symbert.corpus.tokens import OFFSET, tokenize_part
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.errors import DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
+from symbert.filters import REASONS
 
 Document = tuple[int, int]  # (id hash, tokens)
 

@@ -14,7 +14,7 @@ GROUP = None if workflow.nodes is None else "report"
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
 PACKAGE = Path(workflow.basedir) / "src/symbert"
-ITS_IMPORTS = ["corpus/counts.py", "corpus/filters.py", "glue/tasks.py", "draws.py", "sizes.py"]
+ITS_IMPORTS = ["corpus/counts.py", "filters.py", "glue/tasks.py", "draws.py", "sizes.py"]
 ITS_IMPORTS += ["operators.py", "model/attention.py"]  # whose classes say how operators look
 ITS_CODE = [*sorted(PACKAGE.glob("report/**/*.py")), *sorted(PACKAGE.glob("report/templates/*"))]
 CODE = hash_of([sha256_of(PACKAGE / path) for path in [*ITS_CODE, *ITS_IMPORTS]])

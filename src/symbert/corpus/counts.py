@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbert.corpus.filters import REASONS
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json, write_json
+from symbert.filters import REASONS
 from symbert.settings import FilterSettings, IntakeSettings, read_settings
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent

@@ -15,9 +15,9 @@ from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally, is_full
 from symbert.corpus.document import Document, documents
-from symbert.corpus.filters import check_categories, make_rules
 from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
 from symbert.settings import FilterSettings, read_settings
 
@@ -76,7 +76,7 @@ class _Selection:
             if blocklist is None:
                 raise UsageError("the filter of categories needs UT1; add --blocklist")
             listed = Blocklist(blocklist)
-            check_categories(settings.blocked_categories, listed)
+            check_categories(settings.blocked_categories, listed.names)
             self._look_up = listed.look_up
         else:
             settings = msgspec.structs.replace(settings, blocked_categories=[])  # of which nothing is known

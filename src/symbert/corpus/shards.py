@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.splits import DOCUMENT, Split, read_parts, take, validation_threshold
 from symbert.corpus.tokens import ArrayWriter, open_array, write_header
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.filters import are_few, kept_in_words
 from symbert.progress import Progress
 from symbert.settings import PackSettings, hash_of, read_settings
 
