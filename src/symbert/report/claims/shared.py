@@ -32,7 +32,7 @@ def check_attention_parameters(data: Data, size: str) -> Finding:
     "base: shared",
     SHARED_PAPER,
     paper="10 %",
-    rule="saves at least 5 % of a step",
+    rule=f"saves at least {TIME_SAVED:.0f} % of a step",
     unless=evidence.other_training,
 )
 def check_step_time(data: Data, size: str) -> Finding:
