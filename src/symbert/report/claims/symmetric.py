@@ -194,8 +194,8 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     "abstract, §4.3, figure 3",
     paper="30,000; 65,000",
     authors=in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
-    rule=f"pairwise needs at most {100 * HALF:.0f} % of the steps of original, wherever between its checkpoints each gets "
-    "there",
+    rule=f"pairwise needs at most {100 * HALF:.0f} % of the steps of original, wherever between its checkpoints each "
+    "gets there",
     unless=evidence.other_scores,
 )
 def check_half(data: Data, size: str) -> Finding:

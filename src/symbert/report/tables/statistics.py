@@ -91,23 +91,19 @@ def statistics_table(data: Data) -> Table:
     return Table(rows, " ".join(notes), "tab:statistics", readable=readable, note=" ".join(_note(compared)))
 
 
-def _row(one: Comparison) -> tuple:
-    bounds = (bound for interval in (one.t, one.unpaired, one.bootstrap) for bound in interval or (None, None))
-    return *_described(one, one.score), *bounds, *_p_values(one), one.unit
+def _row(one: Comparison) -> list:
+    bounds = [bound for interval in (one.t, one.unpaired, one.bootstrap) for bound in interval or (None, None)]
+    return [*(getattr(one, column) for column in START), *bounds, *_p_values(one), one.unit]
 
 
-def _readable_row(one: Comparison) -> tuple:
-    intervals = (interval and _text(interval) for interval in (one.t, one.unpaired, one.bootstrap))
-    return *_described(one, heading(one.score)), *intervals, *_p_values(one)
+def _readable_row(one: Comparison) -> list:
+    described = [heading(one.score) if column == "score" else getattr(one, column) for column in START]
+    intervals = [interval and _text(interval) for interval in (one.t, one.unpaired, one.bootstrap)]
+    return [*described, *intervals, *_p_values(one)]
 
 
-def _described(one: Comparison, score: str) -> tuple:
-    return one.size, one.model, one.reference, score, one.n, one.difference, one.std
-
-
-def _p_values(one: Comparison) -> tuple:
-    values = (one.p_value, one.smallest_p_value, one.holm_p_value)
-    return tuple(None if value is None else decimal_of(value, 4) for value in values)
+def _p_values(one: Comparison) -> list:
+    return [value and decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value)]
 
 
 def _text(interval: Interval) -> str:
