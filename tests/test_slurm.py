@@ -1,6 +1,7 @@
 """What is asked of Slurm, by a stand-in of its command; tests/slurm asks a real one."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -128,9 +129,11 @@ def test_any_other_signal_outlasts_that_of_the_limit(handlers, received, told):
 def test_the_rules_of_the_report_are_one_job_of_the_profile(root):
     """But those that pass files on, which run where Snakemake does."""
     profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
-    text = "".join((root / f"workflow/rules/{name}.smk").read_text() for name in ("report", "report_own"))
-    rules = {part.partition(":")[0] for part in text.split("\nrule ")[1:]} - {"tables", "figures", "paper_tables"}
-    assert {f"{rule}=report" for rule in rules} == set(profile["groups"])
+    assert "report=100" in profile["group-components"]
+    text = "".join((root / f"workflow/rules/{name}.smk").read_text() for name in ("report", "outputs"))
+    assert 'GROUP = "report" if is_on_cluster(workflow)' in text
+    rules = [part for part in re.split(r"^ *rule\b", text, flags=re.M)[1:] if "shell:" in part]
+    assert len(rules) == 3 and all(re.search(r"group:\s+GROUP", rule) for rule in rules)
 
 
 def test_the_profile_that_overrides_the_clusters_has_settings_of_safety_alone(root):

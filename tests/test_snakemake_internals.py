@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import sys
 from types import SimpleNamespace
 from unittest import mock
@@ -151,6 +152,11 @@ def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_r
     monkeypatch.delattr(slurm, "query_job_status")
     with pytest.raises(ConfigError, match=r"plugin-slurm .* has no 'query_job_status', .*; install that version: pip"):
         internals.mend_plugin()
+
+
+def test_the_rules_themselves_use_nothing_private_of_snakemake(root):
+    text = "".join(path.read_text() for path in [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")])
+    assert set(re.findall(r"(?<![/\w])workflow\.(\w+)", text)) == {"basedir"}
 
 
 def test_the_versions_that_the_names_were_read_in_are_those_of_the_environment(root):

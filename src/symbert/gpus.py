@@ -13,27 +13,27 @@ from symbert.errors import SymbertError
 from symbert.files import single_writer
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
-# Variables that tell what a job was given, and what they say where it was given none; Slurm's first two are lists of
-# numbers, the others count.
+# Environment variables that say which GPUs a job has, and their values for none. Slurm's first two are lists of
+# numbers, the others are counts.
 GIVEN = [
     ("Slurm", "SLURM_JOB_GPUS", ("",)),
     ("Slurm", "SLURM_STEP_GPUS", ("",)),
     ("Slurm", "SLURM_GPUS_ON_NODE", ("", "0")),
     ("Snakemake", "SYMBERT_GPUS", ("", "0")),  # set by our rules
 ]
-PATIENCE = 20  # seconds for nvidia-smi, which wakes a driver that sleeps
+TIMEOUT = 20  # seconds for nvidia-smi, which wakes a driver that sleeps
 
-_claims = ExitStack()  # of this process; given back when it ends, however it ends
+_claims = ExitStack()  # of this process; released when it ends, however it ends
 
 
 def count_gpus(environment: Mapping[str, str] = os.environ, driver: Path = DRIVER) -> int:
-    """NVIDIA GPUs that a process with this environment sees here: CUDA_VISIBLE_DEVICES chooses among the present."""
+    """NVIDIA GPUs that a process with this environment sees here: CUDA_VISIBLE_DEVICES chooses among those present."""
     present, chosen = _present(driver), environment.get("CUDA_VISIBLE_DEVICES")
     return present if chosen is None else count_chosen(chosen, present)
 
 
 def count_chosen(chosen: str, present: int) -> int:
-    """GPUs that CUDA_VISIBLE_DEVICES leaves of the present: its entries before the first that names none of them."""
+    """GPUs that CUDA_VISIBLE_DEVICES chooses of those present: the entries before the first that names none of them."""
 
     def names_one(entry: str) -> bool:
         return int(entry) < present if entry.isdecimal() else entry.startswith(("GPU-", "MIG-"))
@@ -62,18 +62,18 @@ def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path |
 def _present(driver: Path) -> int:
     """What nvidia-smi lists; where it cannot be asked, what the kernel's driver shows."""
     try:
-        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=TIMEOUT, check=True)
         return sum(line.startswith("GPU ") for line in asked.stdout.splitlines())
     except (OSError, subprocess.SubprocessError):
         return len(list(driver.iterdir())) if driver.is_dir() else 0
 
 
 def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, folder: Path | None = None) -> int:
-    """The number of the GPU that this process computes on until it ends: its own, or another that nobody has.
+    """The number of the GPU that this process computes on until it ends: its own GPU, else a free one.
 
-    `identities` name the GPUs that it sees, at least as many as there are `processes` of a training on this machine, of
-    which this is the one of that `number`. Where another process has its GPU, it takes one that is nobody's own, so
-    that no two of a training ever meet. When none is free, it shares its own, and says on stderr with whom.
+    `identities` name the GPUs that it sees: at least one for each of the training's `processes` on this machine, of
+    which this is the one with that `number`. Where another process uses its GPU, it takes one that is no process's own,
+    so that no two of a training ever meet. When none is free, it shares its own, and says on stderr with whom.
     """
     folder = folder or Path(tempfile.gettempdir(), f"symbert-gpus-{os.getuid()}")
     refusals = []

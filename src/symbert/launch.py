@@ -1,13 +1,13 @@
 """How the processes that train one model together are started: words of a shell command of the workflow.
 
-In braces stands what Snakemake knows of the job. All else are numbers, so nothing needs quoting.
+Snakemake fills the braces in from the job. All else are numbers, so nothing needs quoting.
 """
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
 # The rule's shell runs on the first node of the job. Two jobs there, of the few that a node has, differ in their port.
 MEETING = "--rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint $(hostname):$((20000 + SLURM_JOB_ID % 10000))"
-# Seconds that the other nodes are given when the first of them has ended: to save, or to find that one is gone.
+# Seconds in which the other nodes may save, or notice the loss, once the first node has ended.
 SRUN = "srun --nodes {{resources.nodes}} --ntasks {nodes} --cpus-per-task {{threads}} --wait 120"
 
 

@@ -1,10 +1,10 @@
-"""What a job asks of Slurm: to be run again when its time limit came before its end."""
+"""Asks Slurm to run a job again whose time limit came before its end."""
 
 import os
 import subprocess
 import sys
 
-PATIENCE = 60  # seconds in which the controller answers
+TIMEOUT = 60  # seconds in which the controller answers
 
 
 def requeue() -> None:
@@ -16,7 +16,7 @@ def requeue() -> None:
     if job is None or os.environ.get("RANK", "0") != "0":
         return
     try:
-        done = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, timeout=TIMEOUT)
         refusal = done.returncode and (done.stderr.strip() or f"exit code {done.returncode}")
     except (OSError, subprocess.TimeoutExpired) as error:
         refusal = str(error)

@@ -80,8 +80,10 @@ def force_if_outdated(file, is_outdated):
 
 
 def stand_ins(stage):
-    """No input, but a stop before any job where a stage's stand-ins are made at a scale for real text. It is asked when
-    a target needs them, so that the paper's tables, which need no text, are made at any scale."""
+    """No input. Stops before any job where a stage would make stand-ins at a scale for real text.
+
+    Only a target that needs them is stopped: the paper's tables are made at any scale.
+    """
 
     def none(wildcards):
         with one_line_errors():

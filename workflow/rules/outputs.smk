@@ -10,7 +10,7 @@ PAGE = f"{RESULTS}/report/report.html"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
 INPUTS["parameters"] = [PARAMETERS]
 # On a cluster, which has --jobs, all of the report is one job; here each table is a job of its own.
-GROUP = None if workflow.nodes is None else "report"
+GROUP = "report" if is_on_cluster(workflow) else None
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
 PACKAGE = Path(workflow.basedir) / "src/symbert"

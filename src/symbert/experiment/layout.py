@@ -1,6 +1,5 @@
 """What an experiment asks for, and where its results lie."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -17,79 +16,30 @@ from symbert.sizes import VOCABULARY_SIZE
 RUN = "{size}-{attention}/seed-{seed}"
 
 
-@dataclass(frozen=True)
 class Experiment:
     """A checked configuration as axes and paths, the latter from the project's folder.
 
-    What there is many of has a pattern with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
+    Paths that there are many of are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
     """
 
-    config: Config
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.name = experiment_of(config)  # of its folder under results/, and under each of the roots in `storage`
+        self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
+        self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
+        self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
+        self.is_embedded = source_of(config, "corpus") == "embedded"  # the corpus is the stand-in made here
 
-    @property
-    def name(self) -> str:
-        """Its folder under results/, and under each of the roots in `storage`."""
-        return experiment_of(self.config)
-
-    @property
-    def results(self) -> str:
-        """The folder of its results."""
-        return f"results/{self.name}"
-
-    @property
-    def raw(self) -> str:
-        """The folder of downloaded parts."""
-        return f"{self._root('raw')}/corpus/raw"
-
-    @property
-    def shards(self) -> str:
-        """The folder of packed rows."""
-        return f"{self._root('shards')}/corpus/shards"
-
-    @property
-    def run(self) -> str:
-        """The folder of what a pre-training publishes."""
-        return f"{self.results}/pretrain/{RUN}"
-
-    @property
-    def state(self) -> str:
-        """The folder that a pre-training works in."""
-        return f"{self._root('checkpoints')}/pretrain/{RUN}/state"
-
-    @property
-    def checkpoint(self) -> str:
-        """The folder of an extracted step."""
-        return f"{self.run}/step-{{step}}"
-
-    @property
-    def finetuned(self) -> str:
-        """The folder of what fine-tuning makes of a checkpoint."""
-        return f"{self.results}/glue/{RUN}/step-{{step}}"
-
-    @property
-    def score(self) -> str:
-        """The file of a task's scores, a record per fine-tuning seed."""
-        return f"{self.finetuned}/{{task}}.json"
-
-    @property
-    def robustness(self) -> str:
-        """The file of a task's scores on noise and out-of-domain sets."""
-        return f"{self.finetuned}/robustness/{{task}}.json"
-
-    @property
-    def final(self) -> int:
-        """The last step of pre-training."""
-        return self.config["pretrain"]["steps"]
-
-    @property
-    def compared(self) -> list[int]:
-        """The steps of Table 3; at step 0 nothing was pre-trained."""
-        return [*([0] if self.config["sweep"]["untrained"] else []), self.final]
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that every checkpoint is fine-tuned on."""
-        return self.config["sweep"]["tasks"]
+        roots = {kind: f"{root or 'results'}/{self.name}" for kind, root in config["storage"].items()}
+        self.results = f"results/{self.name}"
+        self.raw = f"{roots['raw']}/corpus/raw"  # downloaded parts
+        self.shards = f"{roots['shards']}/corpus/shards"  # packed rows
+        self.run = f"{self.results}/pretrain/{RUN}"  # what a pre-training publishes
+        self.state = f"{roots['checkpoints']}/pretrain/{RUN}/state"  # what a pre-training works in
+        self.checkpoint = f"{self.run}/step-{{step}}"  # an extracted step
+        self.finetuned = f"{self.results}/glue/{RUN}/step-{{step}}"  # what fine-tuning makes of a checkpoint
+        self.score = f"{self.finetuned}/{{task}}.json"  # a task's scores, a record per fine-tuning seed
+        self.robustness = f"{self.finetuned}/robustness/{{task}}.json"  # the same on noise and out-of-domain sets
 
     @property
     def measured_tasks(self) -> list[str]:
@@ -103,11 +53,6 @@ class Experiment:
             sets = ", ".join(chosen["sets"])
             raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
         return measured
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the corpus is the stand-in made here."""
-        return source_of(self.config, "corpus") == "embedded"
 
     @property
     def vocabulary_size(self) -> int:
@@ -163,9 +108,6 @@ class Experiment:
         final = sweep["finetune_seeds"] if step in self.compared else []
         curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
         return sorted({*final, *curve} or sweep["finetune_seeds"])
-
-    def _root(self, kind: str) -> str:
-        return f"{self.config['storage'][kind] or 'results'}/{self.name}"
 
 
 def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
