@@ -10,8 +10,8 @@ from corpus.oscar import record
 from symbert.corpus.blocklist import NOTHING, Found
 from symbert.corpus.document import decode
 from symbert.errors import ConfigError
-from symbert.filters import REASONS, check_categories, make_rules
-from symbert.settings import FILTERS, FilterSettings
+from symbert.filters import FILTERS, REASONS, check_categories, make_rules
+from symbert.settings import FilterSettings
 
 PHISHING = Found(frozenset({"phishing"}), frozenset({"phishing"}))
 BY_PARENT = Found(frozenset(), frozenset({"phishing"}))

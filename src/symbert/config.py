@@ -14,6 +14,7 @@ from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.settings import (
     FILTERS,
+    PAPERS_FILTERS,
     SECTIONS,
     Filter,
     GlueSettings,
@@ -130,7 +131,7 @@ def annotations_of(config: Config) -> str:
 
 
 def has_filter(config: Config, rule: str) -> bool:
-    """Whether one of `symbert.settings.FILTERS` is chosen."""
+    """Whether one of `symbert.filters.FILTERS` is chosen."""
     return rule in config["corpus"]["filter"]["rules"]
 
 
@@ -181,13 +182,13 @@ def _filter(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
-    filters are in their own order, and left out where all are chosen, as before there was a choice.
+    filters are in their own order, and left out where the paper's are chosen, as before there was a choice.
     """
     chosen = config["corpus"]["filter"]
     rules = [rule for rule in FILTERS if rule in chosen["rules"]]
     filters = {key: marks.get("filter") for key, marks in marks_of(Filter).items()}
     values = {key: chosen[key] if name in (None, *rules) else NO_FILTER[key] for key, name in filters.items()}
-    return values if rules == list(FILTERS) else {**values, "rules": rules}
+    return values if rules == list(PAPERS_FILTERS) else {**values, "rules": rules}
 
 
 def robustness_of(config: Config) -> Config:

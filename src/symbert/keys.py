@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from symbert.filters import FILTERS
 from symbert.operators import OPERATORS
 from symbert.settings import (
-    FILTERS,
     Annotator,
     Challenge,
     Count,

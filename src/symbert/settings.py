@@ -39,6 +39,7 @@ NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal["swap", "drop", "insert", "keyboard", "mixed"]
 Challenge = Literal["hans", "ax", "advglue"]
 Run = list[str | int]  # size, attention, pretrain_seed
+PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus from before there was a choice
 
 # What a key says of itself. One without a mark changes the results of the stage that reads it.
 BY_CATEGORY = Meta(extra={"filter": "categories"})  # says nothing where this filter is not chosen
@@ -92,11 +93,11 @@ class FilterSettings(Filter):
     """Which documents are kept, by which annotations and filters."""
 
     annotations: Annotator
-    rules: list[Literal[FILTERS]] | None = None  # those of FILTERS that are chosen; None: all
+    rules: list[Literal[FILTERS]] | None = None  # the filters that are chosen; None: the paper's
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
-        return self.rules is None or rule in self.rules
+        return rule in (PAPERS_FILTERS if self.rules is None else self.rules)
 
 
 class IntakeSettings(Settings):
@@ -194,7 +195,7 @@ class ReportSettings(Settings, omit_defaults=False):
     match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
     min_harmful_perplexity: int | float | None
     max_harmful_perplexity: int | float | None
-    rules: list[str] | None = None  # the filters that are chosen; None: all, or not told
+    rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
     runs: list[Run] = []  # asked for
     curve_runs: list[Run] = []  # those of them that Figure 3 has
 

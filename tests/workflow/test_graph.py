@@ -112,9 +112,10 @@ def test_a_file_of_any_name_is_a_part_that_a_command_takes(checkout, tmp_path):
 def test_the_model_of_harmful_text_is_a_word_of_its_command_and_of_no_settings(checkout):
     options = ["source=hub", "corpus={annotations: computed, harmful_model: en.binary}"]
     outcome = checkout.snakemake("--dry-run", "--printshellcmds", "corpus", "--config", *options)
-    (command,) = re.findall(r"-m symbert (download-harmful-model .*)", outcome.output)
-    assert " --file en.binary " in command and "/corpus/en.binary " in command
-    assert all("en.binary" not in values for values in re.findall(r"-m symbert (write-settings .*)", outcome.output))
+    (command,) = re.findall(r"-m symbert --log \S+ (download-harmful-model .*)", outcome.output)
+    assert " --file en.binary " in command and command.endswith("/corpus/en.binary")
+    written = re.findall(r"-m symbert --log \S+ (write-settings .*)", outcome.output)
+    assert written and all("en.binary" not in values for values in written)
 
 
 def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(root):

@@ -6,7 +6,7 @@ from symbert.report import published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
-from symbert.settings import FILTERS, ReportSettings
+from symbert.settings import PAPERS_FILTERS, ReportSettings
 
 Facts = dict[str, Any]
 UNTOLD = "–"
@@ -37,7 +37,7 @@ def settings_table(data: Data) -> Table:
     ours = _rules(settings.rules) | _common(settings) | _keys(training, settings.pretrain, settings.glue)
     theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
     if settings.rules is not None:
-        theirs |= _rules(list(FILTERS))
+        theirs |= _rules(list(PAPERS_FILTERS))
     keys = list({**theirs, **ours})
     rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
     other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
