@@ -127,17 +127,13 @@ def _name(record: Record) -> str:
 
 def _uncounted(final: list[Record], curve: list[Record]) -> list[str]:
     """The tasks that do not count for the GLUE score and that a run lacks: reports would demand them everywhere."""
-    runs: dict[str, set[tuple]] = {}
-    for part, records in enumerate((final, curve)):
-        for record in records:
-            run = (part, _name(record), record["step"], record["finetune_seed"])
-            runs.setdefault(record["task"], set()).add(run)
-    everywhere = set().union(*runs.values())
-    return [
-        task
-        for task, cells in runs.items()
-        if cells < everywhere and set(published.COLUMNS).isdisjoint(GLUE[task].scores.values())
-    ]
+    table = pd.DataFrame(
+        [{"part": part, **record} for part, records in enumerate((final, curve)) for record in records]
+    )
+    runs = len(table.drop_duplicates(["part", "size", "attention", "step", "finetune_seed"]))
+    counted = {task for task in GLUE if set(GLUE[task].scores.values()) & set(published.COLUMNS)}
+    scores = table["task"].value_counts(sort=False)
+    return [task for task, count in scores.items() if count < runs and task not in counted]
 
 
 def _origin(directory: Path, records: list[Record], tables: list[Path]) -> dict[str, Any]:

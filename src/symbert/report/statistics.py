@@ -1,5 +1,6 @@
 """What is computed from scores and losses: GLUE score, spread over seeds, first crossing, end of the plateau."""
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,13 @@ def spread(values: Iterable[float]) -> Spread:
 def target_line(finals: Iterable[float]) -> float:
     """Figure 3's line: 95 % of the highest final score among the operators compared."""
     return TARGET * max(finals)
+
+
+def mean_curves(scores: pd.DataFrame) -> tuple[dict[str, pd.Series], float]:
+    """GLUE scores of one size by operator and step, means over seeds, and the line; NaN where nothing counts."""
+    means = {attention: seeds.mean() for attention, seeds in curves_of(scores).items()}
+    last = scores["step"].max()
+    return means, target_line([mean[last] for mean in means.values() if last in mean] or [math.nan])
 
 
 @dataclass(frozen=True)

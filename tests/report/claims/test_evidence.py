@@ -30,7 +30,7 @@ FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 
 @pytest.fixture
 def counted(parameters_file):
-    """Evidence without runs and scores."""
+    """Counts of parameters, as count-parameters writes them."""
     return json.loads(parameters_file(("small", "base"), ("original", "symmetric", "pairwise", "shared")).read_text())
 
 

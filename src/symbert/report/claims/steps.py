@@ -7,7 +7,7 @@ import pandas as pd
 from symbert.report.claims.evidence import MissingEvidence
 from symbert.report.comparisons import Interval
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import Crossing, curves_of, first_crossing, target_line
+from symbert.report.statistics import Crossing, first_crossing, mean_curves
 
 RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
 COLLAPSED = (
@@ -21,13 +21,11 @@ def crossing(curve: pd.DataFrame | None, size: str, attention: str) -> Crossing:
 
     One that does not reach it would need more than its last step: `step` is infinite, `after` None.
     """
-    curves = {} if curve is None else curves_of(curve)
-    if attention not in curves:
+    means, line = ({}, None) if curve is None else mean_curves(curve)
+    if attention not in means:
         raise MissingEvidence(f"no checkpoints of {size}-{attention} were scored")
-    means = {name: seeds.mean() for name, seeds in curves.items()}
-    last, own = curve["step"].max(), means[attention]
-    line = target_line(mean[last] for mean in means.values() if last in mean)
-    return first_crossing(list(own.index), list(own), line) or Crossing(int(own.index[-1]), None, math.inf)
+    steps, scores = list(means[attention].index), list(means[attention])
+    return first_crossing(steps, scores, line) or Crossing(int(steps[-1]), None, math.inf)
 
 
 def ratio_of(first: Crossing, second: Crossing) -> Interval:

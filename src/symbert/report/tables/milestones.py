@@ -1,6 +1,5 @@
 """How early each model learns: the end of the plateau in its loss, and where its GLUE score first nears the best."""
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -11,19 +10,9 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of
 from symbert.report.order import model_rank
 from symbert.report.runs import Model, models_of
-from symbert.report.statistics import (
-    PLATEAU_HEIGHT,
-    TARGET,
-    curves_of,
-    first_crossing,
-    interpolated_crossing,
-    spread,
-    target_line,
-)
+from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, interpolated_crossing, mean_curves, spread
 
 Row = dict[str, Any]
-Name = tuple[str, str]  # size and operator
-Curve = tuple[pd.Series, float]  # GLUE score by checkpoint, mean over seeds, and the line that it is to reach
 
 RANGE = ("earliest_exit", "latest_exit")
 LOSSES = ("validation_loss", "plateau_exit", *RANGE)
@@ -63,7 +52,10 @@ RULES = {  # by the first of the columns that they are about
 def milestones_table(data: Data) -> Table:
     """A row per size and operator of the runs, or of the scores over checkpoints."""
     models = {(model.size, model.attention): model for model in models_of(data.runs)}
-    curves = {} if data.curve is None else _curves(data.curve)
+    curves: dict[tuple[str, str], tuple[pd.Series, float]] = {}  # the mean over seeds, and the line that it is to reach
+    for size, scores in [] if data.curve is None else data.curve.groupby("size", sort=False):
+        means, line = mean_curves(scores)
+        curves |= {(size, attention): (mean, line) for attention, mean in means.items()}
     rows = []
     for name in sorted({*models, *curves}, key=lambda name: model_rank(*name)):
         row = dict(zip(("size", "attention"), name, strict=True))
@@ -83,16 +75,6 @@ def milestones_table(data: Data) -> Table:
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
     return Table(frame, _caption(data, list(readable)), "tab:milestones", readable=readable, note=" ".join(absent))
-
-
-def _curves(scores: pd.DataFrame) -> dict[Name, Curve]:
-    """None where no score column counts for the GLUE score."""
-    curves = {}
-    for size, part in scores.groupby("size", sort=False):
-        means = {attention: seeds.mean() for attention, seeds in curves_of(part).items()}
-        line = target_line(curve.iloc[-1] for curve in means.values()) if means else math.nan
-        curves |= {(size, attention): (curve, line) for attention, curve in means.items()}
-    return curves
 
 
 def _losses(model: Model) -> Row:
