@@ -111,9 +111,9 @@ def test_each_stage_alone_makes_its_own_and_then_has_nothing_to_do(chain):
 
 
 def test_edited_rules_stage_code_and_captions_run_nothing(copy):
-    edit(copy.directory / "workflow/rules/pretrain.smk", "symbert extract-checkpoint", " symbert extract-checkpoint")
+    edit(copy.directory / "workflow/rules/pretrain.smk", " extract-checkpoint", "  extract-checkpoint")
     edit(copy.directory / "config.yaml", "# Every choice", "# Each choice")
-    for path in ("pretrain/loop", "glue/training", "corpus/parts", "model/attention", "files", "cli"):
+    for path in ("pretrain/train", "glue/train", "corpus/parts", "model/attention", "files", "cli"):
         with open(copy.directory / f"src/symbert/{path}.py", "a") as file:
             file.write("# edited\n")
     for path in [*(copy.directory / "workflow/report").rglob("*.rst"), *(copy.directory / "envs").iterdir()]:

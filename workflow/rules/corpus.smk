@@ -15,7 +15,7 @@ LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
 rule corpus:
     input:
         f"{SHARDS}/manifest.json",
-        pages([exhibit for exhibit in REPORTED if exhibit.chapter == "Corpus"]),
+        REPORT.made(exhibit for exhibit in REPORT.exhibits if exhibit.chapter == "Corpus"),
         FILES_RECORD,
 
 

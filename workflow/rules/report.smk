@@ -7,21 +7,22 @@ localrules:
     paper_tables,
 
 
+# Targets ask for all formats: Snakemake makes no lost file that nobody asks for, though its rule has made it before.
 rule tables:
     input:
-        pages([exhibit for exhibit in REPORTED if exhibit.kind == "table"]),
-        wanted(),
+        REPORT.made(TABLES),
+        WANTED,
 
 
 rule figures:
     input:
-        pages([exhibit for exhibit in REPORTED if exhibit.kind == "figure"]),
-        wanted(),
+        REPORT.made(FIGURES),
+        WANTED,
 
 
 rule paper_tables:
     input:
-        pages([exhibit for exhibit in REPORTED if exhibit.kind == "table" and not exhibit.is_of_experiment]),
+        REPORT.made(table for table in TABLES if not table.is_of_experiment),
 
 
 rule count_parameters:
@@ -43,16 +44,22 @@ rule count_parameters:
         " --output {output:q}"
 
 
-for exhibit in REPORTED:
+for exhibit in REPORT.exhibits:
 
     rule:
         name:
             exhibit.rule
         input:
-            *[file for read in exhibit.follows for files in files_of(read).values() for file in files],
-            **made_of(exhibit),
+            *REPORT.made_before(exhibit),
+            **REPORT.made_of(exhibit),
         output:
-            outputs(exhibit),
+            report(
+                f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}",
+                caption="../report/exhibit.rst",
+                category=exhibit.chapter,
+                labels={"shows": exhibit.heading},
+            ),
+            *[f"{REPORT.folder}/{exhibit.stem}.{suffix}" for suffix in exhibit.formats[1:]],
         log:
             f"{LOGS}/{exhibit.log}",
         group:
@@ -62,8 +69,8 @@ for exhibit in REPORTED:
         params:
             code=CODE,
             name=exhibit.id,
-            options=options(exhibit),  # which Snakemake does not compare: they have inputs in them
-            seeds=[WORDS[option] for read in read_by(exhibit) for option in options_of(read) if "seeds" in option],
+            options=REPORT.options(exhibit),  # which Snakemake does not compare: they have inputs in them
+            seeds=REPORT.seeds(exhibit),
             caption=exhibit.caption,
             is_of_experiment=exhibit.is_of_experiment,
         shell:
@@ -72,8 +79,8 @@ for exhibit in REPORTED:
 
 rule write_page:
     input:
-        tables=pages([exhibit for exhibit in REPORTED if exhibit.kind == "table"], slice(1)),
-        figures=pages([exhibit for exhibit in REPORTED if exhibit.kind == "figure"], slice(1)),
+        tables=REPORT.made(TABLES, slice(1)),
+        figures=REPORT.made(FIGURES, slice(1)),
         settings=settings("report"),
     output:
         report(

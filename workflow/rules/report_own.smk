@@ -18,10 +18,7 @@ INPUTS = {
     "records": records(PARTS),
     "manifest": [f"{SHARDS}/manifest.json"],
 }
-OF_SIZE = {
-    "done": lambda wildcards: runs(f"{RUN}/done.json", [wildcards.size]),
-    "metrics": lambda wildcards: runs(f"{RUN}/metrics.jsonl", [wildcards.size]),
-}
+OF_SIZE = {"done": runs(f"{RUN}/done.json", ["{size}"]), "metrics": runs(f"{RUN}/metrics.jsonl", ["{size}"])}
 # Options without input files: what pruning removes of the last two is not missed, and a new one makes nothing anew.
 WORDS = {
     "finetune_seeds": SWEEP["finetune_seeds"],

@@ -1,0 +1,93 @@
+"""What the workflow's rules make exhibits of: files by the options of `symbert exhibit`, and what it makes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from symbert.files import sha256_of
+from symbert.report.braces import braced
+from symbert.report.exhibits import EXHIBITS, Exhibit, options_of
+from symbert.settings import hash_of
+
+Words = Callable[[Any, Any], str]  # a rule's parameter, of Snakemake's wildcards and input
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """The files of a report, and those that its exhibits are made of."""
+
+    folder: str
+    inputs: Mapping[str, list[str]]  # files by option; empty where this experiment has none
+    of_size: Mapping[str, Any]  # the inputs of an exhibit per size, in the place of those above
+    words: Mapping[str, list[Any]]  # values of options that are no inputs
+    sizes: list[str]  # of exhibits per size
+
+    @cached_property
+    def exhibits(self) -> list[Exhibit]:
+        """Those that this experiment has the inputs for, in the order of the page."""
+        own = not self.inputs["origin"]
+        return [
+            each for each in EXHIBITS.values() if {*each.reads} <= {*self._read(each)} and (own or each.of_imported)
+        ]
+
+    def _read(self, exhibit: Exhibit) -> list[str]:
+        """What an exhibit reads, of what there is."""
+        names = (*exhibit.reads, *exhibit.may_read)
+        return [name for name in names if all(self.inputs.get(option, True) for option in options_of(name))]
+
+    def _options(self, exhibit: Exhibit) -> list[str]:
+        return [option for name in self._read(exhibit) for option in options_of(name)]
+
+    def made_of(self, exhibit: Exhibit) -> dict[str, Any]:
+        """The inputs of an exhibit, by option."""
+        inputs = {**self.inputs, **(self.of_size if exhibit.per_size else {})}
+        return {option: inputs[option] for option in self._options(exhibit) if option in inputs}
+
+    def made_before(self, exhibit: Exhibit) -> list[str]:
+        """The inputs that an exhibit waits for and does not read."""
+        options = [option for name in exhibit.follows for option in options_of(name)]
+        return [file for option in options for file in self.inputs.get(option, [])]
+
+    def seeds(self, exhibit: Exhibit) -> list[list[int]]:
+        """The seeds of scores that an exhibit shows, for Snakemake to compare."""
+        return [self.words[option] for option in self._options(exhibit) if option.endswith("_seeds")]
+
+    def options(self, exhibit: Exhibit) -> Words:
+        """The options of an exhibit's command."""
+
+        def words(wildcards: Any, input: Any) -> str:
+            texts = [
+                option_with(option, self.words[option] if option in self.words else input[option])
+                for option in self._options(exhibit)
+            ]
+            return " ".join([*texts, *([f"--size {wildcards.size}"] if exhibit.per_size else [])])
+
+        return words
+
+    def made(self, exhibits: Iterable[Exhibit], formats: slice = slice(None)) -> list[str]:
+        """The files of exhibits, in all formats or some of them."""
+        return [
+            f"{self.folder}/{stem}.{suffix}"
+            for exhibit in exhibits
+            for stem in dict.fromkeys(exhibit.stem.format(size=size) for size in self.sizes or [""])
+            for suffix in exhibit.formats[formats]
+        ]
+
+
+def option_with(option: str, values: str | Iterable[Any]) -> str:
+    """A command's option with its values as one short word of bash; nothing where there are none."""
+    values = [values] if isinstance(values, str) else list(values)
+    return f"--{option.replace('_', '-')} {braced(values)}" if values else ""
+
+
+def given(option: str) -> Words:
+    """A rule's parameter: an option of its command with the files of the input that is called alike."""
+    return lambda wildcards, input: option_with(option, input[option])
+
+
+def code_of(package: Path, imported: Iterable[str]) -> str:
+    """A hash of the report's code and templates, and of the modules that it imports from the stages."""
+    own = [file for file in sorted(package.glob("report/**/*")) if file.suffix in (".py", ".html", ".css")]
+    return hash_of([sha256_of(file) for file in [*own, *(package / path for path in imported)]])

@@ -1,0 +1,106 @@
+"""Exhibits exist where their inputs do, and their commands have these and no others."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from symbert.report.exhibits import EXHIBITS
+from symbert.report.inputs import ReportFiles, code_of, given
+
+OWN = ("settings", "parameters", "scores", "curve", "robustness", "done", "metrics", "timing", "provenance", "sections")
+OWN += ("counts", "categories", "records", "manifest")
+WORDS = {"finetune_seeds": [1, 2], "curve_seeds": [1], "sessions": ["s/1.json"], "benchmarks": ["b"]}
+
+
+@pytest.fixture
+def report():
+    """The files of a report without some of its inputs."""
+
+    def make(*without, origin=(), words=WORDS):
+        inputs = {option: [] if option in without else [f"in/{option}.1", f"in/{option}.2"] for option in OWN}
+        of_size = {"done": ["in/{size}.done"], "metrics": ["in/{size}.metrics"]}
+        return ReportFiles("out", inputs | {"origin": list(origin)}, of_size, words, ["tiny", "base"])
+
+    return make
+
+
+def ids(report):
+    return {exhibit.id for exhibit in report.exhibits}
+
+
+def test_an_experiment_of_ones_own_has_every_exhibit(report):
+    assert [exhibit.id for exhibit in report().exhibits] == list(EXHIBITS)
+
+
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        ("robustness", {"table-robustness", "figure-robustness"}),
+        ("categories", {"table-corpus_categories"}),
+        ("curve", {"figure-figure3_checkpoints"}),
+    ],
+)
+def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
+    assert set(EXHIBITS) - ids(report(without)) == lost
+
+
+def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
+    lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
+    imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
+    made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
+    made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints"}
+    assert {exhibit.name for exhibit in imported.exhibits} == made
+    assert imported.made_of(EXHIBITS["table-runs"]) == {"origin": ["import.json"]}
+
+
+def test_a_command_has_the_options_of_what_its_exhibit_reads_and_of_nothing_that_is_absent(report):
+    table, files = EXHIBITS["table-milestones"], report("curve")
+    inputs = files.made_of(table)
+    assert inputs.keys() == {"settings", "done", "metrics"} and files.seeds(table) == []
+    words = files.options(table)(SimpleNamespace(), inputs)
+    assert words == "--settings in/settings.{1,2} --done in/done.{1,2} --metrics in/metrics.{1,2}"
+    glue = EXHIBITS["table-table3_glue"]
+    assert report().seeds(glue) == [[1, 2]]
+    assert report().options(glue)(SimpleNamespace(), report().made_of(glue)).endswith("--finetune-seeds {1,2}")
+
+
+def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
+    figure = EXHIBITS["figure-figure2"]
+    inputs = report().made_of(figure)
+    assert inputs == {"settings": ["in/settings.1", "in/settings.2"], "done": ["in/{size}.done"]} | {
+        "metrics": ["in/{size}.metrics"]
+    }
+    assert report().options(figure)(SimpleNamespace(size="tiny"), inputs).endswith(" --size tiny")
+    assert report().made([figure], slice(1)) == ["out/figures/figure2_tiny.png", "out/figures/figure2_base.png"]
+
+
+def test_hours_wait_for_the_scores_that_they_do_not_read(report):
+    hours = EXHIBITS["table-hours"]
+    assert report().made_before(hours) == [
+        f"in/{name}.{n}" for name in ("scores", "curve", "robustness") for n in (1, 2)
+    ]
+    assert report().made_of(hours).keys() == {"provenance"}
+
+
+def test_all_formats_of_a_table_are_made(report):
+    assert report().made([EXHIBITS["table-runs"]]) == [
+        f"out/tables/runs.{suffix}" for suffix in ("html", "csv", "md", "tex")
+    ]
+
+
+def test_an_option_without_files_is_no_word():
+    assert given("counts")(None, {"counts": []}) == ""
+    assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
+
+
+def test_the_code_is_that_of_modules_templates_and_imports(tmp_path):
+    (tmp_path / "report/tables").mkdir(parents=True)
+    for name in ("report/tables/a.py", "report/b.html", "c.py", "d.py"):
+        (tmp_path / name).write_text("1")
+    first = code_of(tmp_path, ["c.py"])
+    (tmp_path / "d.py").write_text("2")
+    assert code_of(tmp_path, ["c.py"]) == first
+    for name in ("report/tables/a.py", "report/b.html", "c.py"):
+        before = code_of(tmp_path, ["c.py"])
+        (tmp_path / name).write_text("3")
+        assert code_of(tmp_path, ["c.py"]) != before
