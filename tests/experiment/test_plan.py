@@ -13,7 +13,7 @@ from symbert import cli
 from symbert.errors import SymbertError
 from symbert.experiment import disk, plan
 from symbert.experiment.cost import Hours
-from symbert.experiment.plan import Plan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
+from symbert.experiment.plan import ExperimentPlan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
 from symbert.pretrain.run import Run
 
 ORIGINAL = Run("tiny", "original", 1)
@@ -29,7 +29,7 @@ def project(root, folder):
     return folder
 
 
-def planned(experiment, jobs: Counter = JOBS, to_come: Counter = JOBS) -> Plan:
+def planned(experiment, jobs: Counter = JOBS, to_come: Counter = JOBS) -> ExperimentPlan:
     return plan_experiment(experiment, jobs, to_come)
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,24 +48,22 @@ def fetch_mirror(
     configuration wants more. `fetched.json` records the commits, to which the mirror keeps, and what was checked.
     """
     directory.mkdir(parents=True, exist_ok=True)  # so that the configuration may name it as its mirror already
-    chosen = _from_hub(read_chosen(Path(), scale, configfile, config))
+    chosen = read_chosen(Path(), scale, configfile, config)
+    # The hub in the place of every other source but the user's own files.
+    stages = {stage: "files" if source_of(chosen, stage) == "files" else "hub" for stage in ("corpus", "glue")}
+    chosen = merge(chosen, {"mirror": None, **{stage: {"source": source} for stage, source in stages.items()}})
     with single_writer(directory):
         try:
-            Mirror.open(directory).complete(chosen)
+            empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
+            Mirror(directory, read_fetched(directory) or empty).complete(chosen)
         except KeyboardInterrupt:
             end_line()
             raise PreemptedError(f"{directory}: interrupted; the same command goes on") from None
     print(f"{directory}: complete; use it with --config source=mirror mirror={directory}", file=sys.stderr)
 
 
-def _from_hub(config: Config) -> Config:
-    """The configuration with the hub in place of every other source but the user's own files."""
-    stages = {stage: "files" if source_of(config, stage) == "files" else "hub" for stage in ("corpus", "glue")}
-    return merge(config, {"mirror": None, **{stage: {"source": source} for stage, source in stages.items()}})
-
-
 def wanted_files(config: Config) -> list[PublishedFile]:
-    """What the experiment reads from the hub's repositories: what is soon there first, the parts of the corpus last."""
+    """What the experiment reads from the hub's repositories: small files first, the parts of the corpus last."""
     repositories = repositories_of(config)
     tasks = [] if source_of(config, "glue") == "files" else [GLUE[name] for name in config["sweep"]["tasks"]]
     files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
@@ -77,13 +74,6 @@ def wanted_files(config: Config) -> list[PublishedFile]:
     return files
 
 
-def _revision(file: PublishedFile, config: Config) -> str:
-    """The revision of a file's repository; models have that of the corpus stage's rule: main."""
-    if file.repository == REPOSITORY:
-        return config["glue"]["revision"]
-    return config["corpus"]["revision"] if file.kind == "dataset" else "main"
-
-
 @dataclass(frozen=True)
 class Mirror:
     """A directory in the publishers' layout, and its record of what was fetched at which commit and checked."""
@@ -91,36 +81,31 @@ class Mirror:
     root: Path
     record: dict[str, Any]  # as `read_fetched` describes it
 
-    @classmethod
-    def open(cls, root: Path) -> "Mirror":
-        """The mirror in a directory, which may be empty; DataError when its record is no such record."""
-        empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
-        return cls(root, read_fetched(root) or empty)
-
     def complete(self, config: Config) -> None:
-        """Fetch what the experiment reads and what is not there, after saying how much that is.
+        """Fetch what the experiment reads and the mirror lacks, after saying how much that is.
 
         InputOutputError when it does not fit; ConfigError when a repository is wanted at another revision.
         """
         files = wanted_files(config)
         if CORPUS_CHECKSUMS in files:
             hub.require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
-        for file in files:
-            self._fix_commit(file, _revision(file, config))
+        for name, kind in {file.repository: file.kind for file in files}.items():
+            stage = "glue" if name == REPOSITORY else "corpus"
+            self._fix_commit(name, kind, config[stage]["revision"] if kind == "dataset" else "main")
         self._save()
         self._announce(files)
         self._fetch_blocklist(sections(config, "")["blocklist_source"])
         self._fetch_all(files)
 
-    def _fix_commit(self, file: PublishedFile, revision: str) -> None:
+    def _fix_commit(self, name: str, kind: str, revision: str) -> None:
         """A branch is asked for its commit once; the mirror then keeps to it."""
-        known = self.record["repositories"].get(file.repository)
+        known = self.record["repositories"].get(name)
         if known is None:
-            commit = hub.resolve(file.kind, file.repository, revision)
-            self.record["repositories"][file.repository] = {"kind": file.kind, "revision": revision, "commit": commit}
+            commit = hub.resolve(kind, name, revision)
+            self.record["repositories"][name] = {"kind": kind, "revision": revision, "commit": commit}
         elif revision not in (known["revision"], known["commit"]):
             raise ConfigError(
-                f"{self.root / FETCHED}: {file.repository} is at revision {known['revision']} ({known['commit']}), "
+                f"{self.root / FETCHED}: {name} is at revision {known['revision']} ({known['commit']}), "
                 f"the configuration asks for {revision}; choose another directory"
             )
 
@@ -146,7 +131,7 @@ class Mirror:
             )
 
     def _fetch_blocklist(self, settings: Config) -> None:
-        """UT1's archive as it is today, unless one lies there that agrees with the list beside it."""
+        """UT1's archive as it is today, unless the mirror has one that agrees with the list beside it."""
         archive, listing = (self.root / file.location for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
         if archive.is_file() and listing.is_file():
             with suppress(SymbertError):
@@ -161,26 +146,20 @@ class Mirror:
         self._save()
 
     def _fetch_all(self, files: list[PublishedFile]) -> None:
+        """The publisher's list of parts comes before the parts, and has all that are wanted."""
         source = Hub({name: repository["commit"] for name, repository in self.record["repositories"].items()})
-        listed: dict[str, Digest] = {}
+        listing, digests = CORPUS_CHECKSUMS.location, dict[PublishedFile, Digest]()
         for number, file in enumerate(files, start=1):
-            digest = listed_digest(listed, file, CORPUS_CHECKSUMS.location) if _is_part(file) else None
-            if not self._holds(file, digest):
+            if not self._holds(file, digests.get(file)):
                 print(f"[{number}/{len(files)}] {file.location}", file=sys.stderr)
-                source.fetch(file, self.root / file.location, digest)
-                self._note(file, digest)
+                source.fetch(file, self.root / file.location, digests.get(file))
+                self._note(file, digests.get(file))
             if file == CORPUS_CHECKSUMS:
-                listed = self._read_checksums(files)
-
-    def _read_checksums(self, files: Iterable[PublishedFile]) -> dict[str, Digest]:
-        """The publisher's list of parts, which has all that are wanted."""
-        listed = read_digests(self.root / CORPUS_CHECKSUMS.location, "sha256", CORPUS_CHECKSUMS.location)
-        for part in filter(_is_part, files):
-            listed_digest(listed, part, CORPUS_CHECKSUMS.location)
-        return listed
+                listed = read_digests(self.root / listing, "sha256", listing)
+                digests = {part: listed_digest(listed, part, listing) for part in files[number:]}
 
     def _holds(self, file: PublishedFile, digest: Digest | None) -> bool:
-        """Whether a file is there, and was right when it came or is right by the publisher's list."""
+        """Whether the mirror has a file that was right when it came, or is right by the publisher's list."""
         path, noted = self.root / file.location, self.record["files"].get(file.location)
         if noted is not None and noted["bytes"] == self._size(file):
             return True
@@ -198,13 +177,9 @@ class Mirror:
         self._save()
 
     def _size(self, file: PublishedFile) -> int | None:
-        """Bytes of a file of the mirror; None where it is not there."""
+        """Bytes of a file; None where the mirror lacks it."""
         path = self.root / file.location
         return path.stat().st_size if path.is_file() else None
 
     def _save(self) -> None:
         write_json(self.root / FETCHED, self.record)
-
-
-def _is_part(file: PublishedFile) -> bool:
-    return file.repository == CORPUS_CHECKSUMS.repository and file != CORPUS_CHECKSUMS

@@ -48,7 +48,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """The stages in order, how far the runs are, and which speeds were measured where."""
 
     stages: list[Stage]
@@ -112,7 +112,7 @@ def by_stage(rules: Iterable[str], project: Path) -> Counter[str]:
     return Counter(stages[rule] if stages.get(rule) in STAGES else "report" for rule in rules)
 
 
-def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> Plan:
+def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
     """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
     runs = run_states(experiment)
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
@@ -135,10 +135,10 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
         stages.append(Stage(name, jobs[name], jobs_to_come[name], cost, download.get(name, 0), own))
     measured = [f"pre-training {run}: {speed.measured}" for run, speed in training.items() if speed.measured]
     measured += [f"fine-tuning {size}: {speed.measured}" for size, speed in finetuning.items() if speed.measured]
-    return Plan(stages, runs, measured)
+    return ExperimentPlan(stages, runs, measured)
 
 
-def lines_of(experiment: Experiment, planned: Plan) -> list[str]:
+def lines_of(experiment: Experiment, planned: ExperimentPlan) -> list[str]:
     """The plan as plain text; no line is wider than 120 columns but those on settings, failures and folders."""
     config, mounts = experiment.config, by_mount(planned.files)
     return [
