@@ -8,8 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
-
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.settings import (
@@ -25,6 +23,7 @@ from symbert.settings import (
     hash_of,
     marks_of,
     settings_from,
+    values_of,
 )
 
 Config = dict[str, Any]
@@ -161,9 +160,9 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
-        "pretrain": to_builtins(_training(config, "pretrain", PretrainSettings)),
-        "task": to_builtins(_training(config, "glue", TaskSettings)),
-        "glue": to_builtins(_training(config, "glue", GlueSettings)),
+        "pretrain": values_of(_training(config, "pretrain", PretrainSettings)),
+        "task": values_of(_training(config, "glue", TaskSettings)),
+        "glue": values_of(_training(config, "glue", GlueSettings)),
         "robustness": robustness_of(config),
         "report": _report(config),
     }
@@ -231,7 +230,7 @@ def _report(config: Config) -> Config:
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     """The keys of a stage's section that change its results."""
-    marks, values = marks_of(kind), to_builtins(_training(config, stage, kind))
+    marks, values = marks_of(kind), values_of(_training(config, stage, kind))
     return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
 
 

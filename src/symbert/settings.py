@@ -47,11 +47,11 @@ BY_PERPLEXITY = Meta(extra={"filter": "perplexity"})
 NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings whose keys are all known.
 
-    A default in a field is what a key was before it existed: where the key has that value, it is in no file and in no
-    hash, so that nothing made before it is stale.
+    A default in a field is what a key was before it existed: where the key has that value, `values_of` leaves it out of
+    files and hashes, so that nothing made before it is stale. Such keys stand last in their class.
     """
 
 
@@ -177,7 +177,7 @@ class RobustnessSettings(Settings):
     noise_kinds: list[NoiseKind]
 
 
-class ReportSettings(Settings, omit_defaults=False):
+class ReportSettings(Settings):
     """What captions must say about the experiment; null where imported scores do not tell."""
 
     experiment: str
@@ -240,7 +240,14 @@ def marks_of(kind: type[Settings]) -> dict[str, dict[str, Any]]:
     return {name: {key: value for mark in marks[name] for key, value in (mark.extra or {}).items()} for name in marks}
 
 
+def values_of(settings: Settings) -> dict[str, Any]:
+    """The settings by key, without those that have their default."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(settings)}
+    return {key: value for key, value in msgspec.structs.asdict(settings).items() if value != defaults[key]}
+
+
 def hash_of(*values: Any) -> str:
     """16 hexadecimal digits that identify settings (or JSON values), whatever the key order."""
-    text = json.dumps([msgspec.to_builtins(value) for value in values], sort_keys=True, separators=(",", ":"))
+    plain = [values_of(value) if isinstance(value, Settings) else value for value in values]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

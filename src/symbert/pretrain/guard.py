@@ -5,18 +5,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import read_json, write_json
-from symbert.settings import PretrainSettings, hash_of
+from symbert.settings import PretrainSettings, hash_of, values_of
 
 PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a run and its checkpoints have in `run`
 
 
 def settings_told(settings: PretrainSettings) -> dict[str, Any]:
     """The settings that a run is known by; a key that is null says nothing, so older runs that lack it are the same."""
-    return msgspec.to_builtins(settings)
+    return values_of(settings)
 
 
 def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: str, run: Path) -> None:
