@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 import torch
 
@@ -29,15 +31,23 @@ def embedded_root(tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="session")
+def downloaded(tmp_path_factory):
+    """The folder of the tasks that were downloaded."""
+    return tmp_path_factory.mktemp("downloaded")
+
+
 @pytest.fixture
-def prepared(tmp_path, write_section, embedded_root, vocabulary):
+def prepared(tmp_path, write_section, embedded_root, vocabulary, downloaded):
     """Downloads and prepares a stand-in task, with changes of the task settings; gives the file."""
 
     def prepare(task, **changes):
-        output = tmp_path / f"{task}.parquet"
-        source = write_section("glue_source", source="mirror", root=str(embedded_root))
-        resolve_glue(source, tmp_path / "sources.json")
-        download_task(source, tmp_path / "sources.json", task, tmp_path / "raw.parquet")
+        raw, output = downloaded / f"{task}.parquet", tmp_path / f"{task}.parquet"
+        if not raw.exists():
+            source = write_section("glue_source", source="mirror", root=str(embedded_root))
+            resolve_glue(source, downloaded / "sources.json")
+            download_task(source, downloaded / "sources.json", task, raw)
+        shutil.copy(raw, tmp_path / "raw.parquet")
         small = {"max_examples": 64, "max_evaluation_examples": 40, **changes}
         prepare_task(tmp_path / "raw.parquet", task, vocabulary, write_section("task", **small), output)
         return output

@@ -86,6 +86,48 @@ def test_a_loaded_checkpoint_is_what_was_saved(tmp_path, make):
     assert equal(saved, loaded)
 
 
+OTHERS = {
+    "adafactor": torch.optim.Adafactor,
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_state_of_any_optimizer_is_kept_by_parameter_name(tmp_path, name):
+    """Only AdamW's three tensors were: a run of another optimizer ended with KeyError when it went on."""
+
+    def stepped(seed):
+        torch.manual_seed(seed)
+        model = Tiny()
+        optimizer = OTHERS[name]([{"params": [model.bias]}, {"params": [model.weight]}])  # in another order
+        step(model, optimizer)
+        return model, optimizer
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        model(torch.ones(1, 3)).square().sum().backward()
+        optimizer.step()
+
+    (model, optimizer), (again, other) = stepped(1), stepped(2)
+    store = CheckpointStore(tmp_path)
+    save(store, (model, optimizer), 10)
+    assert store.load_newest(again, other).step == 10
+    for _ in range(2):
+        step(model, optimizer)
+        step(again, other)
+    assert torch.equal(model.weight, again.weight) and torch.equal(model.bias, again.bias)
+
+
+def test_an_optimizer_state_of_another_model_is_not_loaded(tmp_path):
+    store, (model, optimizer) = CheckpointStore(tmp_path), tiny(1.0)
+    save(store, (model, optimizer), 10)
+    partial = torch.optim.AdamW([model.weight])
+    with pytest.raises(IntegrityError, match=r"no intact checkpoint.*optimizer.safetensors: not of .* parameter bias"):
+        store.load_newest(model, partial)
+
+
 def test_a_new_run_has_none(tmp_path, make):
     assert CheckpointStore(tmp_path).load_newest(*make(1)) is None
 

@@ -54,8 +54,7 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def uninterrupted(whole, manifest, brief):
     if not (whole / "done.json").exists():
-        code, error = finish(command(manifest, brief(), whole))
-        assert code == 0, error
+        assert main(options(manifest, brief(), whole)) == 0
     return outcome(whole)
 
 
@@ -104,7 +103,7 @@ def test_a_killed_run_continues_to_the_same_bits(tmp_path, manifest, brief, unin
     process.kill()
     process.communicate()
     assert not (tmp_path / "killed" / "done.json").exists()
-    assert finish(arguments)[0] == 0
+    assert main(options(manifest, brief(), tmp_path / "killed")) == 0
     assert outcome(tmp_path / "killed") == uninterrupted
 
 
@@ -201,10 +200,10 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
     assert len(read_json(run / "state/provenance.json")["sessions"]) == 11
 
 
-def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, uninterrupted, whole):
+def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, here):
     process = start(command(manifest, brief(steps=100000, save_every=1000), tmp_path / "run"))
     wait_for(tmp_path / "run/state/status.json", process)
-    code, error = finish(command(manifest, brief(steps=100000, save_every=1000), tmp_path / "run"))
+    code, error = here(options(manifest, brief(steps=100000, save_every=1000), tmp_path / "run"))
     assert code == 74 and f"process {process.pid}" in error and not (tmp_path / "run/done.json").exists()
     process.terminate()
     assert process.wait(120) == 75

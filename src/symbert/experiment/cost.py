@@ -15,6 +15,7 @@ from symbert.experiment.existing import RunState, Values, read_json_or_empty, sh
 from symbert.experiment.layout import Experiment
 from symbert.experiment.scores import robustness_seeds, scored_seeds
 from symbert.flops import encoder_flops, step_flops
+from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.tasks import GLUE
 from symbert.pretrain.run import Run
 from symbert.report.machines import read_benchmarks
@@ -23,7 +24,6 @@ from symbert.sizes import SIZES
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
 EXAMPLE_TOKENS = 36
 EMBEDDED_CORE_HOURS = 0.012  # to make the stand-in corpus
-STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a task that is made here
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from symbert.errors import DataError, MissingInputError
-from symbert.glue import tsv
-from symbert.glue.sources import read_published
-from symbert.glue.tasks import GLUE, Task
+from symbert.glue.sources import read_published, read_rows
+from symbert.glue.tasks import GLUE, Layout, Task
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Challenge:
     official_rows: int
     publisher: str
     files: tuple[str, ...]  # the first one found is read
-    layout: tsv.Layout | None = None  # of a tab-separated file
+    layout: Layout | None = None  # of a tab-separated file
     classes: tuple[int, ...] | None = None  # the label that each class of the task counts as; None: itself
     column: str | None = None  # score column of the evaluation split that was changed
 
@@ -58,7 +57,7 @@ _CHALLENGES = (
         30_000,
         "github.com/tommccoy1/hans",
         ("heuristics_evaluation_set.txt", "hans.parquet"),
-        tsv.Layout(("sentence1", "sentence2"), "gold_label"),
+        Layout(("sentence1", "sentence2"), "gold_label"),
         classes=(0, 1, 1),
     ),
     Challenge(
@@ -70,7 +69,7 @@ _CHALLENGES = (
         1_104,
         "gluebenchmark.com/diagnostics, with labels (the hub's copy has none)",
         ("ax.parquet", "diagnostic-full.tsv"),
-        tsv.Layout(("Premise", "Hypothesis"), "Label"),
+        Layout(("Premise", "Hypothesis"), "Label"),
     ),
     _adversarial("sst2", 148),
     _adversarial("qqp", 78),
@@ -98,7 +97,7 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
     try:
         if path.suffix == ".parquet":
             return read_published(path, str(path), schema, challenge.labels)
-        rows = tsv.read_rows(path, challenge.layout, columns, challenge.labels)
+        rows = read_rows(path, challenge.layout, columns, challenge.labels)
         return pa.Table.from_pylist(list(rows), schema=schema)
     except DataError as error:
         raise DataError(f"{error} ({challenge.name} is published at {challenge.publisher})") from None

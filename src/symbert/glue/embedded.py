@@ -1,16 +1,13 @@
-"""Stand-ins for the GLUE tasks, made from the documentation of installed packages: no network, same shape.
+"""The stand-in tasks as files, made from the documentation of installed packages: no network, same shape as GLUE.
 
 They have the hub's columns, label types, class names and file layout, and nothing of GLUE's content: a score on
-them says that the chain works, not how good a model is at GLUE. Each rule below turns one sentence of
-documentation into a row of each class, by changing the order of its words or what stands between them. So the
-words alone say little, and to know which words follow each other, as pre-training teaches, helps.
+them says that the chain works, not how good a model is at GLUE.
 """
 
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -20,11 +17,10 @@ import pyarrow.parquet as pq
 from symbert.corpus.documentation import Passage, read_documentation
 from symbert.files import publish
 from symbert.glue.sources import STAND_IN, published_schema, published_split
-from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task
+from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS, Pool, Sentence
+from symbert.glue.tasks import GLUE, Task
 from symbert.progress import Progress
 
-ROWS = {"train": 1_000}
-EVALUATION_ROWS = 500
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
 FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
 FOREIGN = ("sympy", "networkx")  # the other genre: only in MNLI's mismatched split, and in no other split of it
@@ -32,159 +28,34 @@ FOREIGN = ("sympy", "networkx")  # the other genre: only in MNLI's mismatched sp
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """The first sentence of a passage, without its full stop."""
-
-    package: str
-    words: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The sentence, written out."""
-        return _text(self.words)
-
-    @property
-    def clause(self) -> str:
-        """The words alone."""
-        return " ".join(self.words)
-
-
-class Pool:
-    """The sentences that the rows of a split are made of, and the source of their draws."""
-
-    def __init__(self, sentences: Iterable[Sentence], draw: Random) -> None:
-        self.draw = draw
-        self.all = list(sentences)
-
-    def elsewhere(self, sentence: Sentence) -> Sentence:
-        """A sentence of another package."""
-        while (other := self.draw.choice(self.all)).package == sentence.package:
-            pass
-        return other
-
-
-Row = tuple[str, ...]
-Rule = Callable[[Pool, Sentence], list[Row]]  # a row of each class, in the order of labels
-
-
-def acceptability(pool: Pool, sentence: Sentence) -> list[Row]:
-    """CoLA: unacceptable is the words of two sentences in turn."""
-    return [(_text(_mixed(pool, sentence)),), (sentence.text,)]
-
-
-def direction(pool: Pool, sentence: Sentence) -> list[Row]:
-    """SST-2: positive reads forwards, negative backwards."""
-    return [(_text(sentence.words[::-1]),), (sentence.text,)]
-
-
-def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
-    """MRPC: a sentence is equivalent to its beginning, but not when it is read backwards."""
-    beginning = _text(_beginning(pool, sentence))
-    return [(_text(sentence.words[::-1]), beginning), (sentence.text, beginning)]
-
-
-def duplicate(pool: Pool, sentence: Sentence) -> list[Row]:
-    """QQP: a question has its beginning as a duplicate, but not when its words are shuffled."""
-    beginning = _question(_beginning(pool, sentence))
-    return [(_question(_shuffled(pool, sentence)), beginning), (_question(sentence.words), beginning)]
-
-
-def similarity(pool: Pool, sentence: Sentence) -> list[Row]:
-    """STS-B: grade g leaves the first g fifths of the words as they are, and mixes the rest with another sentence."""
-    mixed, words = _mixed(pool, sentence), sentence.words
-    intact = [math.ceil(len(words) * grade / HIGHEST_GRADE) for grade in range(HIGHEST_GRADE + 1)]
-    return [(_text([*words[:count], *mixed[count:]]), sentence.text) for count in intact]
-
-
-def inference(pool: Pool, sentence: Sentence) -> list[Row]:
-    """MNLI: a sentence entails its beginning; mixed with another it is neutral, read backwards it contradicts."""
-    premises = (sentence.words, _mixed(pool, sentence), sentence.words[::-1])
-    return [(_text(words), _text(_beginning(pool, sentence))) for words in premises]
-
-
-def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
-    """RTE: as MNLI, where neutral and contradiction are one class."""
-    entailed, *others = inference(pool, sentence)
-    return [entailed, pool.draw.choice(others)]
-
-
-def pronoun(pool: Pool, sentence: Sentence) -> list[Row]:
-    """WNLI: as RTE, its classes the other way round."""
-    return entailment(pool, sentence)[::-1]
-
-
-def answer(pool: Pool, sentence: Sentence) -> list[Row]:
-    """QNLI: a question is answered by the sentence that it was made of, but not when its words are shuffled."""
-    return [(_question(sentence.words), sentence.text), (_question(_shuffled(pool, sentence)), sentence.text)]
-
-
-RULES: dict[str, Rule] = {
-    "mrpc": paraphrase,
-    "cola": acceptability,
-    "mnli": inference,
-    "qqp": duplicate,
-    "rte": entailment,
-    "stsb": similarity,
-    "qnli": answer,
-    "sst2": direction,
-    "wnli": pronoun,
-}
-
-
 def write_embedded_tasks(documentation: Path, root: Path) -> None:
     """Write the files of all tasks below `root` in the hub's layout, the same bytes for the same documentation."""
     sentences = _sentences(read_documentation(documentation))
-    progress = Progress("write embedded tasks", len(RULES), "tasks", interval=0)
-    for done, name in enumerate(RULES, start=1):
-        task = GLUE[name]
+    progress = Progress("write embedded tasks", len(GLUE), "tasks", interval=0)
+    for done, (name, task) in enumerate(GLUE.items(), start=1):
         for split in task.splits:
             pool = Pool(_of_split(sentences, task, split), Random(f"{name} {split}"))
-            rows = rows_of(task, pool, ROWS.get(split, EVALUATION_ROWS))
+            rows = rows_of(task, pool, STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS)
             _write(root / published_split(task, split).location, task, rows)
         progress.update(done, name)
 
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[tuple[str | float, ...]]:
     """`count` rows (text and label) of a task: a row of each class from each sentence drawn."""
-    classes = len(task.labels) or HIGHEST_GRADE + 1
-    sentences = pool.draw.sample(pool.all, math.ceil(count / classes))
-    rows = [(*texts, label) for sentence in sentences for label, texts in enumerate(RULES[task.name](pool, sentence))]
+    sentences = pool.draw.sample(pool.all, math.ceil(count / (task.highest_label + 1)))
+    rows = [(*texts, label) for sentence in sentences for label, texts in enumerate(task.stand_in(pool, sentence))]
     return rows[:count]
-
-
-def _mixed(pool: Pool, sentence: Sentence) -> list[str]:
-    """The words of the sentence and of one from another package in turn, as many as the sentence has."""
-    both = zip(sentence.words, pool.elsewhere(sentence).words, strict=False)
-    mixed = [word for pair in both for word in pair]
-    return mixed[: len(sentence.words)]
-
-
-def _shuffled(pool: Pool, sentence: Sentence) -> list[str]:
-    return pool.draw.sample(sentence.words, len(sentence.words))
-
-
-def _question(words: Iterable[str]) -> str:
-    return " ".join(words) + "?"
-
-
-def _beginning(pool: Pool, sentence: Sentence) -> tuple[str, ...]:
-    return sentence.words[: pool.draw.randint(4, len(sentence.words) - 2)]
-
-
-def _text(words: Iterable[str]) -> str:
-    return " ".join(words).rstrip(",;:") + "."
 
 
 def _sentences(passages: Iterable[Passage]) -> list[Sentence]:
     """The first sentence of each passage, if it is neither short nor long; each once."""
-    found: dict[tuple[str, ...], Sentence] = {}
+    sentences: dict[tuple[str, ...], Sentence] = {}
     for passage in passages:
         text = _SENTENCE_END.split(passage.text, maxsplit=1)[0]
         words = tuple(text.removesuffix(".").split())
         if text.endswith(".") and FEWEST_WORDS <= len(words) <= MOST_WORDS:
-            found.setdefault(words, Sentence(passage.package, words))
-    return list(found.values())
+            sentences.setdefault(words, Sentence(passage.package, words))
+    return list(sentences.values())
 
 
 def _of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentence]:

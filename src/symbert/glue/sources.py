@@ -1,26 +1,37 @@
 """GLUE as published, checked and joined to one file per task.
 
-The hub (nyu-mll/glue) and mirrors hold one parquet file per split, GLUE's archives tab-separated ones (`tsv`).
+The hub (nyu-mll/glue) and mirrors hold one parquet file per split; GLUE's archives, as gluebenchmark.com gives them, a
+folder per task and a tab-separated file per split. Those are read by the rules of Hugging Face's script
+(github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was made: quotation marks are
+text, a label is a class by its name or its number, a row's `idx` is its place in the file. Unlike there, a line ends
+at \\n only: the text may hold other separators.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import SOURCES, PublishedFile, Source, open_source, resolve
-from symbert.errors import DataError
+from symbert.corpus.sources import SOURCES, PublishedFile, open_source, resolve
+from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
-from symbert.glue import tsv
-from symbert.glue.tasks import HIGHEST_GRADE, Task, task_named
+from symbert.glue.tasks import HIGHEST_GRADE, Layout, Task, task_named
 from symbert.settings import SourceSettings, read_settings
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 REPOSITORY = "nyu-mll/glue"
+
+# MRPC comes from Microsoft, unsplit: GLUE adds the pairs of sentence numbers that make the evaluation split.
+PARAPHRASES, EVALUATION_PAIRS = "msr_paraphrase_train.txt", "dev_ids.tsv"
+PAIR = ("#1 ID", "#2 ID")
+
+Record = dict[str, str]
+Row = dict[str, Any]
 
 
 def resolve_glue(settings: Path, output: Path) -> None:
@@ -35,38 +46,22 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
     Raises DataError, naming file and column or line, when columns, types or labels are not those of the task.
     """
     row, read = task_named(task), read_settings(settings, SourceSettings)
-    if read.source == "files":
-        splits = [_original_rows(Path(read.root), row, split) for split in row.splits]
-    else:
-        source = open_source(read, read_json(sources, SOURCES))
-        splits = [_published_rows(source, row, split, output) for split in row.splits]
+    schema, splits = published_schema(row), []
+    source = None if read.source == "files" else open_source(read, read_json(sources, SOURCES))
+    for split in row.splits:
+        if source is None:
+            rows = pa.Table.from_pylist(list(read_original_split(Path(read.root), row, split)), schema=schema)
+            rows = rows.replace_schema_metadata(None)
+        else:
+            file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
+            try:
+                source.fetch(file, fetched)
+                rows = read_published(fetched, file.location, schema, row.labels)
+            finally:
+                fetched.unlink(missing_ok=True)
+        splits.append(rows.append_column("split", pa.array([split] * len(rows), pa.string())))
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary)
-
-
-def _original_rows(root: Path, task: Task, split: str) -> pa.Table:
-    rows = pa.Table.from_pylist(list(tsv.read_split(root, task, split)), schema=published_schema(task))
-    return _of_split(rows.replace_schema_metadata(None), split)
-
-
-def _published_rows(source: Source, task: Task, split: str, output: Path) -> pa.Table:
-    file = published_split(task, split)
-    with _fetched(source, file, output.with_name(f".{task.name}-{split}.parquet")) as path:
-        return _of_split(read_published(path, file.location, published_schema(task), task.labels), split)
-
-
-def _of_split(rows: pa.Table, split: str) -> pa.Table:
-    return rows.append_column("split", pa.array([split] * len(rows), pa.string()))
-
-
-@contextmanager
-def _fetched(source: Source, file: PublishedFile, path: Path) -> Iterator[Path]:
-    """A published file at `path` for as long as the block lasts."""
-    try:
-        source.fetch(file, path)
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def published_split(task: Task, split: str) -> PublishedFile:
@@ -86,17 +81,16 @@ def published_schema(task: Task) -> pa.Schema:
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def read_published(path: Path, location: str, wanted: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
-    """The wanted columns of a parquet file whose classes are `labels` (none: grades); DataError says what is not so.
+def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
+    """The expected columns of a parquet file whose classes are `labels` (none: grades); DataError names the flaw.
 
     Of its metadata, only the mark of a stand-in stays.
     """
     table = read_table(path, location, "get the file again")
-    _check_columns(table.schema, location, wanted)
-    _check_class_names(table.schema, location, labels)
-    _check_values(table.select(wanted.names), location, labels)
+    _check_schema(table.schema, location, expected, labels)
+    _check_values(table.select(expected.names), location, labels)
     marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
-    return table.select(wanted.names).cast(wanted.remove_metadata()).replace_schema_metadata(marks)
+    return table.select(expected.names).cast(expected.remove_metadata()).replace_schema_metadata(marks)
 
 
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
@@ -109,26 +103,20 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if getattr(error, "errno", None):  # the disk's fault, not the file's
             raise
-        raise DataError(f"{location}: not a parquet file, or damaged ({_one_line(error)}); {remedy}") from None
+        message = " ".join(str(error).split())
+        raise DataError(f"{location}: not a parquet file, or damaged ({message}); {remedy}") from None
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def _check_columns(schema: pa.Schema, location: str, wanted: pa.Schema) -> None:
-    for field in wanted:
+def _check_schema(schema: pa.Schema, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> None:
+    """Columns and types are the expected ones; class numbers mean what the publisher's names say, if there are any."""
+    for field in expected:
         if field.name not in schema.names:
             raise DataError(
                 f"{location}: no column '{field.name}', found {', '.join(schema.names)}; get the file again"
             )
-        found = schema.field(field.name).type
-        if found != field.type and not (pa.types.is_large_string(found) and pa.types.is_string(field.type)):
-            raise DataError(f"{location}: column '{field.name}' is {found}, expected {field.type}; get the file again")
-
-
-def _check_class_names(schema: pa.Schema, location: str, labels: tuple[str, ...]) -> None:
-    """Class numbers mean what the publisher's names say, where the file has them."""
+        kind = schema.field(field.name).type
+        if kind != field.type and not (pa.types.is_large_string(kind) and pa.types.is_string(field.type)):
+            raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
     try:
         written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
@@ -139,6 +127,7 @@ def _check_class_names(schema: pa.Schema, location: str, labels: tuple[str, ...]
 
 
 def _check_values(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
+    """No cell is empty, and labels are within their range."""
     empty = [column for column in table.column_names if table[column].null_count]
     if empty:
         raise DataError(f"{location}: column '{empty[0]}' has empty cells; get the file again")
@@ -151,3 +140,88 @@ def _check_values(table: pa.Table, location: str, labels: tuple[str, ...]) -> No
             f"{location}: labels from {bounds['min']} to {bounds['max']}, expected 0 to {highest}; "
             "an unlabelled test split cannot be scored"
         )
+
+
+def read_original_split(root: Path, task: Task, split: str) -> Iterator[Row]:
+    """The rows of a split in GLUE's archives, with the hub's columns.
+
+    DataError names file and line, MissingInputError the file.
+    """
+    folder, layout = root / task.folder, task.layout or Layout(task.columns)
+    if not (task.name == "mrpc" and (folder / PARAPHRASES).is_file()):
+        return read_rows(folder / f"{split.replace('validation', 'dev')}.tsv", layout, task.columns, task.labels)
+    evaluated = {tuple(fields) for _, fields in _lines(folder / EVALUATION_PAIRS)}
+
+    def belongs(record: Record) -> bool:
+        return (tuple(map(record.get, PAIR)) in evaluated) == (split != "train")
+
+    return read_rows(folder / PARAPHRASES, layout, task.columns, task.labels, belongs)
+
+
+def read_rows(
+    path: Path,
+    layout: Layout,
+    columns: tuple[str, ...],
+    labels: tuple[str, ...],
+    belongs: Callable[[Record], bool] = lambda record: True,
+) -> Iterator[Row]:
+    """The rows of a tab-separated file that belong: text as `columns`, `label` (class number, or grade), and `idx`."""
+    numbers = {name: number for number, label in enumerate(labels) for name in (str(number), label)}
+    for place, line, record in _records(path, layout):
+        if not belongs(record):
+            continue
+        value = record[layout.label]
+        try:
+            label = numbers[value] if labels else _grade(value)
+        except (KeyError, ValueError):
+            expected = f"one of {', '.join(labels)}" if labels else f"a number from 0 to {HIGHEST_GRADE}"
+            raise DataError(
+                f"{path}:{line}: {layout.label} is {value!r}, expected {expected}; only GLUE's labelled rows can be "
+                "trained on and scored"
+            ) from None
+        text = {column: record[name] for column, name in zip(columns, layout.text, strict=True)}
+        yield {**text, "label": label, "idx": place}
+
+
+def _grade(value: str) -> float:
+    grade = float(value)
+    if not 0 <= grade <= HIGHEST_GRADE:
+        raise ValueError
+    return grade
+
+
+def _records(path: Path, layout: Layout) -> Iterator[tuple[int, int, Record]]:
+    """Place, line number and fields by column name of each row with text and label."""
+    lines, broken = _lines(path), []
+    header = layout.header
+    if not header:
+        _, header = next(lines, (1, []))
+        for name in (*layout.text, layout.label):
+            if name not in header:
+                raise DataError(
+                    f"{path}:1: no column '{name}', found {', '.join(header) or 'nothing'}; get GLUE's labelled file"
+                )
+    for place, (line, fields) in enumerate(lines):
+        record = dict(zip(header, fields, strict=False))
+        if record.get(layout.label) and all(name in record for name in layout.text):
+            yield place, line, record
+        elif layout.has_broken_rows:
+            broken.append(line)
+        else:
+            raise DataError(f"{path}:{line}: text or label is missing ({len(fields)} fields); get the file again")
+    if broken:
+        print(f"{path}: skipped {len(broken)} rows without text or label, first line {broken[0]}", file=sys.stderr)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is not empty; a byte order mark and \\r before \\n are not text."""
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
+                if text:
+                    yield number, text.split("\t")
+    except FileNotFoundError:
+        raise MissingInputError(f"{path}: file not found; put GLUE's {path.parent.name} there") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}:{number}: not UTF-8; get the file again") from None
