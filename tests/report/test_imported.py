@@ -312,6 +312,13 @@ def test_losses_that_are_no_curve_are_named(write_losses, cells, steps, problem)
     assert str(caught.value).startswith(f"{file}: ") and "\n" not in str(caught.value)
 
 
+def test_a_table_of_losses_without_rows_is_named(write_losses):
+    file = write_losses()
+    file.write_text(file.read_text().splitlines()[0])
+    with pytest.raises(DataError, match="are not evenly spaced; export all of them"):
+        read_losses(file, 200_000)
+
+
 @pytest.fixture
 def results(write_result, write_losses):
     """Final runs of two small operators with two seeds, checkpoints of one of them, and losses."""
@@ -459,6 +466,15 @@ def test_a_name_that_is_no_folders_is_refused(directory, name):
 def test_losses_of_one_model_in_two_files_are_refused(results, write_losses, directory, tmp_path):
     write_losses(["bert_small_vanilla_20250101-000000"], file="again.csv")
     with pytest.raises(DataError, match="losses: small-original has several curves; keep one csv file"):
+        import_scores(directory, "theirs", tmp_path / "out")
+
+
+def test_a_column_of_losses_that_stands_twice_is_not_read_once_without_a_word(results, directory, tmp_path):
+    file = directory / "loss.csv"
+    header, *rows = file.read_text().splitlines()
+    table = [header + "," + header.split(",")[1], *(row + ',"1.0"' for row in rows)]
+    file.write_text("\n".join(table) + "\n")
+    with pytest.raises(DataError, match="losses: small-original has several curves"):
         import_scores(directory, "theirs", tmp_path / "out")
 
 

@@ -159,7 +159,8 @@ def read_losses(file: Path, steps: int) -> list[Run]:
     """
     as_text = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig", "encoding_errors": "replace"}
     try:
-        columns = [column for column in pd.read_csv(file, nrows=0, **as_text) if column.endswith(LOSS)]
+        header = pd.read_csv(file, nrows=1, header=None, **as_text).iloc[0]  # a name that stands twice is in it twice
+        columns = [column for column in header if column.endswith(LOSS)]
     except ValueError:  # an empty file, or one that is no table
         return []
     try:
@@ -174,7 +175,7 @@ def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> Run:
     if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
         raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
     table = table[~table[column].isin(["", None])]
-    numbers = table.map(_number)
+    numbers = table.map(_number).astype(float)
     for at in table.index[~np.isfinite(numbers).all(axis=1)]:
         step, loss = table.loc[at]
         raise DataError(f"{file}: '{column}' is {loss} at Step {step}; expected two numbers")
