@@ -32,7 +32,7 @@ def own_files(config, pattern, **corpus):
         ({"sweep": {"curve": {"steps": {"tinny": [300]}}}}, ["'tinny' in 'sweep.curve.steps'", "mean 'tiny'"]),
         ({"sweep": {"curve": {"steps": {"tiny": [1.5]}}}}, ["'sweep.curve.steps.tiny.0' is 1.5"]),
         ({"sweep": {"tasks": ["mrpc", "rte", "mrpc"]}}, ["'sweep.tasks' has 'mrpc' twice"]),
-        ({"sweep": {"attention": []}}, ["'sweep.attention' is [], expected a non-empty list of original | "]),
+        ({"sweep": {"attention": []}}, ["'sweep.attention' is [], expected a non-empty list of a text"]),
         ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
         ({"pretrain": {"steps": 0}}, ["'pretrain.steps' is 0, expected an integer ≥ 1; correct it"]),
         ({"experiment": "../elsewhere"}, ["experiment"]),

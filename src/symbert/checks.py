@@ -12,6 +12,7 @@ from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
 from symbert.declared import options_of, parts_of, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
+from symbert.own import define_own
 from symbert.settings import settings_from
 
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
@@ -27,6 +28,7 @@ def check(config: Config) -> None:
     _read_texts(config, Configuration)
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
     config["scale"] = Path(config["scale"]).stem
+    define_own(config)
     _refuse_repeated(config)
     if config["imported"] and config["experiment"]:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")

@@ -19,6 +19,7 @@ from typing import Any
 from symbert import __version__, slurm
 from symbert.errors import InputOutputError, TimeLimitError, explain
 from symbert.log import copy_stderr
+from symbert.own import inherit_own
 from symbert.progress import end_line
 
 COMMANDS: dict[str, str] = {
@@ -70,6 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         for option, value in pairwise(arguments):
             if option == "--log":  # at once: what is imported for a command may fail, too
                 copy_stderr(Path(value))
+        inherit_own()
         options = _parse(arguments)
         function = load(options.command)
         function(*(getattr(options, name) for name in inspect.signature(function).parameters))

@@ -4,13 +4,12 @@ A key that a stage reads is declared with the stage's settings (`symbert.setting
 settings file. All keys are required: config.yaml has the only defaults.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from symbert.filters import FILTERS
-from symbert.operators import OPERATORS
 from symbert.settings import (
     Annotator,
     Challenge,
@@ -31,13 +30,10 @@ from symbert.settings import (
     Settings,
     TaskSettings,
 )
-from symbert.sizes import SIZES
 
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
 Source = Literal[Publisher, "files"]
-Size = Literal[tuple(SIZES)]
-Attention = Literal[tuple(OPERATORS)]
 Task = Literal["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2", "wnli"]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
@@ -132,19 +128,29 @@ class Rates(Settings):
     job_seconds: NotNegative
 
 
+class OwnSize(Settings):
+    """The shape of a size of the user's own."""
+
+    num_hidden_layers: Count
+    hidden_size: Count
+    num_attention_heads: Count
+    intermediate_size: Count
+    initializer_range: Positive | None = None
+
+
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
-    sizes: list[Size]
+    sizes: list[str]
     finetune_seeds: Seeds
-    steps: dict[Size, list[Natural]]
+    steps: dict[str, list[Natural]]
 
 
 class Sweep(Settings):
     """What is trained and compared."""
 
-    sizes: Annotated[list[Size], Meta(min_length=1)]
-    attention: Annotated[list[Attention], Meta(min_length=1)]
+    sizes: Annotated[list[str], Meta(min_length=1)]
+    attention: Annotated[list[str], Meta(min_length=1)]
     pretrain_seeds: Seeds
     finetune_seeds: Seeds
     tasks: Annotated[list[Task], Meta(min_length=1)]
@@ -160,4 +166,6 @@ class Configuration(Common):
     pretrain: section(Execution, PretrainSettings)
     glue: section(Tasks, TaskSettings, GlueSettings)
     rates: Rates
+    operators: dict[str, dict[str, Any]]
+    sizes: dict[str, OwnSize]
     sweep: Sweep

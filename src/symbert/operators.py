@@ -7,6 +7,7 @@ import ast
 import difflib
 import operator as arithmetic
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -105,9 +106,9 @@ class Operator:
         return self.path.startswith(f"{BUILT_IN}:")
 
     @property
-    def definition(self) -> dict[str, Any]:
-        """Its class and arguments, as `operators` of the configuration has them."""
-        return {"class": self.path, **self.arguments}
+    def own_definition(self) -> dict[str, Any]:
+        """Under `operator` the class and arguments of one of the user's own; nothing for one of this project."""
+        return {} if self.is_built_in else {"operator": {"class": self.path, **self.arguments}}
 
 
 def name_of(class_name: str) -> str:
@@ -134,8 +135,12 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
             f"attention '{name}' is {OPERATORS[name].path} already; give {new.path} a name of its own: "
             f"operators: {{NAME: {{class: {new.path}}}}}"
         )
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
     if not re.fullmatch(r"\w[\w.]*:\w+", new.path):
         raise ConfigError(f"attention '{name}': {new.path} is no import path; write my_package.my_module:Class")
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)  # where `python -m symbert` looks first of all
     class_named(*new.path.split(":"))
     OPERATORS[name] = new
     return new

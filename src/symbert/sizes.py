@@ -1,8 +1,12 @@
 """The shapes of BERT that are compared (paper, Table 2), and one for a laptop; a job's needs follow from its shape."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from symbert.errors import ConfigError
 
 VOCABULARY_SIZE = 30522  # word pieces of bert-base-uncased
 POSITIONS, SEGMENTS = 512, 2  # of BERT
@@ -57,6 +61,32 @@ SIZES: dict[str, Shape] = {
     "small": Shape(4, 8, hidden_size=512, intermediate_size=2048, initializer_range=0.02),
     "base": Shape(12, 12, hidden_size=768, intermediate_size=3072, initializer_range=0.02),
 }
+
+
+BUILT_IN = frozenset(SIZES)
+
+
+def define(name: str, shape: dict[str, Any]) -> Shape:
+    """Make a size of the user's own known to this process: its dimensions, by Hugging Face's names.
+
+    `initializer_range` may be missing: then a projection starts with the gain that it has in base. ConfigError for the
+    name of a size of this project, and for heads that do not divide the hidden size.
+    """
+    hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
+    if name in BUILT_IN or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.]*", name):
+        raise ConfigError(
+            f"config: 'sizes' has '{name}', which is a size of this project or has more than letters, digits, '_' and "
+            "'.'; choose another name"
+        )
+    if hidden % heads:
+        raise ConfigError(
+            f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, which does not divide 'hidden_size' "
+            f"({hidden}); choose a divisor"
+        )
+    base = SIZES["base"]
+    start = shape.get("initializer_range") or base.initializer_range * math.sqrt(base.hidden_size / hidden)
+    SIZES[name] = Shape(**{**shape, "initializer_range": start})
+    return SIZES[name]
 
 
 def by_parameters(names: Iterable[str]) -> list[str]:

@@ -113,11 +113,10 @@ def build_config(
 
     An operator of the user's own stands there with its class and arguments, so that its checkpoints can be loaded.
     """
-    operator = operator_named(attention)
     return SymBertConfig(
         **vars(SIZES[size]),
         attention=attention,
-        **({} if operator.is_built_in else {"operator": operator.definition}),
+        **operator_named(attention).own_definition,
         vocab_size=vocabulary_size,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from symbert.operators import operator_code
+from symbert.operators import operator_code, operator_named
 from symbert.sizes import SIZES
 
 ORPHANED = "parent process ended"
@@ -58,8 +58,9 @@ class Run:
 
     @property
     def model(self) -> dict[str, Any]:
-        """What the names of its operator and size stand for: the operator's code, and the shape."""
-        return {"operator_code": operator_code(self.attention), **vars(SIZES[self.size])}
+        """What the names of its operator and size stand for: the operator's code, the class of one's own, the shape."""
+        own = operator_named(self.attention).own_definition
+        return {"operator_code": operator_code(self.attention), **own, **vars(SIZES[self.size])}
 
     def __str__(self) -> str:
         return f"{self.size}-{self.attention} seed {self.pretrain_seed}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.files import sha256_of
+from symbert.operators import OPERATORS
 from symbert.report.braces import braced
 from symbert.report.exhibits import EXHIBITS, Exhibit, options_of
 from symbert.settings import hash_of
@@ -88,6 +89,9 @@ def given(option: str) -> Words:
 
 
 def code_of(package: Path, imported: Iterable[str]) -> str:
-    """A hash of the report's code and templates, and of the modules that it imports from the stages."""
+    """A hash of the report's code and templates, of the modules that it imports from the stages, and of what the user's
+    own operators say of themselves."""
     own = [file for file in sorted(package.glob("report/**/*")) if file.suffix in (".py", ".html", ".css")]
-    return hash_of([sha256_of(file) for file in [*own, *(package / path for path in imported)]])
+    operators = [each for each in OPERATORS.values() if not each.is_built_in]
+    described = [[each.name, each.formula, vars(each.description)] for each in operators]
+    return hash_of([sha256_of(file) for file in [*own, *(package / path for path in imported)]], described)

@@ -1,0 +1,58 @@
+"""The user's own operators and sizes: known by name where the configuration is read, and in every command of a job.
+
+A command is given names. What they stand for is in its environment, which Snakemake hands on to every job.
+"""
+
+import json
+import os
+from typing import Any
+
+from symbert import operators, sizes
+from symbert.declared import suggestion
+from symbert.errors import ConfigError
+from symbert.operators import OPERATORS
+from symbert.sizes import SIZES
+
+VARIABLE = "SYMBERT_OWN"  # of the environment: `operators` and `sizes` of the configuration, as JSON
+
+
+def define_own(config: dict[str, Any]) -> None:
+    """Make `operators` and `sizes` of a configuration known, here and to the processes that start from here.
+
+    In `sweep.attention`, the name of an operator replaces the import path of its class. ConfigError for a name that
+    another one has, for a class that is not found, and for a name in the sweep that is not known.
+    """
+    sweep, curve = config["sweep"], config["sweep"]["curve"]
+    _define(config)
+    for position, word in enumerate(sweep["attention"]):
+        if ":" in word:
+            name = operators.name_of(word.partition(":")[2])
+            operators.define(name, {"class": word})
+            sweep["attention"][position], config["operators"][name] = name, {"class": word}
+    _refuse_unknown("sweep.attention", sweep["attention"], list(OPERATORS))
+    _refuse_unknown("sweep.sizes", sweep["sizes"], list(SIZES))
+    _refuse_unknown("sweep.curve.sizes", curve["sizes"], list(SIZES))
+    for name in curve["steps"].keys() - SIZES.keys():
+        raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
+    os.environ[VARIABLE] = json.dumps({key: config[key] for key in ("operators", "sizes")})
+
+
+def inherit_own() -> None:
+    """Make known what the process that started this one made known to it."""
+    if VARIABLE in os.environ:
+        _define(json.loads(os.environ[VARIABLE]))
+
+
+def _define(own: dict[str, Any]) -> None:
+    for name, shape in own["sizes"].items():
+        sizes.define(name, shape)
+    for name, definition in own["operators"].items():
+        if not isinstance(definition.get("class"), str):
+            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
+        operators.define(name, definition)
+
+
+def _refuse_unknown(key: str, words: list[str], known: list[str]) -> None:
+    for position, word in enumerate(words):
+        if word not in known:
+            raise ConfigError(f"config: '{key}.{position}' is {word!r}{suggestion(word, known)}")
