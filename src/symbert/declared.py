@@ -10,6 +10,7 @@ import msgspec
 
 UNIONS = (types.UnionType, typing.Union)
 NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false", types.NoneType: "null"}
+NAMES[Any] = "anything"
 LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like"}
 
 
