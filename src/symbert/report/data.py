@@ -159,12 +159,14 @@ def write_exhibit(
     their done.json and timing.json; `sessions` the records in their state, of which those that are gone are left out;
     `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the folder of Snakemake's
     benchmark files; `counts` (for the table of categories `categories`) and `records` files of each part of the corpus.
-    A missing score is refused, or, with `allow-missing`, a dash that the caption names.
+    A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}
     if name not in EXHIBITS:
         raise UsageError(f"exhibit: no '{name}'; choose from {', '.join(EXHIBITS)}")
     made, data = EXHIBITS[name], Data(**files)
+    if allow_missing and name != "table-table3_glue":  # no other says of which scores a mean is
+        raise UsageError(f"exhibit: {name} needs every score; --allow-missing is for table-table3_glue")
     for read in made.reads:
         if not data.has(read):
             raise UsageError(f"exhibit: {name} needs --{options_of(read)[0]}")

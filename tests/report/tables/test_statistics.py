@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -208,6 +208,13 @@ def test_scores_that_do_not_reach_the_last_step_or_are_stale_are_refused(tabulat
         tabulate(records({}, [1], steps=(900,)))
     with pytest.raises(DataError, match="stale: .* has settings bbbb, expected aaaa"):
         tabulate(records({}, [1], settings_hash="bbbb"))
+
+
+def test_no_difference_is_taken_where_a_score_may_be_missing(write_scores, settings_file, records, tmp_path):
+    """It was an internal error, or a mean over other tasks than that of the other model."""
+    files = {"scores": write_scores(records({}, [1])), "finetune_seeds": [1], "settings": settings_file()}
+    with pytest.raises(UsageError, match="table-statistics needs every score; --allow-missing is for"):
+        write_exhibit("table-statistics", [tmp_path / "statistics.csv"], allow_missing=True, **files)
 
 
 def test_the_order_of_records_and_files_changes_no_byte(tabulate, records):
