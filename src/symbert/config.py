@@ -31,16 +31,8 @@ Config = dict[str, Any]
 _AXES = {"sizes": [str], "finetune_seeds": [int]}
 IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
 IMPORT |= {"losses": [list]}
-# What `corpus.filter: none` stands for, and what keys of a filter that is not chosen are.
-NO_FILTER: Config = {
-    "rules": [],
-    "blocked_categories": [],
-    "categories_from": "both",
-    "match": "exact",
-    "min_harmful_perplexity": 0.0,
-    "max_harmful_perplexity": 1.0e300,
-    "max_bad_fraction": 0.0,
-}
+# What `corpus.filter: none` stands for.
+NO_FILTER: Config = {"rules": [], **{key: marks["unused"] for key, marks in marks_of(Filter).items()}}
 _TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
@@ -185,8 +177,8 @@ def _filter(config: Config) -> Config:
     """
     chosen = config["corpus"]["filter"]
     rules = [rule for rule in FILTERS if rule in chosen["rules"]]
-    filters = {key: marks.get("filter") for key, marks in marks_of(Filter).items()}
-    values = {key: chosen[key] if name in (None, *rules) else NO_FILTER[key] for key, name in filters.items()}
+    readers = {key: marks["filter"] for key, marks in marks_of(Filter).items()}
+    values = {key: chosen[key] if name in (None, *rules) else NO_FILTER[key] for key, name in readers.items()}
     return values if rules == list(PAPERS_FILTERS) else {**values, "rules": rules}
 
 
@@ -206,7 +198,7 @@ def robustness_of(config: Config) -> Config:
 def _report(config: Config) -> Config:
     """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's."""
     chosen, rules = _filter(config), config["corpus"]["filter"]["rules"]
-    applied = {key: chosen[key] if marks.get("filter") in rules else None for key, marks in marks_of(Filter).items()}
+    applied = {key: chosen[key] if marks["filter"] in rules else None for key, marks in marks_of(Filter).items()}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
         "experiment": experiment_of(config),

@@ -41,10 +41,13 @@ Challenge = Literal["hans", "ax", "advglue"]
 Run = list[str | int]  # size, attention, pretrain_seed
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus from before there was a choice
 
-# What a key says of itself. One without a mark changes the results of the stage that reads it.
-BY_CATEGORY = Meta(extra={"filter": "categories"})  # says nothing where this filter is not chosen
-BY_PERPLEXITY = Meta(extra={"filter": "perplexity"})
+# A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
 NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
+
+
+def of_filter(name: str | None, unused: Any) -> Meta:
+    """The mark of a key that one filter reads, or all of them, and of its value where that filter is not chosen."""
+    return Meta(extra={"filter": name, "unused": unused})
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,12 +84,12 @@ class EmbeddedSettings(Settings):
 class Filter(Settings):
     """Which documents are kept (paper, appendix A)."""
 
-    blocked_categories: Annotated[list[str], BY_CATEGORY]
-    categories_from: Annotated[Literal["metadata", "blocklist", "both"], BY_CATEGORY]
-    match: Annotated[Match, BY_CATEGORY]
-    min_harmful_perplexity: Annotated[NotNegative, BY_PERPLEXITY]  # exclusive
-    max_harmful_perplexity: Annotated[Positive, BY_PERPLEXITY]  # exclusive
-    max_bad_fraction: Share  # of the lines of a part
+    blocked_categories: Annotated[list[str], of_filter("categories", [])]
+    categories_from: Annotated[Literal["metadata", "blocklist", "both"], of_filter("categories", "both")]
+    match: Annotated[Match, of_filter("categories", "exact")]
+    min_harmful_perplexity: Annotated[NotNegative, of_filter("perplexity", 0.0)]  # exclusive
+    max_harmful_perplexity: Annotated[Positive, of_filter("perplexity", 1.0e300)]  # exclusive
+    max_bad_fraction: Annotated[Share, of_filter(None, 0.0)]  # of the lines of a part
 
 
 class FilterSettings(Filter):
