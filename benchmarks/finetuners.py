@@ -23,10 +23,10 @@ from transformers import BertForSequenceClassification, default_data_collator
 from benchmarks.stages import Stages
 from benchmarks.trainers import Clock, now, timed
 from symbert.glue.batches import read_rows
-from symbert.glue.tasks import Task
 from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
 from symbert.settings import GlueSettings
+from symbert.tasks import Task
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"
 EVALUATE_EVERY = 0.005  # of all steps (authors): 200 times

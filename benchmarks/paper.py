@@ -6,8 +6,8 @@ import yaml
 
 from benchmarks.protocol import ROOT
 from symbert.config import sections
-from symbert.glue.tasks import GLUE
 from symbert.settings import GlueSettings, settings_from
+from symbert.tasks import GLUE
 
 
 def paper_sections() -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ import yaml
 from benchmarks.measure import Command, Contestant, interleave
 from benchmarks.paper import paper_sections
 from benchmarks.protocol import ROOT
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 MODELS = tuple(product(("small", "base"), ("original", "symmetric", "pairwise")))
 SEEDS = (1, 2, 3, 4, 5)

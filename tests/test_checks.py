@@ -6,9 +6,9 @@ import yaml
 from symbert.checks import check, refuse_stand_ins
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
-from symbert.glue.tasks import GLUE
 from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
+from symbert.tasks import GLUE
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ from benchmarks.scored import measure_tables, write_scores
 from benchmarks.stages import STAGES
 from benchmarks.tables import figure_table
 from symbert import cli
-from symbert.glue.tasks import GLUE
 from symbert.report.scores import read_scores
+from symbert.tasks import GLUE
 
 ROWS = {"train": 960, "validation": 24}  # 300 steps: the Trainer evaluates after every second
 MEASURE = """

@@ -32,7 +32,7 @@ from symbert.corpus.sources import (
 )
 from symbert.files import read_json
 from symbert.glue.sources import REPOSITORY, download_task, published_schema, published_split, resolve_glue
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 OSCAR, KENLMS, BERT = (file.repository for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY))
 RTE = GLUE["rte"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from symbert.config import parts_of
 from symbert.experiment.layout import Experiment
-from symbert.glue.tasks import GLUE
 from symbert.pretrain.guard import settings_told
 from symbert.pretrain.run import Run
 from symbert.settings import hash_of
+from symbert.tasks import GLUE
 
 
 def write(path: Path, value) -> Path:

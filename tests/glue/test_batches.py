@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from symbert.glue.batches import read_rows, read_sets, shuffled_batches, sorted_batches
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 CPU = torch.device("cpu")
 

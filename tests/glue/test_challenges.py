@@ -8,7 +8,7 @@ from glue.originals import write_lines
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.challenges import CHALLENGES, challenges_for, read_challenge
 from symbert.glue.metrics import METRICS
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 HANS = "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpairID\theuristic\n"
 AX = "Lexical Semantics\tDomain\tPremise\tHypothesis\tLabel\n"

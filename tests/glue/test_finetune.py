@@ -15,8 +15,8 @@ from symbert.errors import ConfigError, DataError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
-from symbert.glue.tasks import GLUE
 from symbert.progress import Progress
+from symbert.tasks import GLUE
 
 
 @pytest.fixture

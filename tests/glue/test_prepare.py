@@ -10,7 +10,7 @@ from transformers import BertTokenizerFast
 from symbert.errors import DataError
 from symbert.glue.prepare import facts_of, pair_encoder, prepare_task
 from symbert.glue.sources import download_task, resolve_glue
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 

@@ -15,7 +15,7 @@ from symbert.glue.finetune import finetune
 from symbert.glue.metrics import METRICS
 from symbert.glue.robustness import measure_robustness, score_of_set
 from symbert.glue.robustness_sets import prepare_robustness
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 NOISE = {"kind": "noise", "name": "drop", "share": 0.2, "classes": None, "official_rows": 277, "partial": True}
 SETS = {

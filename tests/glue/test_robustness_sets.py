@@ -7,7 +7,7 @@ from symbert.errors import DataError, MissingInputError
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.robustness_sets import prepare_robustness
 from symbert.glue.sources import STAND_IN, published_schema
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 SCHEMA = {"set": pa.string(), "input_ids": pa.list_(pa.int32()), "token_type_ids": pa.list_(pa.int8())}
 ALMOST_NOTHING = 1e-12  # a share that strikes no letter here

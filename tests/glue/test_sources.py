@@ -26,7 +26,7 @@ from symbert.glue.sources import (
     read_rows,
     resolve_glue,
 )
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 
 @pytest.fixture

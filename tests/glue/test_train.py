@@ -21,7 +21,6 @@ from symbert.errors import ConfigError, DivergedError, IntegrityError, MissingIn
 from symbert.files import read_json, write_json
 from symbert.glue import train as module
 from symbert.glue.batches import read_rows
-from symbert.glue.tasks import GLUE
 from symbert.glue.train import (
     build_optimizer,
     encoder_of,
@@ -38,6 +37,7 @@ from symbert.glue.train import (
 from symbert.model.fold import fold
 from symbert.model.packed import encode, encode_by_length
 from symbert.operators import operator_code
+from symbert.tasks import GLUE
 from symbert.training.recipe import RECIPES
 
 

@@ -11,7 +11,6 @@ import pytest
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.glue.tasks import GLUE
 from symbert.report import published
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
@@ -23,6 +22,7 @@ from symbert.report.statistics import plateau_exit
 from symbert.report.style import house_style
 from symbert.report.trainer_results import read_losses, read_results, run_named
 from symbert.settings import ReportSettings, read_settings
+from symbert.tasks import GLUE
 
 MEANS_OF_TASKS = {  # of the authors, MNLI as one
     **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},

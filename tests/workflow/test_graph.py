@@ -125,7 +125,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
     stages = {
         module.removeprefix("symbert.").replace(".", "/") + ".py"
         for module in modules
-        if module.startswith(STAGES) or module in ("symbert.draws", "symbert.filters", "symbert.sizes")
+        if module.startswith(STAGES) or module in ("symbert.draws", "symbert.filters", "symbert.sizes", "symbert.tasks")
     }
     text = (root / "workflow/rules/outputs.smk").read_text()
     listed = [ast.literal_eval(words) for words in re.findall(r"^ITS_IMPORTS \+?= (\[.*?\])", text, re.M)]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from symbert.cli import main
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 from workflow.checkout import Checkout, check_out
 
 RUN = "bert_base_{attention}_20240204-093411-seed{seed}_{task}_20240207-232501"

@@ -5,7 +5,7 @@ import shlex
 
 from symbert.experiment.announcement import announce
 from symbert.experiment.layout import Experiment
-from symbert.glue.tasks import GLUE
+from symbert.tasks import GLUE
 
 EXPERIMENT = Experiment(config)
 RESULTS = EXPERIMENT.results

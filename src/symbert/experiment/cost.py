@@ -16,10 +16,10 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.scores import robustness_seeds, scored_seeds
 from symbert.flops import encoder_flops, step_flops
 from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
-from symbert.glue.tasks import GLUE
 from symbert.pretrain.run import Run
 from symbert.report.machines import read_benchmarks
 from symbert.sizes import SIZES
+from symbert.tasks import GLUE
 
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
 EXAMPLE_TOKENS = 36

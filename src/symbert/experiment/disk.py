@@ -14,10 +14,10 @@ from symbert.experiment.existing import RunState, has_corpus, missing_tasks, set
 from symbert.experiment.layout import Experiment
 from symbert.experiment.scores import extracted_weights, scored_seeds
 from symbert.files import free_space
-from symbert.glue.tasks import GLUE
 from symbert.pretrain.storage import FLOAT32, storage_of
 from symbert.progress import data_size
 from symbert.sizes import SIZES
+from symbert.tasks import GLUE
 
 GLUE_BYTES = 160_000_000  # GLUE's tables as published, of all tasks together; of each by its share of the rows
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from symbert.config import Config, experiment_of, sections, source_of
 from symbert.errors import ConfigError, UsageError
 from symbert.glue.challenges import challenges_for
-from symbert.glue.tasks import GLUE
 from symbert.pretrain.run import Run
 from symbert.project import read_chosen
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
 from symbert.sizes import VOCABULARY_SIZE
+from symbert.tasks import GLUE
 
 RUN = "{size}-{attention}/seed-{seed}"
 

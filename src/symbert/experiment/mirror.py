@@ -28,9 +28,9 @@ from symbert.corpus.sources import (
 from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.sources import REPOSITORY, published_split
-from symbert.glue.tasks import GLUE
 from symbert.progress import data_size, end_line
 from symbert.project import read_chosen
+from symbert.tasks import GLUE
 
 
 def fetch_mirror(

@@ -6,9 +6,9 @@ from symbert.experiment.existing import RunState, Values, agree, read_json_or_em
 from symbert.experiment.layout import Experiment
 from symbert.files import sha256_of
 from symbert.glue.challenges import challenges_for
-from symbert.glue.tasks import GLUE
 from symbert.pretrain.run import Run
 from symbert.settings import hash_of
+from symbert.tasks import GLUE
 
 
 def published_records(path: Path) -> list[Values]:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from symbert.draws import permute
-from symbert.glue.tasks import Task
 from symbert.model.packed import Packing
+from symbert.tasks import Task
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.sources import read_published, read_rows
-from symbert.glue.tasks import GLUE, Layout, Task
+from symbert.tasks import GLUE, Layout, Task
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from symbert.corpus.documentation import Passage, read_documentation
 from symbert.files import publish
+from symbert.glue import stand_ins
 from symbert.glue.sources import STAND_IN, published_schema, published_split
-from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS, Pool, Sentence
-from symbert.glue.tasks import GLUE, Task
+from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS, Pool, Sentence, StandIn
 from symbert.progress import Progress
+from symbert.tasks import GLUE, Task
 
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
 FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
@@ -42,8 +43,9 @@ def write_embedded_tasks(documentation: Path, root: Path) -> None:
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[tuple[str | float, ...]]:
     """`count` rows (text and label) of a task: a row of each class from each sentence drawn."""
+    stand_in: StandIn = getattr(stand_ins, task.stand_in)
     sentences = pool.draw.sample(pool.all, math.ceil(count / (task.highest_label + 1)))
-    rows = [(*texts, label) for sentence in sentences for label, texts in enumerate(task.stand_in(pool, sentence))]
+    rows = [(*texts, label) for sentence in sentences for label, texts in enumerate(stand_in(pool, sentence))]
     return rows[:count]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from symbert.glue.tasks import Task
+from symbert.tasks import Task
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:

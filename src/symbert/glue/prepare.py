@@ -16,8 +16,8 @@ from symbert.draws import mix
 from symbert.errors import DataError
 from symbert.files import publish
 from symbert.glue.sources import STAND_IN, read_table
-from symbert.glue.tasks import Task, task_named
 from symbert.settings import TaskSettings, read_settings
+from symbert.tasks import Task, task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 10_000

@@ -14,8 +14,8 @@ from symbert.glue.batches import read_sets
 from symbert.glue.finetune import Finetuning, Record, open_protocol
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
-from symbert.glue.tasks import Task
 from symbert.glue.train import predict
+from symbert.tasks import Task
 
 
 def measure_robustness(

@@ -13,8 +13,8 @@ from symbert.glue.challenges import challenges_for, read_challenge
 from symbert.glue.noise import noisy
 from symbert.glue.prepare import check_complete, pair_encoder, sample, spread, tokenise, write_prepared
 from symbert.glue.sources import STAND_IN, read_table
-from symbert.glue.tasks import Task, task_named
 from symbert.settings import RobustnessSettings, TaskSettings, read_settings
+from symbert.tasks import Task, task_named
 
 Sets = Iterator[tuple[str, dict[str, Any], pa.Table]]  # name, facts and rows of text of each set
 

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from symbert.corpus.sources import SOURCES, PublishedFile, open_source, resolve
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
-from symbert.glue.tasks import HIGHEST_GRADE, Layout, Task, task_named
 from symbert.settings import SourceSettings, read_settings
+from symbert.tasks import HIGHEST_GRADE, Layout, Task, task_named
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 REPOSITORY = "nyu-mll/glue"

@@ -1,7 +1,7 @@
 """Stand-ins for the GLUE tasks: each function turns one sentence of documentation into a row of each class.
 
 It changes the order of the words, or what stands between them. So the words alone say little, and to know which words
-follow each other, as pre-training teaches, helps. `symbert.glue.tasks` says which task has which function.
+follow each other, as pre-training teaches, helps. `symbert.tasks` says which task has which function.
 """
 
 import math
@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
+from symbert.tasks import HIGHEST_GRADE
+
 STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a split
-HIGHEST_GRADE = 5  # of similarity; the lowest is 0
 
 
 @dataclass(frozen=True)

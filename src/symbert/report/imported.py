@@ -13,11 +13,11 @@ from msgspec import to_builtins
 
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
-from symbert.glue.tasks import GLUE
 from symbert.report import order, published
 from symbert.report.runs import Run
 from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
 from symbert.settings import ReportSettings
+from symbert.tasks import GLUE
 
 IMPORTED = "imported"  # what settings say where only those who measured know
 RHYTHM = 250  # steps between two evaluations of the paper's authors

@@ -18,11 +18,11 @@ import pandas as pd
 from symbert.declared import suggestion
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
-from symbert.glue.tasks import GLUE
 from symbert.operators import OPERATORS
 from symbert.report.runs import Run
 from symbert.report.scores import Record, is_score
 from symbert.sizes import SIZES
+from symbert.tasks import GLUE
 
 RESULTS = "eval_results.json"
 LOSS = " - eval/loss"  # how a column of losses ends; that of its lowest and highest values ends otherwise

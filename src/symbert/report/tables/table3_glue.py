@@ -4,7 +4,6 @@ from itertools import product
 
 import pandas as pd
 
-from symbert.glue.tasks import task_named
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -13,6 +12,7 @@ from symbert.report.glue_lines import best_of, majority_lines, model_lines
 from symbert.report.scores import majority_of
 from symbert.report.statistics import SEEDS, stand_in_names
 from symbert.settings import ReportSettings
+from symbert.tasks import task_named
 
 
 @exhibit(

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from symbert.errors import UsageError
-from symbert.glue.tasks import GLUE, task_named
+from symbert.glue import stand_ins
+from symbert.tasks import GLUE, task_named
 
 
 def test_the_eight_tasks_of_the_configuration_give_nine_columns(config):
@@ -24,6 +25,11 @@ def test_a_grade_has_one_output_and_classes_have_one_each():
     assert [GLUE[name].num_labels for name in ("stsb", "cola", "mnli")] == [1, 2, 3]
 
 
+def test_each_task_has_a_maker_of_its_stand_in():
+    for task in GLUE.values():
+        assert getattr(stand_ins, task.stand_in).__doc__
+
+
 def test_a_misspelt_task_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match=r"unknown GLUE task 'mnil'; did you mean 'mnli'\?"):
         task_named("mnil")
@@ -33,13 +39,13 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
     ("module", "absent"),
     [
         ("tasks", ("torch", "pyarrow", "sklearn")),
-        ("embedded", ("torch",)),
-        ("prepare", ("torch",)),
-        ("robustness_sets", ("torch",)),
-        ("finetune", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie")),
+        ("glue.embedded", ("torch",)),
+        ("glue.prepare", ("torch",)),
+        ("glue.robustness_sets", ("torch",)),
+        ("glue.finetune", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie")),
     ],
 )
 def test_a_module_runs_where_these_packages_are_absent(module, absent):
     hidden = "".join(f"sys.modules[{name!r}] = None; " for name in absent)
-    script = f"import sys; {hidden}import symbert.glue.{module}"
+    script = f"import sys; {hidden}import symbert.{module}"
     subprocess.run([sys.executable, "-c", script], check=True)
