@@ -85,11 +85,9 @@ def comparisons(scores: pd.DataFrame) -> list[Comparison]:
         models = _models(part)
         last = max(step for _, step in models)
         trained = {attention: model for (attention, step), model in models.items() if step == last}
-        original = trained.get("original")
-        others = {} if original is None else {name: model for name, model in trained.items() if name != "original"}
-        pairs = [(name, "original", model, original) for name, model in others.items()]
-        started = {name: models[name, 0] for name in trained if (name, 0) in models}
-        pairs += [(name, UNTRAINED, trained[name], start) for name, start in started.items()]
+        others = [name for name in trained if name != "original" and "original" in trained]
+        pairs = [(name, "original", trained[name], trained["original"]) for name in others]
+        pairs += [(name, UNTRAINED, trained[name], models[name, 0]) for name in trained if (name, 0) in models]
         if has_majority and any(step == 0 for _, step in models):
             for (attention, step), baseline in _models(part.assign(score=part["majority"])).items():
                 name = attention if step else f"{attention}, {UNTRAINED}"
