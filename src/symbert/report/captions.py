@@ -126,16 +126,16 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
 
 def partial_tasks(scores: pd.DataFrame) -> str:
     """The tasks that were trained or scored with other rows than GLUE has; empty when there is none."""
-    return _tasks_with("partial", scores)
+    return _tasks_where(scores["partial"], scores)
 
 
 def stand_in_tasks(scores: pd.DataFrame) -> str:
     """The tasks that are no tasks of GLUE's, whatever their source; empty when there is none."""
-    return _tasks_with("stand_in", scores)
+    return _tasks_where(scores["stand_in"], scores)
 
 
-def _tasks_with(flag: str, scores: pd.DataFrame) -> str:
-    tasks = list(dict.fromkeys(scores.loc[scores[flag].astype(bool), "task"]))
+def _tasks_where(flag: pd.Series, scores: pd.DataFrame) -> str:
+    tasks = list(dict.fromkeys(scores.loc[flag.astype(bool), "task"]))
     return "all" if tasks and len(tasks) == scores["task"].nunique() else ", ".join(tasks)
 
 
@@ -148,14 +148,12 @@ def constant_predictions(scores: pd.DataFrame) -> list[str]:
     runs = scores.drop_duplicates([*cell, "pretrain_seed", "finetune_seed"])
     constant = runs[runs["constant_prediction"].eq(True)]
     counts = runs.groupby(cell).size()
-    several = scores.loc[scores["step"] > 0, "step"].nunique() > 1
-    return [_constant(*names, part, counts[names], several) for names, part in constant.groupby(cell, sort=False)]
-
-
-def _constant(
-    size: str, attention: str, step: int, task: str, constant: pd.DataFrame, runs: int, several_steps: bool
-) -> str:
-    seeds = sorted(set(constant["finetune_seed"]))
-    which = f"fine-tuning seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-    at = f" at step {step:,}" if step and several_steps else ""
-    return f"{task} by {model_name(size, attention, step)}{at} ({len(constant)} of {runs} runs, {which})"
+    several_steps = scores.loc[scores["step"] > 0, "step"].nunique() > 1
+    lines = []
+    for (size, attention, step, task), part in constant.groupby(cell, sort=False):
+        seeds = sorted(set(part["finetune_seed"]))
+        which = f"fine-tuning seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+        at = f" at step {step:,}" if step and several_steps else ""
+        count = f"{len(part)} of {counts[size, attention, step, task]} runs, {which}"
+        lines.append(f"{task} by {model_name(size, attention, step)}{at} ({count})")
+    return lines

@@ -63,7 +63,10 @@ class Distribution:
 def corpus_figure(data: Data) -> Figure:
     """Three panels; DataError where a histogram is not complete."""
     counts, settings = data.counts, data.settings
-    perplexity, characters = ([_of_counts(counts, name, side) for side in COLORS] for name in FILTERED)
+    perplexity, characters = ([_distribution(counts, name, side) for side in COLORS] for name in FILTERED)
+    for record in data.records:
+        _check(record["part"], "tokens", record["histogram"], record["documents"], "tokenize-part")
+    tokens = Distribution("tokens", "kept", np.sum([record["histogram"] for record in data.records], axis=0))
     skipped = not_read(counts)
     note = f"{captions.experiment_of(settings)}; {captions.corpus_of(settings)}{f'; {skipped}' if skipped else ''}"
     figure, panels = figure_of("Documents of the corpus", note, [3, 2, 1], PANEL)
@@ -73,23 +76,17 @@ def corpus_figure(data: Data) -> Figure:
     window = None if low is None or high is None else (low, high)
     _fill(*panels[0], f"harmful perplexity{missing}", perplexity, window)
     _fill(*panels[1], "characters per document", characters)
-    _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", [_of_records(data.records)])
+    _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", [tokens])
     return figure
 
 
-def _of_counts(counts: list[Row], quantity: str, side: str) -> Distribution:
+def _distribution(counts: list[Row], quantity: str, side: str) -> Distribution:
     """All parts together; a document may lack a perplexity, never a length."""
     for part in counts:
         documents = part["read"] - part["bad"] if side == "read" else part["kept"]
         bins = part["histograms"][quantity][side]
         _check(part["part"], quantity, bins, documents, "filter-part", may_lack=quantity == "harmful_perplexity")
     return Distribution(quantity, side, np.sum([part["histograms"][quantity][side] for part in counts], axis=0))
-
-
-def _of_records(records: list[Row]) -> Distribution:
-    for record in records:
-        _check(record["part"], "tokens", record["histogram"], record["documents"], "tokenize-part")
-    return Distribution("tokens", "kept", np.sum([record["histogram"] for record in records], axis=0))
 
 
 def _check(part: str, quantity: str, bins: list[int], documents: int, command: str, may_lack: bool = False) -> None:

@@ -25,7 +25,6 @@ from symbert.report.panels import (
 from symbert.report.runs import Model, models_of, size_of
 from symbert.report.statistics import spread
 from symbert.report.style import GREY, MARK, Look, looks_of
-from symbert.settings import ReportSettings
 
 MARKERS = 9  # along a curve
 RANGE: dict[str, Any] = {"linewidth": 1.0, "marker": "|", "markersize": 4, "zorder": 2.5}
@@ -47,11 +46,21 @@ def loss_figure(data: Data) -> Figure:
     """One panel for the runs of one size; the authors' losses are hollow markers where they may stand beside them."""
     settings, size, models = data.settings, size_of(data.runs), models_of(data.runs)
     looks = looks_of(model.attention for model in models)
-    printed = [model for model in models if _is_printed(model, settings)]
-    entries = [_entry(model, looks[model.attention]) for model in models]
+    beside = published.LOSSES.keys() if captions.shows_the_papers_losses(settings) else ()
+    printed = [model for model in models if (model.size, model.attention) in beside]
+    entries = [
+        Entry(
+            looks[model.attention].line(),
+            name_of(model.attention),
+            [exit_of(model.exits), f"{model.losses[:, -1].mean():.3f}"],
+        )
+        for model in models
+    ]
     counts = [len(model.runs) for model in models]
     entries += [BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
-    figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{size}", _note(counts, settings), [len(entries)])
+    chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
+    note = f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
+    figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
     prepare(panel, "validation loss (nats per token)")
     _draw_curves(panel, models, printed, looks)
     draw_key(key, [("leaves plateau at", 0.79), ("final loss", RIGHT)], entries, seeds_heading(counts))
@@ -68,20 +77,6 @@ def _draw_curves(panel: Axes, models: list[Model], printed: list[Model], looks: 
     bottom, top = panel.get_ylim()
     for row, model in enumerate(reversed(models), start=1):
         _mark_exit(panel, model, looks[model.attention], bottom + RANGE_ROW * row * (top - bottom))
-
-
-def _is_printed(model: Model, settings: ReportSettings) -> bool:
-    return captions.shows_the_papers_losses(settings) and (model.size, model.attention) in published.LOSSES
-
-
-def _note(counts: Sequence[int], settings: ReportSettings) -> str:
-    chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
-    return f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
-
-
-def _entry(model: Model, look: Look) -> Entry:
-    final = model.losses[:, -1].mean()
-    return Entry(look.line(), name_of(model.attention), [exit_of(model.exits), f"{final:.3f}"])
 
 
 def exit_of(exits: Sequence[int | None]) -> str:

@@ -54,7 +54,8 @@ def checkpoints_figure(data: Data) -> Figure:
     sizes = order.sizes(scores["size"])
     looks = looks_of(scores["attention"])
     curves = {size: curves_of(scores[scores["size"] == size]) for size in sizes}
-    majority = _majority(scores)
+    baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
+    majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
     kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
     figure, panels = figure_of(
         f"{kind[0].upper()}{kind[1:]} over checkpoints",
@@ -70,12 +71,6 @@ def checkpoints_figure(data: Data) -> Figure:
     return figure
 
 
-def _majority(scores: pd.DataFrame) -> list[float]:
-    """The score of the majority baseline; none where no column that counts has one."""
-    baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
-    return [float(baseline.iloc[0])] if len(baseline) else []
-
-
 def _has_band(curves: Curves) -> bool:
     return any(len(seeds) > 1 for seeds in curves.values())
 
@@ -87,15 +82,12 @@ def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
         f"scored on {captions.tasks_of(settings)}{_kinds(scores, settings)}",
     ]
     notes += [] if several else [captions.seeds_of(1)]
-    return "; ".join([*notes, *_constant(scores)])
-
-
-def _constant(scores: pd.DataFrame) -> list[str]:
-    """In how many fine-tuning runs one class was predicted throughout, among those of which it is known."""
     runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]
     constant, known = int(runs.eq(True).sum()), int(runs.notna().sum())
-    told = "" if known == len(runs) else " of which it is known"
-    return [f"one class predicted throughout in {constant:,} of {known:,} fine-tuning runs{told}"] if constant else []
+    if constant:
+        limits = "" if known == len(runs) else " of which it is known"
+        notes.append(f"one class predicted throughout in {constant:,} of {known:,} fine-tuning runs{limits}")
+    return "; ".join(notes)
 
 
 def _kinds(scores: pd.DataFrame, settings: ReportSettings) -> str:

@@ -49,28 +49,23 @@ def corpus_table(data: Data) -> Table:
     rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
     total = _total_row(rows, packed, data.files["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
-    skipped = not_read(parts)
+    skipped, few = not_read(parts), ""
+    if are_few(parts):
+        few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
+    rows_passed = packed.get("passed_over_rows", 0)
+    passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
+    passed_over = passed_over if rows_passed else ""
     caption = (
         f"Corpus. {captions.experiment_of(settings)}; {captions.corpus_of(settings)}. Documents read, bad, dropped by "
         "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
         f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows"
-        f"{_passed_over(packed)}, beyond the budget, and of the last row. "
-        f"{skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}{_of_few(parts)}"
+        f"{passed_over}, beyond the budget, and of the last row. "
+        f"{skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}{few}"
         f"The paper is {published.PAPER}, which does not say what it read or dropped."
     )
     everything = [*rows, total, paper]
     return table_of(everything, caption, "tab:corpus", readable=_on_its_side(everything, reasons))
-
-
-def _of_few(parts: list[Row]) -> str:
-    few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
-    return few if are_few(parts) else ""
-
-
-def _passed_over(manifest: Row) -> str:
-    rows = manifest.get("passed_over_rows", 0)
-    return f" and in {rows:,} rows that are also among the training rows, and so passed over" if rows else ""
 
 
 def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:

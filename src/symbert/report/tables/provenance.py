@@ -6,7 +6,6 @@ The commit is noted when the table is written. It is no input of any rule, so th
 import platform
 import time
 from importlib import metadata
-from pathlib import Path
 
 import symbert
 from symbert.commit import PROJECT, commit_of
@@ -36,15 +35,22 @@ PACKAGES = (
 )
 def provenance_table(data: Data) -> Table:
     """A row per fact, at this moment; settings files are called by the names of their sections."""
+    machines = {key: _each(data.machines, key) for key in ("commit", "host", "device", "versions")}
     facts = {
         "symbert": symbert.__version__,
         "commit": commit_of(PROJECT),
         "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC on {platform.node()}",
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
-        **_machines(data.machines),
-        **{f"settings of {file.stem}": f"hash {_hash_of(file)}" for file in data.files.get("sections", [])},
     }
+    if any(machines.values()):
+        sessions = sum(run.facts.get("sessions", 0) for run in data.machines)
+        facts |= {"pre-training: runs": f"{len(data.machines)}, in {sessions} sessions"}
+        facts |= {f"pre-training: {key}": values for key, values in machines.items() if values}
+    for file in data.files.get("sections", []):
+        values = read_json(file, dict)
+        settings_from(values, SECTIONS[file.stem], str(file))
+        facts[f"settings of {file.stem}"] = f"hash {hash_of(values)}"
     caption = (
         "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
         "what trained the models stands under pre-training. The hashes are of the settings that the stages read; the "
@@ -61,19 +67,6 @@ def version_of(package: str) -> str:
         return "absent"
 
 
-def _hash_of(file: Path) -> str:
-    values = read_json(file, dict)
-    settings_from(values, SECTIONS[file.stem], str(file))
-    return hash_of(values)
-
-
-def _machines(runs: list[PretrainedRun]) -> dict[str, str]:
-    sessions = sum(run.facts.get("sessions", 0) for run in runs)
-    told = {key: ", ".join(_each(runs, key)) for key in ("commit", "host", "device", "versions")}
-    known = {f"pre-training: {key}": value for key, value in told.items() if value}
-    return {"pre-training: runs": f"{len(runs)}, in {sessions} sessions", **known} if known else {}
-
-
-def _each(runs: list[PretrainedRun], key: str) -> list[str]:
-    """What any run says of `key`, once."""
-    return list(dict.fromkeys(told for run in runs if (told := run.told(key))))
+def _each(runs: list[PretrainedRun], key: str) -> str:
+    """What the runs say of `key`, each value once."""
+    return ", ".join(dict.fromkeys(value for run in runs if (value := run.told(key))))

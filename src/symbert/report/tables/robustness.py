@@ -1,7 +1,5 @@
 """Table `robustness`: clean scores, what noise leaves of them, and scores on out-of-domain sets."""
 
-from typing import Any
-
 import pandas as pd
 
 from symbert.report import captions, published
@@ -21,7 +19,7 @@ from symbert.report.robustness import (
     noise_levels,
     noise_scores,
 )
-from symbert.report.statistics import Spread, spread
+from symbert.report.statistics import spread
 from symbert.settings import ReportSettings
 
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
@@ -85,19 +83,18 @@ def _with_drops(scores: pd.DataFrame, baseline: pd.Series, levels: dict[str, lis
 
 
 def _lines(size: str, attention: str, seeds: pd.DataFrame, collapsed: frozenset[str]) -> list[Line]:
-    """Mean and standard deviation over fine-tuning seeds, or over the means of several pre-training seeds."""
+    """Mean and standard deviation over fine-tuning seeds, or over the means of several pre-training seeds.
+
+    None where a score is missing.
+    """
     runs = seeds.groupby(level="pretrain_seed", sort=False)
     units = runs.agg(lambda values: values.mean(skipna=False)) if runs.ngroups > 1 else seeds
-    found, model = {column: _spread(units[column]) for column in seeds}, f"{size}-{attention}"
-    means = {column: values and values.mean for column, values in found.items()}
-    deviations = {column: values and values.deviation for column, values in found.items()}
+    model = f"{size}-{attention}"
+    spreads = {column: None if units[column].isna().any() else spread(units[column]) for column in seeds}
+    means = {column: values and values.mean for column, values in spreads.items()}
+    deviations = {column: values and values.deviation for column, values in spreads.items()}
     several = len(units) > 1
     return [Line({"model": model} | means, size, collapsed), *[Line({"model": f"{model}, std"} | deviations)] * several]
-
-
-def _spread(values: pd.Series) -> Spread | None:
-    """The spread of the values; None where one is missing."""
-    return None if values.isna().any() else spread(values)
 
 
 def _collapsed(size: str, attention: str, robustness: pd.DataFrame) -> frozenset[str]:
@@ -150,11 +147,9 @@ def _noise_notes(robustness: pd.DataFrame) -> list[str]:
 
 def _domain_notes(robustness: pd.DataFrame) -> list[str]:
     sets = robustness[robustness["kind"] == DOMAIN].drop_duplicates("label")
-    told = [f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {_rows_of(row)})" for row in sets.itertuples()]
+    described = []
+    for row in sets.itertuples():
+        rows = f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
+        described.append(f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {rows})")
     mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(ADVERSARIAL)) > 1 else ""
-    return [f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(told)}{mean}."]
-
-
-def _rows_of(row: Any) -> str:
-    """How many rows a set has, of how many where it is partial."""
-    return f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
+    return [f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(described)}{mean}."]

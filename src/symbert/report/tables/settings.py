@@ -6,7 +6,7 @@ from symbert.report import published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
-from symbert.settings import PAPERS_FILTERS, ReportSettings
+from symbert.settings import PAPERS_FILTERS
 
 Facts = dict[str, Any]
 UNTOLD = "–"
@@ -34,17 +34,20 @@ def settings_table(data: Data) -> Table:
     """Each setting that changes losses or scores, beside the paper's; bold where the two differ."""
     settings = data.settings
     training = (settings.steps, settings.batch_size, settings.sequence_length)
-    ours = _rules(settings.rules) | _common(settings) | _keys(training, settings.pretrain, settings.glue)
+    filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
+    common = dict(zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True))
+    known = {key: value for key, value in common.items() if value is not None}
+    ours = _rules(settings.rules) | known | _keys(training, settings.pretrain, settings.glue)
     theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
     if settings.rules is not None:
         theirs |= _rules(list(PAPERS_FILTERS))
     keys = list({**theirs, **ours})
     rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
     other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
-    known = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
+    by_hash = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
     caption = (
         "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
-        f"code; bold where they differ. A dash: not told.{known}"
+        f"code; bold where they differ. A dash: not told.{by_hash}"
     )
     return table_of(rows, caption, "tab:settings", best=frozenset(other))
 
@@ -52,13 +55,6 @@ def settings_table(data: Data) -> Table:
 def _rules(chosen: list[str] | None) -> Facts:
     """The filters of the corpus, where some of them were chosen."""
     return {} if chosen is None else {"corpus.filter.rules": ", ".join(chosen) or "none"}
-
-
-def _common(settings: ReportSettings) -> Facts:
-    """Settings by the keys of `PAPER`."""
-    filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
-    told = zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True)
-    return {key: value for key, value in told if value is not None}
 
 
 def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:

@@ -14,6 +14,11 @@ from symbert.report.statistics import SEEDS, stand_in_names
 from symbert.settings import ReportSettings
 from symbert.tasks import task_named
 
+SEVERAL = (
+    "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
+    "pre-training seeds."
+)
+
 
 @exhibit(
     chapter="GLUE",
@@ -50,16 +55,13 @@ def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) 
     ]
     if final["constant_prediction"].eq(True).any():
         notes.append(f"{DAGGER} The mean has such a run in it.")
-    notes += [*_missing_notes(final, columns), *_seeds_notes(pretrain_seeds), _score_note(columns)]
-    if captions.is_imported(settings) and _has_printed(final):
+    notes += [*_missing_notes(final, columns), *([SEVERAL] if pretrain_seeds > 1 else []), _score_note(columns)]
+    is_printed = not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
+    if captions.is_imported(settings) and is_printed:
         notes.append("Beside them what the paper prints; whether these are its models, the files do not say.")
     if majority_of(final):
         notes.append("Majority baseline: the most frequent training class, or mean grade, for every row.")
     return " ".join(notes)
-
-
-def _has_printed(final: pd.DataFrame) -> bool:
-    return not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
 
 
 def _missing_notes(final: pd.DataFrame, columns: list[str]) -> list[str]:
@@ -74,16 +76,6 @@ def _missing_notes(final: pd.DataFrame, columns: list[str]) -> list[str]:
     ]
     rest = "the GLUE score is of seeds with every column."
     return [f"Missing scores: {', '.join(missing)}; {rest}"] if missing else []
-
-
-def _seeds_notes(pretrain_seeds: int) -> list[str]:
-    """Which rows are of one pre-training seed and which of their mean; nothing when there is one seed."""
-    if pretrain_seeds == 1:
-        return []
-    return [
-        "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
-        "pre-training seeds."
-    ]
 
 
 def _score_note(columns: list[str]) -> str:
