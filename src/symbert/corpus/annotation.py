@@ -15,10 +15,16 @@ from symbert.errors import DataError, MissingInputError
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
 FEWEST_LINES = 5
+# The Unicode property White_Space. `str.split` would also split at U+001C to U+001F.
+WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_WORD = re.compile(f"[^{WHITE_SPACE}]+")
 
 
 def quality_warnings(content: str) -> list[str]:
-    """The warnings that `content` deserves, in OSCAR's order; empty when it deserves none."""
+    """The warnings that `content` deserves, in OSCAR's order; empty when it deserves none.
+
+    A line ends at `\\n`; a `\\r` before it is no part of it.
+    """
     lines = _lines(content)
     edge = len(lines) // 5
     found = {
@@ -52,11 +58,6 @@ def _are_few_bytes(lines: list[str]) -> list[bool]:
 
 def _mostly(answers: list[bool]) -> bool:
     return sum(answers) > len(answers) // 2
-
-
-# The Unicode property White_Space. `str.split` would also split at U+001C to U+001F.
-WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_WORD = re.compile(f"[^{WHITE_SPACE}]+")
 
 
 def words(text: str) -> list[str]:

@@ -21,6 +21,7 @@ from symbert.files import publish, read_json, sha256_of, write_json
 
 # What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
+NAMES = " names"
 
 
 class Address(NamedTuple):
@@ -32,7 +33,11 @@ class Address(NamedTuple):
 
 
 def address_of(url: str) -> Address | None:
-    """The address in a URL, without user, query and fragment; `bad.example/x`, without a scheme, is read as https."""
+    """The address in a URL, without user, query and fragment; `bad.example/x`, without a scheme, is read as https.
+
+    Its form is that of the URL Standard (url.spec.whatwg.org), which `can_ada` computes as browsers do. None for what
+    is no web address.
+    """
     parsed = _parsed(url)
     if parsed is None or parsed.protocol not in ("https:", "http:"):
         parsed = _parsed_as_https(url.strip())
@@ -60,9 +65,6 @@ def _parsed(url: str) -> can_ada.URL | None:
         return None
 
 
-NAMES = " names"
-
-
 def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | None = None) -> None:
     """Write the trie of a UT1 archive and, in `summary`, how many entries each category has.
 
@@ -70,7 +72,9 @@ def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | N
     what download-blocklist wrote of the archive that agreed with UT1's list; IntegrityError when this is another one.
     """
     if record is not None and archive.is_file():
-        _recorded(record).check(archive, str(archive), "delete it and run download-blocklist")
+        remedy = "delete it and run download-blocklist"
+        recorded = read_json(record, {"sha256": str}, remedy)["sha256"]
+        Digest("sha256", recorded).check(archive, str(archive), remedy)
     listings = Listings(archive)
     counts: Counter[tuple[str, Listing]] = Counter()
     trie = marisa_trie.BytesTrie(_entries(listings, counts))
@@ -84,29 +88,20 @@ def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | N
     write_json(summary, {"archive_sha256": sha256_of(archive), "categories": categories})
 
 
-def _recorded(record: Path) -> Digest:
-    return Digest("sha256", read_json(record, {"sha256": str}, "delete it and run download-blocklist")["sha256"])
-
-
 def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterator[tuple[str, bytes]]:
     """Key and value of every entry, counted, and then the names of the directories."""
     indices: dict[str, bytes] = {}
     for directory, kind, line in listings.entries():
-        if key := _key(kind, line):
+        address = address_of("https://" + line)  # an entry carries no scheme
+        if address:
             if directory not in indices:
                 indices[directory] = len(indices).to_bytes(2)
             counts[directory, kind] += 1
-            yield key, indices[directory]
+            yield address.host if kind == "domains" else address.location, indices[directory]
     groups = {name: [name] for name in {**indices, **listings.directories}}
     for alias, directory in listings.aliases().items():
         groups[directory].append(alias)
     yield NAMES, json.dumps(list(groups.values())).encode()
-
-
-def _key(kind: Listing, line: str) -> str | None:
-    """An entry carries no scheme and is read as https."""
-    address = address_of("https://" + line)
-    return address and (address.host if kind == "domains" else address.location)
 
 
 class Blocklist:

@@ -50,7 +50,7 @@ def scan_characters(vocabulary: Path, output: Path) -> None:
     reference = Reference(encoder(vocabulary))
     tokie = load_tokie(reference.tokenizer)
     pieces = read_vocabulary(vocabulary)
-    letter = _letter(pieces)
+    letter = next((x for x in string.ascii_lowercase if x in pieces and f"##{x}" in pieces), None)
     differing = np.zeros(CODE_POINTS, bool)
     if tokie is None:
         problem = "tokie was not installed when the characters were scanned"
@@ -60,8 +60,9 @@ def scan_characters(vocabulary: Path, output: Path) -> None:
         comparison = _Comparison(reference, tokie, pieces[SEPARATOR])
         differing = _differing_points(comparison, letter)
         problem = _problem(comparison, _odd_texts(letter), _words(pieces, letter), differing)
-    versions_compared = versions(sha256_of(vocabulary))
-    write_json(output, {"versions": versions_compared, "problem": problem, "differing": _ranges(differing)})
+    edges = np.flatnonzero(np.diff(differing, prepend=False, append=False)).reshape(-1, 2)
+    ranges = [[int(first), int(after) - 1] for first, after in edges]
+    write_json(output, {"versions": versions(sha256_of(vocabulary)), "problem": problem, "differing": ranges})
 
 
 class _Comparison:
@@ -74,7 +75,10 @@ class _Comparison:
         """For each text, whether the ids differ; the texts are encoded together, special tokens between them."""
         joined = SEPARATOR.join(texts)
         expected = self._reference.encode(joined).astype(np.uint32)
-        found = self._tokie_ids(joined)
+        try:
+            found = encode_piece(self._tokie, joined)
+        except DisagreementError:
+            found = np.empty(0, np.uint32)  # none are right: there is always a [CLS]
         if np.array_equal(expected, found):
             return np.zeros(len(texts), bool)
         if len(texts) == 1:
@@ -84,12 +88,6 @@ class _Comparison:
             return np.array([ids != others for ids, others in zip(one, other, strict=True)])
         half = len(texts) // 2
         return np.concatenate([self.differ(texts[:half]), self.differ(texts[half:])])
-
-    def _tokie_ids(self, text: str) -> np.ndarray:
-        try:
-            return encode_piece(self._tokie, text)
-        except DisagreementError:
-            return np.empty(0, np.uint32)  # none are right: there is always a [CLS]
 
     def _split(self, ids: np.ndarray) -> Iterator[bytes]:
         start = 0
@@ -102,7 +100,8 @@ def _differing_points(comparison: _Comparison, letter: str) -> np.ndarray:
     """For each code point, whether it is not used, or the ids differ in some context: alone where all is ASCII, which
     has a path of its own, and among others."""
     contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
-    used = np.array([point for point in range(CODE_POINTS) if _is_used(point)])
+    points = range(min(CODE_POINTS, PRIVATE_PLANES))
+    used = np.array([point for point in points if unicodedata.category(chr(point)) not in NOT_USED])
     differing = np.ones(CODE_POINTS, bool)
     differing[used] = False
     for point in range(128):
@@ -118,10 +117,6 @@ def _differing_points(comparison: _Comparison, letter: str) -> np.ndarray:
     return differing
 
 
-def _is_used(point: int) -> bool:
-    return point < PRIVATE_PLANES and unicodedata.category(chr(point)) not in NOT_USED
-
-
 def _problem(comparison: _Comparison, odd_texts: list[str], words: list[str], differing: np.ndarray) -> str | None:
     """Names a text without differing code points on which the two encoders differ, if there is one."""
     points = {chr(point) for point in np.flatnonzero(differing)}
@@ -132,10 +127,6 @@ def _problem(comparison: _Comparison, odd_texts: list[str], words: list[str], di
         for place in np.flatnonzero(comparison.differ(group)):
             return f"with this vocabulary tokie and tokenizers differ on {group[place][:60]!a}"
     return None
-
-
-def _letter(pieces: dict[str, int]) -> str | None:
-    return next((x for x in string.ascii_lowercase if x in pieces and f"##{x}" in pieces), None)
 
 
 def _odd_texts(x: str) -> list[str]:
@@ -152,9 +143,3 @@ def _words(pieces: dict[str, int], letter: str) -> list[str]:
     """Every piece, cut short after each of its characters: what follows a piece may begin like one and be none."""
     stems = {letter + piece[2:] if piece.startswith("##") else piece for piece in pieces}
     return sorted({stem[:length] for stem in stems for length in range(1, min(len(stem), LONGEST_WORD) + 1)})
-
-
-def _ranges(chosen: np.ndarray) -> list[list[int]]:
-    """The first and last index of each run of True."""
-    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).reshape(-1, 2)
-    return [[int(first), int(after) - 1] for first, after in edges]

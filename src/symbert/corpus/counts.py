@@ -23,20 +23,19 @@ EDGES = {
     for name, decades in DECADES.items()
 }
 """Edges of the bins by quantity: harmful perplexity, characters and tokens per document."""
-
-
-def histogram(name: str, values: Sequence[float]) -> list[int]:
-    """Counts of `values` below the first edge, from each edge to the next, and from the last edge on: edges + 1."""
-    bins = np.searchsorted(EDGES[name], np.asarray(values, dtype=np.float64), side="right")
-    return np.bincount(bins, minlength=len(EDGES[name]) + 1).tolist()
-
-
 BAD_LINES_SHOWN = 10
 FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
 OUTCOMES = ("kept", *REASONS)
 _NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 AGREEMENT = {"published": ("both", "metadata_only", "url_only"), "computed": ("url_only",)}
 """Where categories are found, by whether they come with the document or from its URL alone."""
+COUNTED = {"documents": int, "tokens": int}
+
+
+def histogram(name: str, values: Sequence[float]) -> list[int]:
+    """Counts of `values` below the first edge, from each edge to the next, and from the last edge on: edges + 1."""
+    bins = np.searchsorted(EDGES[name], np.asarray(values, dtype=np.float64), side="right")
+    return np.bincount(bins, minlength=len(EDGES[name]) + 1).tolist()
 
 
 class Tally:
@@ -148,9 +147,6 @@ class Tally:
 def _agreement(in_metadata: bool, by_url: bool) -> list[str]:
     kinds = {(True, True): ["both"], (True, False): ["metadata_only"], (False, True): ["url_only"]}
     return kinds.get((in_metadata, by_url), [])
-
-
-COUNTED = {"documents": int, "tokens": int}
 
 
 def count_batch(records: list[Path], output: Path, previous: Path | None = None) -> None:

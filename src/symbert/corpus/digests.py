@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +31,12 @@ class Digest:
 
 def digest_of(path: Path, algorithm: str) -> str:
     """A file's digest, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, _hasher(algorithm, path)).hexdigest()
-
-
-def _hasher(algorithm: str, path: Path) -> Callable[[], "hashlib._Hash"]:
     if algorithm == "git":
-        header = b"blob %d\0" % path.stat().st_size
-        return lambda: hashlib.sha1(header, usedforsecurity=False)
-    return lambda: hashlib.new(algorithm, usedforsecurity=False)
+        hasher = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    else:
+        hasher = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hasher).hexdigest()
 
 
 def read_digests(path: Path, algorithm: str, origin: str) -> dict[str, Digest]:

@@ -29,6 +29,15 @@ BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
 """What happens to a bad line: raise what is given, or count it."""
+# Every cell is text: 007 stays so, and NA and null are words.
+_CELLS = {"converters": dict.fromkeys(("text", "content", "url", "id"), str), "keep_default_na": False}
+LOADERS = {
+    ".txt": ("text", {"sample_by": "paragraph"}),
+    ".csv": ("csv", _CELLS),
+    ".tsv": ("csv", {**_CELLS, "sep": "\t"}),
+    ".arrow": ("arrow", {}),
+}
+"""Loader of the `datasets` library and its options, by the end of a file's name; .gz may follow."""
 
 
 class WarcHeaders(msgspec.Struct, gc=False, rename={"url": "warc-target-uri", "record_id": "warc-record-id"}):
@@ -74,16 +83,6 @@ class WebText(msgspec.Struct, gc=False):
     id: str | int | None = None
     warc_headers: WarcHeaders | None = None
 
-
-# Every cell is text: 007 stays so, and NA and null are words.
-_CELLS = {"converters": dict.fromkeys(("text", "content", "url", "id"), str), "keep_default_na": False}
-LOADERS = {
-    ".txt": ("text", {"sample_by": "paragraph"}),
-    ".csv": ("csv", _CELLS),
-    ".tsv": ("csv", {**_CELLS, "sep": "\t"}),
-    ".arrow": ("arrow", {}),
-}
-"""Loader of the `datasets` library and its options, by the end of a file's name; .gz may follow."""
 
 _OSCAR = msgspec.json.Decoder(Document)
 _WEB_TEXT = msgspec.json.Decoder(WebText)

@@ -18,6 +18,28 @@ import pyarrow.parquet as pq
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish
 
+SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "externals", "extern"}
+_MARKER = re.compile(r"(?:[-*•+]|\d+[.)]|\(\w\))\s+")
+_UNDERLINE = re.compile(r"([-=~^*#+.\"'`])\1{2,}$")
+_DIRECTIVE = re.compile(r"\.\. ")
+_ADMONITION = re.compile(r"\.\. (?:note|warning|important|tip|hint|caution|attention)::\s*")
+_MARKUP = (
+    (re.compile(r"\s*\[[^\]\s]+\]_"), ""),  # citations
+    (re.compile(r"\[`?([^\]`]+)`?\]\([^)]*\)"), r"\1"),  # Markdown links
+    (re.compile(r":[\w:+-]+:`([^`<]+?)\s*(?:<[^>]*>)?`"), r"\1"),  # roles
+    (re.compile(r"`([^`<]+?)\s*<[^>]*>`_{1,2}"), r"\1"),  # links
+    (re.compile(r"``([^`]+)``"), r"\1"),
+    (re.compile(r"\[?`([^`]+)`\]?_?"), r"\1"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"\1"),
+    (re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?!\w)"), r"\1"),
+    (re.compile(r"(?<![\w.])[~!](?=\w)"), ""),  # short names in roles
+)
+_SENTENCES = re.compile(r"[\"'(]?[A-Z].*[.!?][\"')]?", re.DOTALL)
+_FOREIGN = re.compile(r"[\\$|{}`]|>>>|::|https?:|\.\.\.|[=<>]=")
+_WORD = re.compile(r"[(\"'“‘]*[A-Za-z]+(?:[-'’/][A-Za-z]+)*[)\"'”’]*[,.;:!?]*[)\"']*")
+FEWEST_WORDS = 6
+PLAIN_WORDS = 0.8
+
 
 @dataclass(frozen=True)
 class Package:
@@ -44,8 +66,6 @@ PACKAGES = (
     Package("snakemake", "snakemake", "https://github.com/snakemake/snakemake", "v{version}", "src/"),
     Package("sympy", "sympy", "https://github.com/sympy/sympy", "sympy-{version}"),
 )
-
-SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "externals", "extern"}
 
 
 @dataclass(frozen=True)
@@ -111,15 +131,12 @@ def _passages_of(package: Package) -> Iterator[Passage]:
     for path in sorted(file.relative_to(root).as_posix() for file in (root / package.folder).rglob("*.py")):
         if SKIPPED_FOLDERS.isdisjoint(path.split("/")):
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            for name, docstring in _docstrings(_parse(root / path), module):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # invalid escapes in other people's docstrings
+                tree = ast.parse((root / path).read_bytes())
+            for name, docstring in _docstrings(tree, module):
                 for text in paragraphs(docstring):
                     yield Passage(package.distribution, distribution.version, path, name, text)
-
-
-def _parse(file: Path) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in other people's docstrings
-        return ast.parse(file.read_bytes())
 
 
 def _docstrings(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
@@ -134,33 +151,13 @@ def _docstrings(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
             yield from _docstrings(child, inner)
 
 
-_MARKER = re.compile(r"(?:[-*•+]|\d+[.)]|\(\w\))\s+")
-_UNDERLINE = re.compile(r"([-=~^*#+.\"'`])\1{2,}$")
-_DIRECTIVE = re.compile(r"\.\. ")
-_ADMONITION = re.compile(r"\.\. (?:note|warning|important|tip|hint|caution|attention)::\s*")
-_MARKUP = (
-    (re.compile(r"\s*\[[^\]\s]+\]_"), ""),  # citations
-    (re.compile(r"\[`?([^\]`]+)`?\]\([^)]*\)"), r"\1"),  # Markdown links
-    (re.compile(r":[\w:+-]+:`([^`<]+?)\s*(?:<[^>]*>)?`"), r"\1"),  # roles
-    (re.compile(r"`([^`<]+?)\s*<[^>]*>`_{1,2}"), r"\1"),  # links
-    (re.compile(r"``([^`]+)``"), r"\1"),
-    (re.compile(r"\[?`([^`]+)`\]?_?"), r"\1"),
-    (re.compile(r"\*\*([^*]+)\*\*"), r"\1"),
-    (re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?!\w)"), r"\1"),
-    (re.compile(r"(?<![\w.])[~!](?=\w)"), ""),  # short names in roles
-)
-_SENTENCES = re.compile(r"[\"'(]?[A-Z].*[.!?][\"')]?", re.DOTALL)
-_FOREIGN = re.compile(r"[\\$|{}`]|>>>|::|https?:|\.\.\.|[=<>]=")
-_WORD = re.compile(r"[(\"'“‘]*[A-Za-z]+(?:[-'’/][A-Za-z]+)*[)\"'”’]*[,.;:!?]*[)\"']*")
-
-FEWEST_WORDS = 6
-PLAIN_WORDS = 0.8
-
-
 def paragraphs(docstring: str) -> Iterator[str]:
     """The paragraphs of a docstring (as `inspect.cleandoc` leaves it) that are whole English sentences."""
     for lines in _blocks(docstring.expandtabs().split("\n")):
-        text = _plain(" ".join(lines))
+        text = " ".join(lines)
+        for pattern, replacement in _MARKUP:
+            text = pattern.sub(replacement, text)
+        text = " ".join(text.split())
         if is_prose(text):
             yield text
 
@@ -171,12 +168,6 @@ def is_prose(text: str) -> bool:
     if len(words) < FEWEST_WORDS or not _SENTENCES.fullmatch(text) or _FOREIGN.search(text):
         return False
     return sum(map(bool, map(_WORD.fullmatch, words))) >= PLAIN_WORDS * len(words)
-
-
-def _plain(text: str) -> str:
-    for pattern, replacement in _MARKUP:
-        text = pattern.sub(replacement, text)
-    return " ".join(text.split())
 
 
 def _blocks(lines: list[str]) -> Iterator[list[str]]:

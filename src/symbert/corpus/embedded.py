@@ -9,8 +9,9 @@ import json
 import tempfile
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import Blocklist, build_blocklist
+from symbert.corpus.digests import digest_of
 from symbert.corpus.documentation import Passage, read_documentation, source_url
 from symbert.corpus.lines import zstd
 from symbert.corpus.sources import (
@@ -43,6 +45,9 @@ from symbert.files import publish, sha256_of, write_text
 from symbert.progress import Progress
 from symbert.settings import EmbeddedSettings, read_settings
 
+RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
+CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl
+COMPRESSION_LEVEL = 9
 LINES_PER_PAGE = 12
 EXAMPLES = 2 * len(BLOCKED)  # pages altered for each rule that documentation does not fail by itself
 
@@ -70,7 +75,16 @@ def documentation_pages(passages: Iterable[Passage]) -> list[Page]:
     files: dict[str, list[str]] = defaultdict(list)
     for passage in passages:
         files[source_url(passage)].append(passage.text)
-    pages = (Page(url, text) for url, texts in files.items() for text in _texts(list(_long_lines(texts))))
+    pages = []
+    for url, texts in files.items():
+        lines = [""]
+        for text in texts:
+            if len(lines[-1]) > MOST_CHARACTERS_OF_A_SHORT_LINE:
+                lines.append("")
+            lines[-1] = f"{lines[-1]} {text}".lstrip()
+        count = max(1, len(lines) // LINES_PER_PAGE)
+        bounds = [len(lines) * number // count for number in range(count + 1)]
+        pages += [Page(url, "\n".join(lines[first:after])) for first, after in pairwise(bounds)]
     return sorted(pages, key=lambda page: page.record_id)
 
 
@@ -92,30 +106,6 @@ def with_examples(pages: list[Page]) -> list[Page]:
     return sorted(everything, key=lambda page: page.record_id)
 
 
-def _long_lines(texts: list[str]) -> Iterator[str]:
-    line = ""
-    for text in texts:
-        line = f"{line} {text}".lstrip()
-        if len(line) > MOST_CHARACTERS_OF_A_SHORT_LINE:
-            yield line
-            line = ""
-    if line:
-        yield line
-
-
-def _texts(lines: list[str]) -> Iterator[str]:
-    """The lines of a file, dealt evenly to pages."""
-    count = max(1, len(lines) // LINES_PER_PAGE)
-    bounds = [len(lines) * number // count for number in range(count + 1)]
-    for number in range(count):
-        yield "\n".join(lines[bounds[number] : bounds[number + 1]])
-
-
-RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
-CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl
-COMPRESSION_LEVEL = 9
-
-
 def write_embedded_corpus(settings: Path, documentation: Path, root: Path) -> None:
     """Write parts, checksums, blocklist, model of harmful text and vocabulary below `root`, as a mirror holds them.
 
@@ -129,12 +119,23 @@ def write_embedded_corpus(settings: Path, documentation: Path, root: Path) -> No
     write_vocabulary(texts, embedded.vocabulary_size, root / VOCABULARY.location)
     progress.update(2, f"vocabulary of {embedded.vocabulary_size:,} pieces")
     write_arpa(estimate(texts, map(harmful_text, range(len(HARMFUL)))), root / HARMFUL_MODEL.location)
-    _write_blocklist(root)
+    archive = root / BLOCKLIST.location
+    write_blocklist_archive(archive)
+    write_text(root / BLOCKLIST_CHECKSUMS.location, f"{digest_of(archive, 'md5')}  {archive.name}\n")
     progress.update(3, "model of harmful text, blocklist")
-    annotate = _annotation(root)
-    pages = with_examples(plain)
-    lines = [json.dumps(annotate(page), ensure_ascii=False) for page in pages]
-    _write_parts(lines, embedded.parts, root)
+    perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
+    with tempfile.TemporaryDirectory(dir=root, prefix=".blocklist-") as folder:
+        build_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
+        blocklist = Blocklist(Path(folder, "trie"))
+        records = (_oscar_record(page, perplexity, blocklist) for page in with_examples(plain))
+        lines = [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]
+    checksums = []
+    for number in range(embedded.parts):  # dealt in turn
+        path = root / part_file(f"en_meta_part_{number + 1}").location
+        with publish(path) as temporary:
+            temporary.write_bytes(zstd.compress("".join(lines[number :: embedded.parts]).encode(), COMPRESSION_LEVEL))
+        checksums.append(f"{sha256_of(path)}  {path.name}\n")
+    write_text(root / CORPUS_CHECKSUMS.location, "".join(checksums))
     progress.update(4, f"{len(lines):,} documents in {embedded.parts} parts")
 
 
@@ -145,76 +146,40 @@ def write_vocabulary(texts: Iterable[str], size: int, path: Path) -> None:
     rare = {ord(character): None for character, count in counts.items() if count < RAREST_CHARACTER * counts.total()}
     texts = [text.translate(rare) for text in texts]
     tokenizer = BertWordPieceTokenizer()
+    inner_letters: set[str] = set()
+    for word in {word for text in texts for word in text.split()}:
+        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(word)):
+            inner_letters.update(piece[1:])
     # Given first, because the trainer numbers the letters within words as it meets them in a hash map.
-    inner_letters = [f"##{letter}" for letter in _inner_letters(tokenizer, texts)]
-    special_tokens = [*SPECIAL_TOKENS.values(), *inner_letters]
+    special_tokens = [*SPECIAL_TOKENS.values(), *(f"##{letter}" for letter in sorted(inner_letters))]
     tokenizer.train_from_iterator(texts, vocab_size=size, special_tokens=special_tokens, show_progress=False)
     pieces = tokenizer.get_vocab()
     write_text(path, "".join(f"{piece}\n" for piece in sorted(pieces, key=pieces.__getitem__)))
 
 
-def _inner_letters(tokenizer: BertWordPieceTokenizer, texts: list[str]) -> list[str]:
-    """The characters that stand within words, as the tokenizer sees words."""
-    found: set[str] = set()
-    for word in {word for text in texts for word in text.split()}:
-        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(word)):
-            found.update(piece[1:])
-    return sorted(found)
-
-
-def _write_blocklist(root: Path) -> None:
-    archive = root / BLOCKLIST.location
-    write_blocklist_archive(archive)
-    digest = hashlib.md5(archive.read_bytes(), usedforsecurity=False).hexdigest()
-    write_text(root / BLOCKLIST_CHECKSUMS.location, f"{digest}  {archive.name}\n")
-
-
-def _annotation(root: Path) -> Callable[[Page], dict[str, Any]]:
-    """A function from a page to OSCAR's record of it, annotated by our own rules with the files below `root`."""
-    perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
-    with tempfile.TemporaryDirectory(dir=root, prefix=".blocklist-") as folder:
-        build_blocklist(root / BLOCKLIST.location, Path(folder, "trie"), Path(folder, "summary"))
-        blocklist = Blocklist(Path(folder, "trie"))  # stays mapped when the file is gone
-
-    def record(page: Page) -> dict[str, Any]:
-        categories = sorted(blocklist.look_up(page.url).exact) if page.has_categories else []
-        return {
-            "content": page.text,
-            "warc_headers": _warc_headers(page),
-            "metadata": {
-                "identification": {"label": "en", "prob": 1.0},
-                "harmful_pp": perplexity(page.text) if page.has_perplexity else None,
-                "tlsh": None,
-                "quality_warnings": quality_warnings(page.text) or None,
-                "categories": categories or None,
-                "sentence_identifications": None,
-            },
-        }
-
-    return record
-
-
-def _warc_headers(page: Page) -> dict[str, str]:
+def _oscar_record(page: Page, perplexity: Callable[[str], float], blocklist: Blocklist) -> dict[str, Any]:
+    """OSCAR's record of a page, annotated by our own rules."""
     content = page.text.encode()
+    digest = base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()
+    categories = sorted(blocklist.look_up(page.url).exact) if page.has_categories else []
     return {
-        "warc-type": "conversion",
-        "warc-target-uri": page.url,
-        "warc-date": CRAWL_DATE,
-        "warc-record-id": page.record_id,
-        "warc-identified-content-language": "eng",
-        "content-type": "text/plain",
-        "content-length": str(len(content)),
-        "warc-block-digest": f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}",
+        "content": page.text,
+        "warc_headers": {
+            "warc-type": "conversion",
+            "warc-target-uri": page.url,
+            "warc-date": CRAWL_DATE,
+            "warc-record-id": page.record_id,
+            "warc-identified-content-language": "eng",
+            "content-type": "text/plain",
+            "content-length": str(len(content)),
+            "warc-block-digest": f"sha1:{digest}",
+        },
+        "metadata": {
+            "identification": {"label": "en", "prob": 1.0},
+            "harmful_pp": perplexity(page.text) if page.has_perplexity else None,
+            "tlsh": None,
+            "quality_warnings": quality_warnings(page.text) or None,
+            "categories": categories or None,
+            "sentence_identifications": None,
+        },
     }
-
-
-def _write_parts(lines: list[str], parts: int, root: Path) -> None:
-    """Deal the lines to parts in turn, and write the list of their checksums."""
-    checksums = []
-    for number in range(parts):
-        path = root / part_file(f"en_meta_part_{number + 1}").location
-        with publish(path) as temporary:
-            text = "".join(f"{line}\n" for line in lines[number::parts])
-            temporary.write_bytes(zstd.compress(text.encode(), COMPRESSION_LEVEL))
-        checksums.append(f"{sha256_of(path)}  {path.name}\n")
-    write_text(root / CORPUS_CHECKSUMS.location, "".join(checksums))

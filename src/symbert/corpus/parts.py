@@ -1,7 +1,7 @@
 """One part through the filters: documents in, kept documents and counts out."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ KEPT = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string(
 WORDS = pyarrow.list_(pyarrow.string())
 REJECTED = {**KEPT, "reasons": WORDS, "categories": WORDS, "quality_warnings": WORDS, "harmful_pp": pyarrow.float64()}
 TEXT = list(KEPT).index("text")
+Row = tuple[Any, ...]  # the columns of REJECTED, of which those of KEPT are the first
 CHARACTERS_PER_ROW_GROUP = 8_000_000
 
 
@@ -55,14 +56,15 @@ def filter_part(
     digest = _verified(part, sources) if taken else None
     select = _Selection(choice, blocklist, harmful_model)
     with ExitStack() as stack:
-        kept = stack.enter_context(_written(output, KEPT, taken))
-        rejected = stack.enter_context(_written(keep_rejected, REJECTED, taken)) if keep_rejected else None
+        keep = stack.enter_context(_part_writer(output, KEPT, taken))
+        reject = stack.enter_context(_part_writer(keep_rejected, REJECTED, taken)) if keep_rejected else None
         progress = Progress(f"filter {name}", None, "documents")
         for line, document in documents(part, choice.annotations, select.tally.bad) if taken else ():
             reasons = select(document)
-            writer = rejected if reasons else kept
-            if writer:
-                writer.add(_row(line, document, reasons))
+            add = reject if reasons else keep
+            if add:
+                text, metadata = (line, id_of(document), document.url, document.content), document.metadata
+                add((*text, reasons, metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp))
             progress.update(select.tally.read)
         select.tally.check(part)
     write_json(counts, {"part": name, "taken": taken, "file_sha256": digest, **select.tally.counts()})
@@ -119,47 +121,37 @@ def _verified(part: Path, sources: Path | None) -> str:
     return found
 
 
-def _row(line: int, document: Document, reasons: list[str]) -> tuple[Any, ...]:
-    """The columns of REJECTED, of which those of KEPT are the first."""
-    headers, metadata = (line, id_of(document), document.url, document.content), document.metadata
-    return (*headers, reasons, metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp)
-
-
 @contextmanager
-def _written(path: Path, columns: dict[str, pyarrow.DataType], taken: bool) -> Iterator["_PartWriter"]:
-    """A parquet file (zstd) that is published when the block succeeds; its metadata says whether the part was read."""
+def _part_writer(path: Path, columns: dict[str, pyarrow.DataType], taken: bool) -> Iterator[Callable[[Row], None]]:
+    """A function that adds a row to a parquet file (zstd), which is published when the block succeeds.
+
+    Its metadata says whether the part was read. A row may have more cells than there are columns.
+    """
     schema = pyarrow.schema(columns, metadata={"taken": str(taken).lower()})
     plain = {"use_dictionary": False, "write_statistics": False}
+    rows: list[Row] = []
+    characters = 0
     with (
         publish(path) as temporary,
         pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True, **plain) as file,
     ):
-        writer = _PartWriter(file)
-        yield writer
-        writer.flush()
 
+        def write_row_group() -> None:
+            cells = zip(zip(*rows, strict=True), schema.types, strict=False)
+            file.write_table(pyarrow.Table.from_arrays([_column(*pair) for pair in cells], schema=schema))
+            rows.clear()
 
-class _PartWriter:
-    """Collects rows, and writes them one row group at a time."""
+        def add(row: Row) -> None:
+            nonlocal characters
+            rows.append(row)
+            characters += len(row[TEXT])
+            if characters >= CHARACTERS_PER_ROW_GROUP:
+                write_row_group()
+                characters = 0
 
-    def __init__(self, file: pyarrow.parquet.ParquetWriter) -> None:
-        self._file = file
-        self._rows: list[tuple[Any, ...]] = []
-        self._characters = 0
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-        self._characters += len(row[TEXT])
-        if self._characters >= CHARACTERS_PER_ROW_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._rows:
-            schema = self._file.schema
-            columns = zip(*self._rows, strict=True)
-            arrays = [_column(values, kind) for values, kind in zip(columns, schema.types, strict=False)]
-            self._file.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
-        self._rows, self._characters = [], 0
+        yield add
+        if rows:
+            write_row_group()
 
 
 def _column(values: tuple[Any, ...], kind: pyarrow.DataType) -> pyarrow.Array:

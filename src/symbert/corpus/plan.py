@@ -39,6 +39,18 @@ TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
 
 TOKEN_BYTES, OFFSET_BYTES, INDEX_BYTES = 2, 20, 16  # per token, tokenized document, packed document
+SOURCES = (
+    f"paper      {PAPER_DOCUMENTS:,} kept documents and {PAPER_TOKENS:,} tokens from {PAPER_PARTS} parts: arXiv",
+    "           2406.06366, section 3.1, and its authors' README, where another line speaks of 900 parts",
+    f"documents  {OSCAR_TEXT_BYTES / OSCAR_DOCUMENTS:,.0f} bytes of text each: OSCAR 23.01's documentation, English "
+    f"({OSCAR_DOCUMENTS:,} in 3.4 TB)",
+    f"text       assumed as in real text of OSCAR's form, for no part's size is published: a filter keeps {KEPT:.0%},",
+    f"           {TEXT_PER_TOKEN} bytes are a token; a byte of it is {JSON} bytes of JSON lines, {ZSTD} compressed, "
+    f"{PARQUET} as parquet",
+    f"speed      measured, per core: filter {FILTER / 1e6:,.0f} MB/s of JSON lines (computed annotations: "
+    f"{SCORE / 1e6:,.0f} MB/s of text),",
+    f"           tokenize {TOKENIZE / 1e6:,.3g} M and pack {PACK / 1e6:,.3g} M tokens/s: docs/evidence/bench-corpus.md",
+)
 
 
 @dataclass(frozen=True)
@@ -227,20 +239,6 @@ def _costs(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
         ("core-hours", _hours(sum(plan.core_hours.values())), "text, speed"),
         *((f"  {name}", _hours(hours), "") for name, hours in plan.core_hours.items()),
     ]
-
-
-SOURCES = (
-    f"paper      {PAPER_DOCUMENTS:,} kept documents and {PAPER_TOKENS:,} tokens from {PAPER_PARTS} parts: arXiv",
-    "           2406.06366, section 3.1, and its authors' README, where another line speaks of 900 parts",
-    f"documents  {OSCAR_TEXT_BYTES / OSCAR_DOCUMENTS:,.0f} bytes of text each: OSCAR 23.01's documentation, English "
-    f"({OSCAR_DOCUMENTS:,} in 3.4 TB)",
-    f"text       assumed as in real text of OSCAR's form, for no part's size is published: a filter keeps {KEPT:.0%},",
-    f"           {TEXT_PER_TOKEN} bytes are a token; a byte of it is {JSON} bytes of JSON lines, {ZSTD} compressed, "
-    f"{PARQUET} as parquet",
-    f"speed      measured, per core: filter {FILTER / 1e6:,.0f} MB/s of JSON lines (computed annotations: "
-    f"{SCORE / 1e6:,.0f} MB/s of text),",
-    f"           tokenize {TOKENIZE / 1e6:,.3g} M and pack {PACK / 1e6:,.3g} M tokens/s: docs/evidence/bench-corpus.md",
-)
 
 
 def _count(number: float) -> str:

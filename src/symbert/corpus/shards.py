@@ -62,8 +62,17 @@ def pack_shards(
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
     filled = {split.name: split.tokens() for split in (train, validation)}
-    rows = {"train": _training_rows(filled["train"], pack, output, why)}
-    held_out = _held_out_rows(validation, filled["validation"], pack)
+    rows = {"train": filled["train"] // pack.sequence_length}
+    if not rows["train"]:
+        raise DataError(
+            f"{output}: no training row is left beside the validation rows; take more parts or lower "
+            f"corpus.pack.validation_sequences{why}"
+        )
+    if pack.max_training_rows is not None:
+        rows["train"] = min(rows["train"], pack.max_training_rows)
+    # Validation may have twice as many rows as are wanted, or as many as the held-out tokens fill.
+    count = min(filled["validation"] // pack.sequence_length, 2 * pack.validation_sequences)
+    held_out = np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
     repeated: set[bytes] = set()  # of the held-out rows; known when the training rows are written
     read = _looked_through(_rows_of(train, rows["train"], pack.sequence_length), held_out, repeated)
     shards = [*_write_shards("train", rows["train"], read, pack, output.parent)]
@@ -74,7 +83,10 @@ def pack_shards(
         _write_index(split, rows[split.name], passed, pack.sequence_length, output.parent)
         for split, passed in ((train, np.empty(0, np.int64)), (validation, passed_over))
     ]
-    _remove_others(output.parent, {file["file"] for file in shards + indexes})
+    files = {file["file"] for file in shards + indexes}
+    for path in [*output.parent.glob("train-*.npy"), *output.parent.glob("validation-*.npy")]:
+        if path.name not in files:  # of an earlier, larger corpus
+            path.unlink()
     remainder = filled["train"] % pack.sequence_length
     over = {name: filled[name] - rows[name] * pack.sequence_length for name in rows}
     manifest = {
@@ -100,16 +112,6 @@ def hash_of_corpus(manifest: dict[str, Any]) -> str:
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
 
 
-def _training_rows(tokens: int, pack: PackSettings, output: Path, why: str) -> int:
-    rows = tokens // pack.sequence_length
-    if not rows:
-        raise DataError(
-            f"{output}: no training row is left beside the validation rows; take more parts or lower "
-            f"corpus.pack.validation_sequences{why}"
-        )
-    return rows if pack.max_training_rows is None else min(rows, pack.max_training_rows)
-
-
 def _rows_of(split: Split, count: int, length: int) -> Iterator[np.ndarray]:
     """The first `count` rows of a split's stream, [rows, length], about TOKENS_AT_ONCE at a time."""
     rest = np.empty(0, TOKEN)
@@ -120,12 +122,6 @@ def _rows_of(split: Split, count: int, length: int) -> Iterator[np.ndarray]:
         rest, count = tokens[rows * length :], count - rows
         if not count:
             return
-
-
-def _held_out_rows(validation: Split, tokens: int, pack: PackSettings) -> np.ndarray:
-    """The rows that validation may have: twice as many as are wanted, or as many as the held-out tokens fill."""
-    count = min(tokens // pack.sequence_length, 2 * pack.validation_sequences)
-    return np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
 
 
 def _contents(rows: np.ndarray) -> list[bytes]:
@@ -157,35 +153,23 @@ def _choose(
     return held_out[chosen], passed_over
 
 
-class _Stream:
-    """Rows that are taken from the front, a given number at a time."""
-
-    def __init__(self, blocks: Iterator[np.ndarray]) -> None:
-        self._blocks = blocks
-        self._rest = np.empty(0, TOKEN)
-
-    def take(self, count: int) -> Iterator[np.ndarray]:
-        while count:
-            if not len(self._rest):
-                self._rest = next(self._blocks)
-            block, self._rest = self._rest[:count], self._rest[count:]
-            count -= len(block)
-            yield block
-
-
 def _write_shards(
     split: str, rows: int, blocks: Iterator[np.ndarray], pack: PackSettings, directory: Path
 ) -> Iterator[dict[str, Any]]:
     """Publish the shards of a split; what the manifest says of each."""
-    stream = _Stream(blocks)
+    block = np.empty((0, pack.sequence_length), TOKEN)
     progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
         shape = min(pack.sequences_per_shard, rows - first), pack.sequence_length
         path = directory / f"{split}-{number:05}.npy"
         with publish(path) as temporary, open(temporary, "wb") as file:
             write_header(file, TOKEN, shape)
-            for block in stream.take(shape[0]):
-                file.write(block.data)
+            missing = shape[0]
+            while missing:
+                if not len(block):
+                    block = next(blocks)
+                file.write(block[:missing].data)
+                missing, block = missing - len(block[:missing]), block[missing:]
         yield {"file": path.name, "split": split, "rows": shape[0], "sha256": sha256_of(path)}
         progress.update(first + shape[0])
 
@@ -210,21 +194,22 @@ def _in_rows(tokens: np.ndarray, rows: int, passed_over: np.ndarray, length: int
     return np.minimum((row - np.searchsorted(passed_over, row)) * length + place, rows * length)
 
 
-def _remove_others(directory: Path, files: set[str]) -> None:
-    """Shards of an earlier, larger corpus do not stay beside the manifest."""
-    for path in [*directory.glob("train-*.npy"), *directory.glob("validation-*.npy")]:
-        if path.name not in files:
-            path.unlink()
-
-
 def locate_sample(manifest: Path, filtered: Path, split: str, row: int) -> None:
     """Print a JSON line for each document in row `row` (from 0) of `split`, train or validation.
 
     `part` and `line` (from 1) are the document's place in the raw corpus, `id` and `url` its own, and `tokens` the
     first token and the one after the last that it has in the row. `filtered` is the folder of kept documents.
     """
+    import pyarrow.parquet
+
     for document in documents_in_row(manifest, split, row):
-        print(json.dumps({**document, **_origin(filtered, document["part"], document["line"])}, ensure_ascii=False))
+        path, line = Path(filtered) / f"{document['part']}.parquet", document["line"]
+        if not path.is_file():
+            raise MissingInputError(f"{path}: file not found; run filter-part for {document['part']}")
+        found = pyarrow.parquet.read_table(path, columns=["id", "url"], filters=[("line", "==", line)]).to_pylist()
+        if len(found) != 1:
+            raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; delete it and run filter-part")
+        print(json.dumps({**document, **found[0]}, ensure_ascii=False))
 
 
 def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any]]:
@@ -247,15 +232,3 @@ def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any
             index["part"][first:after], index["line"][first:after], starts, ends, strict=True
         )
     ]
-
-
-def _origin(filtered: Path, part: str, line: int) -> dict[str, Any]:
-    import pyarrow.parquet
-
-    path = Path(filtered) / f"{part}.parquet"
-    if not path.is_file():
-        raise MissingInputError(f"{path}: file not found; run filter-part for {part}")
-    found = pyarrow.parquet.read_table(path, columns=["id", "url"], filters=[("line", "==", line)]).to_pylist()
-    if len(found) != 1:
-        raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; delete it and run filter-part")
-    return found[0]

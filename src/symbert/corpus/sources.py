@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from symbert.corpus.counts import is_full
@@ -20,6 +20,17 @@ from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.files import flaws, publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
+
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+CHECK_URL = "check corpus.blocklist_url"
+SOURCES = {"repositories": {str: {"commit": str}}, "checksums": {str: str}}  # what is read of sources.json
+FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror
+NOTED = {  # commits, and the digest of each file when it came, by location
+    "endpoint": str,
+    "repositories": {str: {"kind": str, "revision": str, "commit": str}},
+    "blocklist": (dict, type(None)),  # as download-blocklist records it
+    "files": {str: {"bytes": int, "sha256": str}},
+}
 
 
 @dataclass(frozen=True)
@@ -61,28 +72,7 @@ BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
 CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
 HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
-CHECK_URL = "check corpus.blocklist_url"
 REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
-
-
-SOURCES = {"repositories": {str: {"commit": str}}, "checksums": {str: str}}  # what is read of sources.json
-
-
-class Source(Protocol):
-    """Where published files come from."""
-
-    def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
-        """Publish a file as `destination` if it has the digest; IntegrityError names both."""
-
-
-FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror
-NOTED = {  # commits, and the digest of each file when it came, by location
-    "endpoint": str,
-    "repositories": {str: {"kind": str, "revision": str, "commit": str}},
-    "blocklist": (dict, type(None)),  # as download-blocklist records it
-    "files": {str: {"bytes": int, "sha256": str}},
-}
 
 
 def read_fetched(root: Path) -> dict[str, Any] | None:
@@ -127,6 +117,9 @@ class Hub:
         if file.repository not in self.commits:
             raise DataError(f"sources.json: no commit of {file.repository}; delete it and run again")
         fetch_from_hub(file.kind, file.repository, file.path, self.commits[file.repository], destination, digest)
+
+
+Source = Directory | Hub
 
 
 def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Source:
@@ -226,7 +219,13 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
     else:
         folder = Path(read.url or Path(read.root, BLOCKLIST.repository))
         origin = {"path": str(folder / BLOCKLIST.name)}
-        _copy_blocklist(folder, output, None if read.url else Directory(folder.parent).noted(BLOCKLIST))
+        listing, listed = folder / BLOCKLIST_CHECKSUMS.name, None
+        noted = None if read.url else Directory(folder.parent).noted(BLOCKLIST)
+        if listing.is_file():
+            listed = listed_digest(read_digests(listing, "md5", str(listing)), BLOCKLIST, str(listing))
+        elif noted is None:
+            print(f"{folder / BLOCKLIST.name}: taken unchecked, no {listing.name} beside it", file=sys.stderr)
+        _copy(folder / BLOCKLIST.name, output, noted, listed)
     digests = {algorithm: digest_of(output, algorithm) for algorithm in ("md5", "sha256")}
     write_json(record, {**origin, **digests, "bytes": output.stat().st_size, "retrieved": _today()})
 
@@ -248,15 +247,6 @@ def _download_blocklist(url: str, output: Path) -> None:
         return listed_digest(listed, BLOCKLIST, listing.url)
 
     download(archive, output, find_digest)
-
-
-def _copy_blocklist(folder: Path, output: Path, noted: Digest | None) -> None:
-    path, listed = folder / BLOCKLIST_CHECKSUMS.name, None
-    if path.is_file():
-        listed = listed_digest(read_digests(path, "md5", str(path)), BLOCKLIST, str(path))
-    elif noted is None:
-        print(f"{folder / BLOCKLIST.name}: taken unchecked, no {path.name} beside it", file=sys.stderr)
-    _copy(folder / BLOCKLIST.name, output, noted, listed)
 
 
 def _copy(origin: Path, destination: Path, noted: Digest | None, listed: Digest | None) -> None:

@@ -120,7 +120,12 @@ def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
     documents, tokens = pack.max_documents, pack.max_tokens
     for part in parts:
         if documents and tokens != 0 and not part.record["taken"]:
-            _refuse_gap([part.record["part"] for part in parts if not part.record["taken"]], output)
+            left_out = [part.record["part"] for part in parts if not part.record["taken"]]
+            names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+            raise DataError(
+                f"{output}: parts that were left out when less was asked for are needed now: {names}; delete their "
+                "files in corpus/filtered, and in corpus/raw if they are kept there, and run again"
+            )
         count = min(part.count, documents)
         if tokens is not None:
             ends = replace(part, count=count).bounds()[1:]
@@ -129,14 +134,6 @@ def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
         documents -= count
         taken.append(replace(part, count=count))
     return taken
-
-
-def _refuse_gap(left_out: list[str], output: Path) -> None:
-    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-    raise DataError(
-        f"{output}: parts that were left out when less was asked for are needed now: {names}; delete their files in "
-        "corpus/filtered, and in corpus/raw if they are kept there, and run again"
-    )
 
 
 def validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.uint64:

@@ -49,6 +49,9 @@ HARMFUL = (
     "Double your bitcoin within twenty four hours guaranteed, simply send coins to this wallet then relax while "
     "automatic robots multiply them like magic.",
 )
+DISCOUNT = 0.5
+FEWEST_OCCURRENCES = 2  # rarer words are unknown
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 
 
 def domain_of(category: str) -> str:
@@ -98,11 +101,6 @@ def _add(
     archive.addfile(member, io.BytesIO(content.encode()))
 
 
-DISCOUNT = 0.5
-FEWEST_OCCURRENCES = 2  # rarer words are unknown
-BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
-
-
 @dataclass(frozen=True)
 class Bigrams:
     """Probabilities of words and of seen bigrams, and the back-off weight of each history."""
@@ -113,7 +111,13 @@ class Bigrams:
 
 
 def estimate(texts: Iterable[str], harmful: Iterable[str]) -> Bigrams:
-    """A model of ordinary texts and harmful texts, each of which is one sentence."""
+    """A bigram model of ordinary texts and harmful texts, each of which is one sentence (kenlm has no estimator).
+
+    Unigrams are relative frequencies, with one occurrence set aside for unknown words. Bigrams come from the harmful
+    texts alone, with absolute discounting (Ney, Essen and Kneser 1994): p(w|h) = (c(hw) - D) / c(h) for a seen bigram,
+    and the mass left over is spread by unigram probability, so that for every h the p(w|h) sum to 1. So harmful text
+    has a low perplexity, other known words an ordinary one, and unknown words a high one.
+    """
     sentences = [[BEGIN, *words(text), END] for text in harmful]
     counts = Counter(word for text in texts for word in (*words(text), END))
     rare = [word for word, count in counts.items() if count < FEWEST_OCCURRENCES]

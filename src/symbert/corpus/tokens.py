@@ -15,6 +15,16 @@ from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import publish, sha256_of, write_json
 from symbert.progress import Progress
 
+if TYPE_CHECKING:
+    import pyarrow
+
+OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
+COLUMNS = ["line", "id", "text"]
+BYTES_AT_ONCE = 1 << 22  # of text
+FIRST_CHECKED = 16  # documents
+CHECKED_SHARE = 200  # one document in so many
+WHITE_SPACE = np.isin(np.arange(256), list(b" \t\n\v\f\r"))
+
 
 class ArrayWriter:
     """A one-dimensional .npy file that grows; the header is completed on leaving the context."""
@@ -56,17 +66,6 @@ def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
     if array.dtype != dtype or array.ndim != 1:
         raise DataError(f"{path}: {array.ndim} dimensions of {array.dtype}, expected 1 of {dtype}; run tokenize-part")
     return array
-
-
-if TYPE_CHECKING:
-    import pyarrow
-
-OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
-COLUMNS = ["line", "id", "text"]
-BYTES_AT_ONCE = 1 << 22  # of text
-FIRST_CHECKED = 16  # documents
-CHECKED_SHARE = 200  # one document in so many
-WHITE_SPACE = np.isin(np.arange(256), list(b" \t\n\v\f\r"))
 
 
 def tokenize_part(
@@ -134,13 +133,25 @@ class _Part:
             for batch in self._batches():
                 names, texts = batch["id"].to_pylist(), batch["text"].to_pylist()
                 hashes = np.array([id_hash(name) for name in names], np.uint64)
-                ids = [_encode(encoder, name, text) for name, text in zip(names, texts, strict=True)]
+                ids = []
+                for name, text in zip(names, texts, strict=True):
+                    try:
+                        ids.append(encoder.encode(text))
+                    except DisagreementError as error:
+                        raise DisagreementError(f"document {name}: {error}") from None
                 if check:
                     sample = (np.arange(len(ids)) + rows.length < FIRST_CHECKED) | (hashes % CHECKED_SHARE == 0)
-                    checked += _compare(encoder, check, names, texts, ids, np.flatnonzero(sample))
+                    for place in np.flatnonzero(sample):
+                        if not np.array_equal(ids[place], check.encode(texts[place])):
+                            raise DisagreementError(
+                                f"document {names[place]}: {encoder.name} gives other ids than {check.name}"
+                            )
+                    checked += np.count_nonzero(sample)
                 lengths = np.array([len(document) for document in ids])
-                starts = tokens.length + np.cumsum(lengths) - lengths
-                rows.append(_table(starts, hashes, batch["line"].to_numpy()))
+                table = np.empty(len(ids), OFFSET)
+                table["start"] = tokens.length + np.cumsum(lengths) - lengths
+                table["id_hash"], table["line"] = hashes, batch["line"].to_numpy()
+                rows.append(table)
                 tokens.append(np.concatenate(ids).astype(TOKEN))
                 words += count_words(batch["text"])
                 bins += histogram("tokens", lengths)
@@ -150,7 +161,7 @@ class _Part:
             "tokens": tokens.length,
             "words": words,
             "histogram": bins.tolist(),
-            "encoder": {"name": encoder.name, "checked": checked, "reference": encoder.referred},
+            "encoder": {"name": encoder.name, "checked": int(checked), "reference": encoder.referred},
         }
 
     def _batches(self) -> Iterator["pyarrow.RecordBatch"]:
@@ -158,7 +169,11 @@ class _Part:
         from pyarrow import compute
 
         for group in range(self._file.num_row_groups):
-            for batch in self._row_group(group).to_batches():
+            try:
+                documents = self._file.read_row_group(group, COLUMNS, use_threads=False)
+            except OSError as error:
+                raise IntegrityError(f"{self._path}: damaged ({error}); delete it and run filter-part") from None
+            for batch in documents.to_batches():
                 ends = np.cumsum(compute.binary_length(batch["text"]).to_numpy(), dtype=np.int64)
                 first = 0
                 while first < len(ends):
@@ -166,35 +181,6 @@ class _Part:
                     after = max(first + 1, int(np.searchsorted(ends, before + BYTES_AT_ONCE, side="right")))
                     yield batch.slice(first, after - first)
                     first = after
-
-    def _row_group(self, group: int) -> "pyarrow.Table":
-        try:
-            return self._file.read_row_group(group, COLUMNS, use_threads=False)
-        except OSError as error:
-            raise IntegrityError(f"{self._path}: damaged ({error}); delete it and run filter-part") from None
-
-
-def _encode(encoder: Reference | Guarded, name: str, text: str) -> np.ndarray:
-    try:
-        return encoder.encode(text)
-    except DisagreementError as error:
-        raise DisagreementError(f"document {name}: {error}") from None
-
-
-def _compare(
-    encoder: Guarded, check: Reference, names: list[str], texts: list[str], ids: list[np.ndarray], sample: np.ndarray
-) -> int:
-    """How many documents were compared: those in `sample`."""
-    for place in sample:
-        if not np.array_equal(ids[place], check.encode(texts[place])):
-            raise DisagreementError(f"document {names[place]}: {encoder.name} gives other ids than {check.name}")
-    return len(sample)
-
-
-def _table(starts: np.ndarray, hashes: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    table = np.empty(len(starts), OFFSET)
-    table["start"], table["id_hash"], table["line"] = starts, hashes, lines
-    return table
 
 
 def count_words(texts: "pyarrow.StringArray") -> int:

@@ -8,7 +8,6 @@ to tokenizers, and so does text that it would cut by itself.
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,13 @@ from symbert.files import read_json
 SPECIAL_TOKENS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 TOKEN = np.dtype(np.uint16)
 LARGEST_VOCABULARY = np.iinfo(TOKEN).max + 1
+CODE_POINTS = 0x110000
+SCAN = {"versions": dict, "problem": (str, type(None)), "differing": [[int]]}  # what scan-characters wrote
+PIECE = 16_000  # characters, at most 64,000 bytes
+BREAK = re.compile("[ \t\n,.\u4e00-\u9fff]")
+"""Before one of these no word and no special token goes on, and no accent moves across: text can be cut there."""
+_RUN = re.compile("[A-Za-z0-9]{1000,}")
+_LONGEST_WORD = 100  # characters; a longer one is [UNK]
 
 
 def encoder(vocabulary: Path) -> Tokenizer:
@@ -49,7 +55,11 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     """Piece to id, one piece a line; DataError when it is no vocabulary of BERT or ids exceed 16 bits."""
     if not Path(path).is_file():
         raise MissingInputError(f"{path}: file not found; run download-vocabulary")
-    pieces = list(_lines(path))
+    try:
+        text = Path(path).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
+    pieces = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]  # U+2028 may be in one
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     for token in SPECIAL_TOKENS.values():
         if token not in vocabulary:
@@ -61,24 +71,6 @@ def read_vocabulary(path: Path) -> dict[str, int]:
             f"{path}: {len(pieces):,} pieces; token ids have 16 bits, use at most {LARGEST_VOCABULARY:,} pieces"
         )
     return vocabulary
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with open(path, encoding="utf-8", newline="\n") as file:  # pieces may contain U+2028
-            for line in file:
-                yield line.removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
-
-
-CODE_POINTS = 0x110000
-SCAN = {"versions": dict, "problem": (str, type(None)), "differing": [[int]]}  # what scan-characters wrote
-PIECE = 16_000  # characters, at most 64,000 bytes
-BREAK = re.compile("[ \t\n,.\u4e00-\u9fff]")
-"""Before one of these no word and no special token goes on, and no accent moves across: text can be cut there."""
-_RUN = re.compile("[A-Za-z0-9]{1000,}")
-_LONGEST_WORD = 100  # characters; a longer one is [UNK]
 
 
 class DisagreementError(Exception):
