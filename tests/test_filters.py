@@ -7,18 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.oscar import record
-from symbert.corpus.blocklist import NOTHING, Found
+from symbert.corpus.blocklist import NOTHING, UrlCategories
 from symbert.corpus.document import decode
 from symbert.errors import ConfigError
 from symbert.filters import FILTERS, REASONS, check_categories, make_rules
 from symbert.settings import FilterSettings
 
-PHISHING = Found(frozenset({"phishing"}), frozenset({"phishing"}))
-BY_PARENT = Found(frozenset(), frozenset({"phishing"}))
+PHISHING = UrlCategories(frozenset({"phishing"}), frozenset({"phishing"}))
+BY_PARENT = UrlCategories(frozenset(), frozenset({"phishing"}))
 
 
 def reasons(
-    line: dict, found: Found = NOTHING, categories_from: str = "both", match: str = "exact", rules: list | None = None
+    line: dict,
+    found: UrlCategories = NOTHING,
+    categories_from: str = "both",
+    match: str = "exact",
+    rules: list | None = None,
 ) -> list[str]:
     """All reasons against a document, in order."""
     settings = FilterSettings(

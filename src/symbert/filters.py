@@ -11,7 +11,7 @@ from typing import Any
 from symbert.errors import ConfigError
 
 Holds = Callable[[Any, Any], bool]
-"""Whether a reason holds against a Document (corpus.document) of whose URL the blocklist has the categories Found."""
+"""Whether a reason holds against a `corpus.document.Document`, given its `corpus.blocklist.UrlCategories`."""
 Counts = list[dict[str, Any]]  # what filter-part counted, of each part
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symbert.corpus.blocklist import Found
+from symbert.corpus.blocklist import UrlCategories
 from symbert.corpus.document import Document, Metadata
 from symbert.errors import DataError, MissingInputError
 
@@ -96,7 +96,7 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
 
 
 def annotator(
-    harmful_model: Path | None, look_up: Callable[[str | None], Found], match: str
+    harmful_model: Path | None, look_up: Callable[[str | None], UrlCategories], match: str
 ) -> Callable[[Document], Metadata]:
     """A function that gives the annotations of a document: the categories that `look_up` finds of its URL by `match`
     (exact or suffix), quality warnings, and harmful perplexity under a KenLM model, if there is one; null where OSCAR

@@ -120,7 +120,7 @@ class Blocklist:
             raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
         self.names = frozenset(name for group in self._names for name in group)
 
-    def look_up(self, url: str | None) -> "Found":
+    def look_up(self, url: str | None) -> "UrlCategories":
         """The categories of a URL by either rule; NO_ADDRESS when it is missing or no web address."""
         address = address_of(url) if url else None
         if address is None:
@@ -133,13 +133,13 @@ class Blocklist:
         if not listed and not by_parent:
             return NOTHING
         exact = self._categories(listed)
-        return Found(exact, exact | self._categories(by_parent))
+        return UrlCategories(exact, exact | self._categories(by_parent))
 
     def _categories(self, values: list[bytes]) -> frozenset[str]:
         return frozenset(name for value in values for name in self._names[int.from_bytes(value)])
 
 
-class Found(NamedTuple):
+class UrlCategories(NamedTuple):
     """The categories of a URL by the two published rules.
 
     `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0,
@@ -151,13 +151,13 @@ class Found(NamedTuple):
     has_address: bool = True  # without one no category can be found
 
 
-def look_up_nothing(url: str | None) -> Found:
+def look_up_nothing(url: str | None) -> UrlCategories:
     """In the place of `Blocklist.look_up`, where no blocklist is asked for: only whether it is a web address."""
     return NOTHING if url and address_of(url) else NO_ADDRESS
 
 
-NOTHING = Found(frozenset(), frozenset())
-NO_ADDRESS = Found(frozenset(), frozenset(), has_address=False)  # no URL, or one that is no web address
+NOTHING = UrlCategories(frozenset(), frozenset())
+NO_ADDRESS = UrlCategories(frozenset(), frozenset(), has_address=False)  # no URL, or one that is no web address
 
 
 def parents_of(host: str) -> list[str]:

@@ -13,7 +13,7 @@ from symbert.filters import REASONS
 from symbert.settings import FilterSettings, IntakeSettings, read_settings
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent
-    from symbert.corpus.blocklist import Found
+    from symbert.corpus.blocklist import UrlCategories
     from symbert.corpus.document import Document
 
 BINS_PER_DECADE = 10
@@ -39,7 +39,7 @@ def histogram(name: str, values: Sequence[float]) -> list[int]:
 
 
 class Tally:
-    """Counts of one part, and its bad lines, of which `max_bad_fraction` are borne."""
+    """Counts of one part, and its bad lines, of which a share of `max_bad_fraction` is allowed."""
 
     def __init__(self, settings: FilterSettings) -> None:
         self.read = 0  # lines, bad ones included
@@ -59,7 +59,7 @@ class Tally:
         self._pending: list[tuple[int, int, float | None]] = []  # outcome, characters, harmful perplexity
 
     def bad(self, error: DataError) -> None:
-        """Count a bad line; raise `error` when none is borne."""
+        """Count a bad line; raise `error` when none is allowed."""
         if not self._settings.max_bad_fraction:
             raise error
         self.read += 1
@@ -67,7 +67,7 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: "Document", found: "Found", reasons: list[str]) -> None:
+    def document(self, document: "Document", found: "UrlCategories", reasons: list[str]) -> None:
         """Count a document with all reasons against it, in order; none: it is kept."""
         metadata = document.metadata
         self.read += 1
@@ -82,7 +82,7 @@ class Tally:
         if found.suffix or metadata.categories:
             self._compare(metadata.categories or (), found)
 
-    def _compare(self, categories: Iterable[str], found: "Found") -> None:
+    def _compare(self, categories: Iterable[str], found: "UrlCategories") -> None:
         """Where OSCAR's categories and those of the URL in the blocklist differ, for each blocked one and for any."""
         published = self._settings.annotations == "published"
         in_metadata = self._blocked.intersection(categories) if published else frozenset()

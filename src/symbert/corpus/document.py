@@ -153,8 +153,9 @@ def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad)
             if isinstance(line, bytes) and not line.strip():
                 blank += 1
             elif number == 1 + blank and isinstance(line, bytes) and _is_no_line(line):
-                told = "an array, or JSON over several lines; write one object a line (JSON lines)"
-                on_bad(DataError(f"{place}: {told}"))
+                on_bad(
+                    DataError(f"{place}: an array, or JSON over several lines; write one object a line (JSON lines)")
+                )
             else:
                 on_bad(error)
         else:

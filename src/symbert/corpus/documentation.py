@@ -92,7 +92,7 @@ def write_documentation(output: Path) -> None:
 
 
 def read_documentation(path: Path) -> list[Passage]:
-    """The passages that `write_documentation` wrote; DataError when the file is none of its."""
+    """The passages that `write_documentation` wrote; DataError for another file."""
     try:
         return [Passage(**row) for row in pq.read_table(path).to_pylist()]
     except (pa.ArrowInvalid, TypeError) as error:

@@ -213,7 +213,7 @@ def locate_sample(manifest: Path, filtered: Path, split: str, row: int) -> None:
 
 
 def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any]]:
-    """Part, line and token range of each document in a row; UsageError for a row that there is not."""
+    """Part, line and token range of each document in a row; UsageError for a row that does not exist."""
     facts = read_json(manifest, {"rows": {str: int}, "sequence_length": int, "parts": [str]}, "run pack_shards again")
     if split not in facts["rows"]:
         raise UsageError(f"split {split!r}: choose from {', '.join(facts['rows'])}")
