@@ -92,7 +92,7 @@ if FILES:
             ENVIRONMENT
         params:
             counts=given("counts"),
-            files=lambda wildcards: f"--files {braced(FILES.values())}",
+            files=lambda wildcards: option_with("files", FILES.values()),
         shell:
             "python -m symbert --log {log:q} record-files --repositories {input.repositories:q} {params.counts} {params.files}"
             " --output {output:q}"

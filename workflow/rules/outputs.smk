@@ -1,6 +1,6 @@
 # What the rules of the report share: its files, those that it is made of, and its code.
 from symbert.operators import operator_code
-from symbert.report.inputs import ReportFiles, code_of, given
+from symbert.report.inputs import ReportFiles, code_of, given, option_with
 from symbert.sizes import SIZES
 
 PAGE = f"{RESULTS}/report/report.html"
