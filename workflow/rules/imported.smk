@@ -23,8 +23,8 @@ def settings(section):
 
 def losses(file, sizes=MEASURED_SIZES):
     """A file of every run that has validation losses."""
-    found = [run for run in IMPORTED["losses"] if run[0] in sizes]
-    return [f"{RESULTS}/pretrain/{size}-{attention}/seed-{seed}/{file}" for size, attention, seed in found]
+    measured = [run for run in IMPORTED["losses"] if run[0] in sizes]
+    return [f"{RESULTS}/pretrain/{size}-{attention}/seed-{seed}/{file}" for size, attention, seed in measured]
 
 
 # What the report is made of; of speed, noise, other domains, the corpus and the machines imported results say nothing.

@@ -19,7 +19,7 @@ INPUTS = {
     "manifest": [f"{SHARDS}/manifest.json"],
 }
 OF_SIZE = {"done": runs(f"{RUN}/done.json", ["{size}"]), "metrics": runs(f"{RUN}/metrics.jsonl", ["{size}"])}
-# Options without input files: what pruning removes of the last two is not missed, and a new one makes nothing anew.
+# Options without input files: sessions may be pruned and benchmarks lost, and neither makes anything anew.
 WORDS = {
     "finetune_seeds": SWEEP["finetune_seeds"],
     "curve_seeds": CURVE["finetune_seeds"],

@@ -64,7 +64,7 @@ def shows_the_papers_scores(settings: ReportSettings) -> bool:
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:
-    """Whether the source has nothing but stand-ins; those of another source are told by their scores."""
+    """Whether the source has nothing but stand-ins; whether those of another source are stand-ins, their scores say."""
     return settings.glue_source == "embedded"
 
 
@@ -86,7 +86,7 @@ def experiment_of(settings: ReportSettings) -> str:
 
 
 def seeds_of(pretrain_seeds: int) -> str:
-    """How many pre-training seeds there are, and what a single one does not tell."""
+    """The number of pre-training seeds, and the limit of a single one."""
     if pretrain_seeds == 1:
         return "one pre-training seed: differences between operators may be chance"
     return f"{pretrain_seeds} pre-training seeds"
@@ -119,18 +119,18 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     unknown = set(scores.loc[scores["constant_prediction"].isna(), "task"])
     if unknown:
         known = [task for task in dict.fromkeys(scores["task"]) if task not in unknown]
-        told = f"known for {', '.join(known)} only" if known else "not known"
-        notes.append(f"Whether one class was predicted throughout is {told}.")
+        extent = f"known for {', '.join(known)} only" if known else "not known"
+        notes.append(f"Whether one class was predicted throughout is {extent}.")
     return " ".join(notes)
 
 
 def partial_tasks(scores: pd.DataFrame) -> str:
-    """The tasks that were trained or scored with other rows than GLUE has; empty when there is none."""
+    """The tasks that were trained or scored with other rows than GLUE has; empty without any."""
     return _tasks_where(scores["partial"], scores)
 
 
 def stand_in_tasks(scores: pd.DataFrame) -> str:
-    """The tasks that are no tasks of GLUE's, whatever their source; empty when there is none."""
+    """The tasks that are no tasks of GLUE's, whatever their source; empty without any."""
     return _tasks_where(scores["stand_in"], scores)
 
 

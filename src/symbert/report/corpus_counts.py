@@ -49,13 +49,13 @@ def read_records(files: list[Path], counts: list[Row]) -> list[Row]:
                 f"{file}: part {part}: {record['documents']} documents have tokens, but {kept[part]} were kept; "
                 "run tokenize-part again"
             )
-    found = {record["part"]: record for record in records}
+    by_part = {record["part"]: record for record in records}
     for part in kept:
-        if part not in found:
+        if part not in by_part:
             raise DataError(
                 f"records: part {part} has counts but no record of its tokens; give both files of each part"
             )
-    return [found[part] for part in kept]
+    return [by_part[part] for part in kept]
 
 
 def not_read(counts: list[Row]) -> str:

@@ -33,7 +33,7 @@ class Data:
         self.files = {option: value for option, value in files.items() if value}
 
     def has(self, name: str) -> bool:
-        """Whether there are files of what an exhibit reads."""
+        """Whether files of what an exhibit reads were given."""
         return options_of(name)[0] in self.files
 
     @cached_property

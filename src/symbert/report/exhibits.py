@@ -108,7 +108,7 @@ def options_of(read: str) -> tuple[str, ...]:
 
 def _declared(kind: str, file: Path) -> Exhibit:
     """The exhibit of a file; ValueError where it is not declared once and with literals."""
-    found = [
+    declared = [
         Exhibit(
             kind, file.stem, function=node.name, **{word.arg: ast.literal_eval(word.value) for word in call.keywords}
         )
@@ -117,9 +117,9 @@ def _declared(kind: str, file: Path) -> Exhibit:
         for call in node.decorator_list
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit"
     ]
-    if len(found) != 1 or found[0].chapter not in CHAPTERS:
+    if len(declared) != 1 or declared[0].chapter not in CHAPTERS:
         raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    return found[0]
+    return declared[0]
 
 
 EXHIBITS: dict[str, Exhibit] = {

@@ -76,7 +76,7 @@ def two_decimals(value: float) -> str:
 
 
 def write_table(table: Table, output: list[Path]) -> None:
-    """Write the table to each file in the format of its suffix; UsageError when there is none for it."""
+    """Write the table to each file in the format of its suffix; UsageError for an unknown suffix."""
     for path in output:
         if path.suffix not in FORMATS:
             raise UsageError(f"{path}: no table format for '{path.suffix}'; choose from {', '.join(FORMATS)}")

@@ -27,7 +27,7 @@ class Line:
 def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> list[Line]:
     """Lines of each model: of its seeds and their mean, the paper's beneath, and that of no pre-training.
 
-    `final` is a table of `symbert.report.scores` with the final step and, where there is one, step 0; `columns` are
+    `final` is a table of `symbert.report.scores` with the final step and perhaps step 0; `columns` are
     the score columns to show.
     """
     several = final["pretrain_seed"].nunique() > 1
@@ -96,7 +96,7 @@ def majority_lines(final: pd.DataFrame, columns: list[str]) -> list[Line]:
 
 
 def best_of(lines: list[Line], columns: Iterable[str], lowest: Collection[str] = ()) -> frozenset[tuple[int, str]]:
-    """The cells with the best value of their column among the models of one size, when there are several.
+    """The cells with the best value of their column among several models of one size.
 
     The best value is the highest; in the columns `lowest` it is the lowest.
     """
@@ -116,11 +116,11 @@ def printed_row(size: str, attention: str) -> Row:
 
 
 def _spread(values: Iterable[float | None]) -> Spread | None:
-    """The spread of the values that there are; None where there is none."""
+    """The spread of the values without the missing ones; None without any."""
     there = [value for value in values if pd.notna(value)]
     return spread(there) if there else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    found = _spread(values)
-    return found and found.mean
+    known = _spread(values)
+    return known and known.mean

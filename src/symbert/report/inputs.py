@@ -34,7 +34,7 @@ class ReportFiles:
         ]
 
     def _read(self, exhibit: Exhibit) -> list[str]:
-        """What an exhibit reads, of what there is."""
+        """What an exhibit reads of what this experiment has."""
         names = (*exhibit.reads, *exhibit.may_read)
         return [name for name in names if all(self.inputs.get(option, True) for option in options_of(name))]
 
@@ -78,7 +78,7 @@ class ReportFiles:
 
 
 def option_with(option: str, values: str | Iterable[Any]) -> str:
-    """A command's option with its values as one short word of bash; nothing where there are none."""
+    """A command's option with its values as one short word of bash; empty without values."""
     values = [values] if isinstance(values, str) else list(values)
     return f"--{option.replace('_', '-')} {braced(values)}" if values else ""
 

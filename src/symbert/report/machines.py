@@ -66,8 +66,8 @@ class PretrainedRun:
         """As logs and benchmarks call it."""
         return f"{self.size}-{self.attention}-seed-{self.pretrain_seed}"
 
-    def told(self, key: str) -> str | None:
-        """What the sessions say of `key`, each value once, in words; None where they say nothing."""
+    def facts_of(self, key: str) -> str | None:
+        """The value of `key` in each session, each once, in words; None where no session has it."""
         values = [_words(session[key]) for session in self.sessions if key in session]
         return "; ".join(dict.fromkeys(values)) or None
 
@@ -117,7 +117,7 @@ def read_pretrained(published: list[Path], sessions: list[Path]) -> list[Pretrai
 
 
 def hours(session: Facts) -> float:
-    """How long a session took; one that was killed at once has told nothing."""
+    """How long a session took; one that was killed at once has no end."""
     if "until" not in session:
         return 0.0
     begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))

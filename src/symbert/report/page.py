@@ -104,6 +104,6 @@ def _warnings(settings: ReportSettings) -> list[str]:
         stand_ins.append("The corpus is a stand-in made from documentation text.")
     if captions.has_stand_ins(settings):
         stand_ins.append("The tasks are stand-ins made from documentation text, not GLUE.")
-    told = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
-    notes = stand_ins if captions.has_stand_ins(settings) else [*stand_ins, told]
+    others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
+    notes = stand_ins if captions.has_stand_ins(settings) else [*stand_ins, others]
     return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]

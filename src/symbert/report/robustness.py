@@ -88,7 +88,7 @@ def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
     """The shares of each kind of noise, rising."""
     noise = robustness[robustness["kind"] == NOISE]
     shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in KINDS}
-    return {kind: found for kind, found in shares.items() if found}
+    return {kind: values for kind, values in shares.items() if values}
 
 
 def level_name(kind: str, share: float) -> str:
@@ -111,9 +111,9 @@ def noise_scores(robustness: pd.DataFrame) -> pd.DataFrame:
 
 
 def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
-    """Scores in percent, a row per model and seed, a column per out-of-domain set; empty where there is none.
+    """Scores in percent, a row per model and seed, a column per out-of-domain set; empty without any.
 
-    `adv_mean` is the mean of AdvGLUE's sets, where there are several.
+    `adv_mean` is the mean of several sets of AdvGLUE.
     """
     sets = robustness[robustness["kind"] == DOMAIN]
     names = sorted(dict.fromkeys(sets["name"]), key=lambda name: name.startswith(ADVERSARIAL))
@@ -133,8 +133,8 @@ def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
 def fine_tuned_again(robustness: pd.DataFrame) -> str:
     """In how many runs the models are not those of the clean scores, in words; empty where all are."""
     runs = robustness.drop_duplicates(list(CELL))["differs"]
-    told = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
-    return told if runs.any() else ""
+    words = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
+    return words if runs.any() else ""
 
 
 def _unlike_clean(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
@@ -142,14 +142,14 @@ def _unlike_clean(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
 
     A task without any record needs none.
     """
-    found = {cell_of(record): [record.get(key) for key in PROVENANCE_KEYS] for record in records}
-    measured = clean[clean["task"].isin({record["task"] for record in records})]
-    rows = measured[[*CELL, *PROVENANCE_KEYS]].itertuples(index=False, name=None)
+    measured = {cell_of(record): [record.get(key) for key in PROVENANCE_KEYS] for record in records}
+    of_tasks = clean[clean["task"].isin({record["task"] for record in records})]
+    rows = of_tasks[[*CELL, *PROVENANCE_KEYS]].itertuples(index=False, name=None)
     wanted = {row[: len(CELL)]: row[len(CELL) :] for row in rows}
-    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted.keys() - found))
-    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(found.keys() - wanted))
-    for cell in (cell for cell in found if cell in wanted):
-        for key, value, expected in zip(PROVENANCE_KEYS, found[cell], wanted[cell], strict=True):
+    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted.keys() - measured))
+    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(measured.keys() - wanted))
+    for cell in (cell for cell in measured if cell in wanted):
+        for key, value, expected in zip(PROVENANCE_KEYS, measured[cell], wanted[cell], strict=True):
             if value != expected:
                 yield f"stale: {name_of(cell)} has {key} {value!s:.8}, its clean score {expected!s:.8}"
 
@@ -215,9 +215,9 @@ def _incomplete(records: list[Record]) -> Iterator[str]:
                 tasks[facts["name"]].add(record["task"])
     for level, columns in noise.items():
         yield from (f"missing: {level} of {column}" for column in sorted(set().union(*noise.values()) - columns))
-    for name, found in tasks.items():
-        if len(found) > 1:
-            yield f"duplicate: set {name} is there for {' and '.join(sorted(found))}"
+    for name, several in tasks.items():
+        if len(several) > 1:
+            yield f"duplicate: set {name} is there for {' and '.join(sorted(several))}"
 
 
 def _rows(record: Record, known: dict[str, float]) -> Iterator[Record]:
@@ -226,8 +226,8 @@ def _rows(record: Record, known: dict[str, float]) -> Iterator[Record]:
     model = {**{key: record[key] for key in (*CELL, "stand_in")}, "differs": differs}
     for facts in record["sets"].values():
         if facts["kind"] == DOMAIN or facts["column"] in COLUMNS:
-            told = {key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}
-            yield {**model, "label": _label(facts), "clean": clean.get(facts["column"], math.nan), **told}
+            known = {key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}
+            yield {**model, "label": _label(facts), "clean": clean.get(facts["column"], math.nan), **known}
 
 
 def _label(facts: dict[str, Any]) -> str:

@@ -145,7 +145,7 @@ def models_of(runs: list[Run]) -> list[Model]:
 
 
 def size_of(runs: list[Run]) -> str:
-    """The size of all runs; DataError when there are several."""
+    """The size of all runs; DataError for runs of several."""
     for run, following in pairwise(runs):
         if run.size != following.size:
             raise DataError(f"runs: sizes {run.size} and {following.size} in one figure; draw one size at a time")
@@ -188,10 +188,10 @@ def _name(run: Run) -> str:
 
 def _run(done: Path, log: Path, steps: int) -> Run:
     run = read_json(done, DONE, REMEDY)
-    found = sha256_of(log)
-    if found != run.get("metrics_sha256", found):  # imported results and runs of older versions do not say
+    digest = sha256_of(log)
+    if digest != run.get("metrics_sha256", digest):  # imported results and runs of older versions do not say
         expected = run["metrics_sha256"]
-        raise IntegrityError(f"{log}: sha256 expected {expected}, found {found}; delete it and {REMEDY}")
+        raise IntegrityError(f"{log}: sha256 expected {expected}, found {digest}; delete it and {REMEDY}")
     records = []
     for number, record in enumerate(read_json_lines(log, REMEDY), start=1):
         for flaw in flaws(record, POINT if record.get("split") == "validation" else {}):

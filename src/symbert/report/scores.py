@@ -142,7 +142,7 @@ def stale(records: list[Record], expected: str | None) -> Iterator[str]:
 
 
 def refuse(what: str, problems: list[str], remedy: str) -> None:
-    """DataError that lists the problems and says how many more there are; nothing when there are none."""
+    """DataError that lists the first problems and counts the others; nothing without problems."""
     more = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
     if problems:
         raise DataError(f"{what}: {'; '.join(problems[:LISTED])}{more}; {remedy}")

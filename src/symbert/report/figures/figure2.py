@@ -86,10 +86,10 @@ def exit_of(exits: Sequence[int | None]) -> str:
         return "–"
     if len(left) < len(exits):
         return f"{short(min(left))}–never"
-    found = spread(left)
-    if found.count == 1:
-        return f"{found.mean:,}"
-    return f"{short(found.mean)} ({short(found.lowest)}–{short(found.highest)})"
+    reached = spread(left)
+    if reached.count == 1:
+        return f"{reached.mean:,}"
+    return f"{short(reached.mean)} ({short(reached.lowest)}–{short(reached.highest)})"
 
 
 def _marks(steps: Sequence[int], offset: float) -> list[int]:
@@ -111,10 +111,10 @@ def _mark_exit(panel: Axes, model: Model, look: Look, height: float) -> None:
     exits = [step for step in model.exits if step is not None]
     if len(exits) < len(model.runs):
         return
-    bottom, found = panel.get_ylim()[0], spread(exits)
-    loss = float(np.interp(found.mean, model.steps, model.losses.mean(axis=0)))
-    panel.vlines(found.mean, bottom, loss, color=look.color, linewidth=0.8, linestyle=":", zorder=1.5)
-    if found.count > 1:
-        panel.plot([found.lowest, found.highest], [height, height], color=look.color, **RANGE)
-    panel.plot([found.mean], [loss], zorder=4, **look.line(**MARK))
+    bottom, reached = panel.get_ylim()[0], spread(exits)
+    loss = float(np.interp(reached.mean, model.steps, model.losses.mean(axis=0)))
+    panel.vlines(reached.mean, bottom, loss, color=look.color, linewidth=0.8, linestyle=":", zorder=1.5)
+    if reached.count > 1:
+        panel.plot([reached.lowest, reached.highest], [height, height], color=look.color, **RANGE)
+    panel.plot([reached.mean], [loss], zorder=4, **look.line(**MARK))
     panel.set_ylim(bottom=bottom)

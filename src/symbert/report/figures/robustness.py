@@ -141,7 +141,7 @@ def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSetting
 
 
 def _panels(clean: pd.DataFrame, robustness: pd.DataFrame) -> Iterator[NoisePanel | DomainPanel]:
-    """What there is to draw, size by size."""
+    """The panels of each size in turn."""
     noise, domains = noise_scores(robustness), domain_scores(robustness)
     baselines = [scores(baseline_scores(robustness)) for scores in (noise_scores, domain_scores)]
     vertical = "mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)"

@@ -44,8 +44,8 @@ def corpus_table(data: Data) -> Table:
     DataError names the file and part whose numbers do not add up.
     """
     parts, packed, settings = data.counts, data.manifest, data.settings
-    found = {reason for part in parts for reason in part["dropped"]}
-    reasons = [*REASONS, *sorted(found - set(REASONS))]
+    present = {reason for part in parts for reason in part["dropped"]}
+    reasons = [*REASONS, *sorted(present - set(REASONS))]
     rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
     total = _total_row(rows, packed, data.files["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}

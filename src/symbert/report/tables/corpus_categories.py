@@ -41,6 +41,6 @@ def _row(name: str, entries: list[Row]) -> Row:
         column: sum(entry[key] for entry in entries if key in entry) if any(key in entry for entry in entries) else None
         for key, column in COLUMNS.items()
     }
-    found = [counted[column] for column in ("both", "only_metadata", "only_url")]
-    agreement = 100 * found[0] / sum(found) if None not in found and sum(found) else None
+    known = [counted[column] for column in ("both", "only_metadata", "only_url")]
+    agreement = 100 * known[0] / sum(known) if None not in known and sum(known) else None
     return {"category": name, **counted, "agreement_percent": agreement}

@@ -13,7 +13,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Spent:
+class JobHours:
     """What one job took, in hours; None where nobody measured it."""
 
     stage: str
@@ -59,30 +59,30 @@ def hours_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:hours", best=frozenset((at, "stage") for at in (*stages, len(rows) - 1)))
 
 
-def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> Spent:
+def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> JobHours:
     """A measured job; that of pre-training is the last session of its run."""
     run = next((run for run in runs if job.name == run.name or job.name.startswith(f"{run.name}-")), None)
     if job.stage not in ("pretrain", "glue"):
-        return Spent(job.stage, job.rule, job.wall, job.cpu, 0.0)
+        return JobHours(job.stage, job.rule, job.wall, job.cpu, 0.0)
     if run is None or not run.sessions:  # of a run that is no more in the sweep
-        return Spent(job.stage, job.rule, job.wall, job.cpu, None)
+        return JobHours(job.stage, job.rule, job.wall, job.cpu, None)
     *before, last = run.sessions
     if job.stage == "glue":  # one process, on the kind of device that its model was trained on
-        return Spent(job.stage, job.rule, job.wall, job.cpu, job.wall * min(gpus(last), 1))
+        return JobHours(job.stage, job.rule, job.wall, job.cpu, job.wall * min(gpus(last), 1))
     wall = job.wall + sum(map(hours, before))
-    return Spent(job.stage, job.rule, wall, job.cpu, job.wall * gpus(last) + _gpu_hours(before))
+    return JobHours(job.stage, job.rule, wall, job.cpu, job.wall * gpus(last) + _gpu_hours(before))
 
 
-def _of_sessions(run: PretrainedRun) -> Spent:
-    """A run whose benchmark is gone."""
-    return Spent("pretrain", "pretrain_model", sum(map(hours, run.sessions)), None, _gpu_hours(run.sessions))
+def _of_sessions(run: PretrainedRun) -> JobHours:
+    """A run without a benchmark."""
+    return JobHours("pretrain", "pretrain_model", sum(map(hours, run.sessions)), None, _gpu_hours(run.sessions))
 
 
 def _gpu_hours(sessions: Iterable[dict[str, Any]]) -> float:
     return sum(hours(session) * gpus(session) for session in sessions)
 
 
-def _row(stage: str, rule: str, spent: list[Spent]) -> dict[str, Any]:
+def _row(stage: str, rule: str, spent: list[JobHours]) -> dict[str, Any]:
     jobs = [each for each in spent if rule in (ALL, each.rule)]
     return {
         "stage": stage,

@@ -69,4 +69,4 @@ def version_of(package: str) -> str:
 
 def _each(runs: list[PretrainedRun], key: str) -> str:
     """What the runs say of `key`, each value once."""
-    return ", ".join(dict.fromkeys(value for run in runs if (value := run.told(key))))
+    return ", ".join(dict.fromkeys(value for run in runs if (value := run.facts_of(key))))

@@ -45,7 +45,7 @@ def _row(run: PretrainedRun) -> dict[str, Any]:
         "sessions": run.facts.get("sessions"),
         "wall_hours": decimal_of(wall, 3) if all_told else None,
         "gpu_hours": decimal_of(on_gpus, 3) if all_told else None,
-        **{key: run.told(key) for key in MACHINE},
+        **{key: run.facts_of(key) for key in MACHINE},
         **{key: run.facts.get(key) for key in ("settings_hash", "corpus_hash")},
-        **{key: run.told(key) for key in COMPUTING},
+        **{key: run.facts_of(key) for key in COMPUTING},
     }

@@ -70,5 +70,5 @@ def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
     if len(scores) < 2:
         return
     spreads = {column: spread(values) for column, values in scores.select_dtypes("number").items()}
-    yield model | {axis: "mean"} | {column: found.mean for column, found in spreads.items()}
-    yield model | {axis: "std"} | {column: found.deviation for column, found in spreads.items()}
+    yield model | {axis: "mean"} | {column: values.mean for column, values in spreads.items()}
+    yield model | {axis: "std"} | {column: values.deviation for column, values in spreads.items()}

@@ -58,7 +58,7 @@ def _rules(chosen: list[str] | None) -> Facts:
 
 
 def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:
-    """Settings by their keys in config.yaml, without those of `training` that are not told."""
+    """Settings by their keys in config.yaml, without the unknown ones of `training`."""
     names = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
     return {
         **{name: value for name, value in zip(names, training, strict=True) if value is not None},

@@ -34,7 +34,7 @@ def operators_table(data: Data) -> Table:
 
 
 def _controls_note(names: list[str]) -> str:
-    """What the controls among the operators are; empty when there is none."""
+    """What the controls among the operators are; empty without any."""
     control_of = {name: OPERATORS[name].description.control_of for name in names if name in OPERATORS}
     controls = [f"{name} is {operator}" for name, operator in control_of.items() if operator]
     return f" Controls differ in their initial values only: {', '.join(controls)}." if controls else ""
@@ -57,7 +57,7 @@ def _operator_row(name: str, counts: Row) -> Row:
 
 
 def _formula(text: str | None, space: str = " ") -> Formula | None:
-    """A formula for readers and for LaTeX; None where there is none."""
+    """A formula for readers and for LaTeX; None without one."""
     return Formula(text, text.replace(" ", space).translate(LATEX)) if text else None
 
 

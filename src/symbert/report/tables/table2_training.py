@@ -62,13 +62,13 @@ def _exits(model: Model, several: bool) -> Row:
 
 
 def _speed(own: list[Timing], key: str) -> float | None:
-    """Mean of a speed over the seeds that were timed; None where there is none, or they ran on different machines."""
+    """Mean of a speed over the seeds that were timed; None without any, or where they ran on different machines."""
     measured = [timing for timing in own if getattr(timing, key) is not None]
     return _mean(getattr(timing, key) for timing in measured) if len({run.machine for run in measured}) == 1 else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that there are."""
+    """The mean of the values that were measured; None without any."""
     measured = [value for value in values if value is not None]
     return spread(measured).mean if measured else None
 
@@ -94,7 +94,7 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: list[Timing
 
 
 def _seeds_note(pretrain_seeds: int) -> str:
-    """What is a mean and what a spread; empty when there is one seed."""
+    """What is a mean and what a spread; empty for one seed."""
     if pretrain_seeds == 1:
         return ""
     return (
@@ -109,11 +109,11 @@ def _machines(timings: list[Timing]) -> str:
     peaks: dict[tuple[str, str], list[float | None]] = {}
     for timing in timings:
         peaks.setdefault((timing.size, timing.machine), []).append(timing.peak_flops)
-    return "; ".join(f"{size} on {machine}{_peak(found)}" for (size, machine), found in peaks.items())
+    return "; ".join(f"{size} on {machine}{_peak(flops)}" for (size, machine), flops in peaks.items())
 
 
-def _peak(found: list[float | None]) -> str:
-    measured = [peak for peak in found if peak is not None]
+def _peak(flops: list[float | None]) -> str:
+    measured = [peak for peak in flops if peak is not None]
     if not measured:
         return ""
     unit, name = (1e12, "TFLOP/s") if min(measured) >= 1e12 else (1e9, "GFLOP/s")
