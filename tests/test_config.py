@@ -94,6 +94,14 @@ def test_a_schedule_that_ends_with_the_training_is_in_no_settings(config):
     assert configuration.sections(longer, "here")["report"]["pretrain"]["schedule_steps"] == 9600
 
 
+def test_another_optimizer_is_told_to_the_report_and_the_papers_is_in_no_settings(config):
+    sections = configuration.sections(config, "here")
+    assert all("optimizer" not in sections[name] for name in ("pretrain", "report"))
+    sections = configuration.sections(merge(config, {"pretrain": {"optimizer": "mine:sgd"}}), "here")
+    assert sections["pretrain"]["optimizer"] == sections["report"]["optimizer"] == "mine:sgd"
+    assert "optimizer" not in sections["report"]["pretrain"]
+
+
 def filter_section(config, chosen):
     return configuration.sections(merge(config, {"corpus": {"filter": chosen}}), "here")["filter"]
 

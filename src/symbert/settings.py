@@ -35,6 +35,7 @@ Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Recipe = Literal["faithful", "fast"]
+Optimizer = Annotated[str, Meta(pattern=r"^(adamw|\w[\w.]*:\w+)$")]  # or module:function of the user's own
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal["swap", "drop", "insert", "keyboard", "mixed"]
 Challenge = Literal["hans", "ax", "advglue"]
@@ -145,6 +146,7 @@ class PretrainSettings(Settings):
     precision: Precision
     recipe: Recipe
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
+    optimizer: Optimizer = "adamw"
 
 
 class TaskSettings(Settings):
@@ -199,6 +201,7 @@ class ReportSettings(Settings):
     min_harmful_perplexity: int | float | None
     max_harmful_perplexity: int | float | None
     rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
+    optimizer: Optimizer = "adamw"  # of pre-training
     runs: list[Run] = []  # asked for
     curve_runs: list[Run] = []  # those of them that Figure 3 has
 

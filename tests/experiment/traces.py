@@ -6,7 +6,7 @@ from pathlib import Path
 
 from symbert.config import parts_of
 from symbert.experiment.layout import Experiment
-from symbert.pretrain.guard import settings_told
+from symbert.pretrain.guard import recorded_settings
 from symbert.pretrain.run import Run
 from symbert.settings import hash_of
 from symbert.tasks import GLUE
@@ -29,7 +29,7 @@ class Traces:
         """The state folder of a run that came to a step; `other` are settings that it had instead of today's."""
         step = self.experiment.final if step is None else step
         folder = self.experiment.place(self.experiment.state, run)
-        settings = {**run.model, **settings_told(self.experiment.pretraining), "precision": "fp32", **other}
+        settings = {**run.model, **recorded_settings(self.experiment.pretraining), "precision": "fp32", **other}
         write(folder / "identity.json", {**vars(run), **settings, "corpus_hash": "c"})
         for kept in self.experiment.steps(run.size):
             write(folder / f"weights/step-{kept:08d}.json", {"step": kept, "sha256": "w"})
@@ -40,7 +40,7 @@ class Traces:
 
     def done(self, run: Run, **other) -> Path:
         """What a finished run publishes of itself."""
-        settings = {**run.model, **settings_told(self.experiment.pretraining), "precision": "fp32", **other}
+        settings = {**run.model, **recorded_settings(self.experiment.pretraining), "precision": "fp32", **other}
         path = self.experiment.place(self.experiment.run, run) / "done.json"
         return write(path, {**vars(run), "settings": settings, "corpus_hash": "c"})
 

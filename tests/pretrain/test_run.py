@@ -321,3 +321,39 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, man
     assert said.endswith("); install a C and C++ compiler (g++), or set 'recipe: faithful'")
     status = json.loads((tmp_path / "run/state/status.json").read_text())
     assert (status["state"], status["exit_code"]) == ("failed", 78)
+
+
+OWN = """
+import torch
+
+def momentum(groups, adam_beta1):
+    return torch.optim.SGD(groups, lr=0.0, momentum=adam_beta1)
+"""
+
+
+def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_is_part_of_the_run(
+    tmp_path, manifest, brief, monkeypatch, here
+):
+    (tmp_path / "my_optimizers.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = brief(steps=20, optimizer="my_optimizers:momentum")
+    assert here(options(manifest, settings, tmp_path / "whole"))[0] == 0
+    save = CheckpointStore.save
+
+    def killed(store, model, optimizer, position):
+        save(store, model, optimizer, position)
+        raise KeyboardInterrupt
+
+    words = options(manifest, settings, tmp_path / "run")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CheckpointStore, "save", killed)
+        main(words)
+    assert here(words)[0] == 0
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+    with safe_open(tmp_path / "run/state/resume/step-00000020/optimizer.safetensors", "pt") as file:
+        assert {name.rpartition("/")[2] for name in file.keys()} == {"momentum_buffer"}  # noqa: SIM118
+    trained = read_json(tmp_path / "run/done.json")["settings"]
+    assert trained["optimizer"] == "my_optimizers:momentum" and len(trained["optimizer_code"]) == 16
+    monkeypatch.setattr("symbert.pretrain.guard.code_of", lambda *path: "0123456789abcdef")
+    code, error = here(words)
+    assert code == 78 and "optimizer_code: " in error

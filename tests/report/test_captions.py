@@ -48,6 +48,8 @@ def keys_of(stage, *without):
 def changed(config, stage, key):
     """The configuration with another value that the key may have."""
     value = config[stage][key]
+    if isinstance(value, str):
+        return merge(config, {stage: {key: "mine:own"}})
     other = value / 2 or 0.5 if isinstance(value, float) else 1 if value is None else value * 2 + 1
     return merge(config, {stage: {key: other}})
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from symbert.errors import ConfigError
 from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.settings import GlueSettings, PretrainSettings, read_settings
 from symbert.training import optimizer as module
@@ -84,6 +85,19 @@ def test_another_optimizer_is_one_function_that_names_its_own_settings(settings,
     monkeypatch.setitem(module.OPTIMIZERS, "momentum", momentum)
     built = build_optimizer(torch.nn.Linear(3, 2), settings, "momentum")
     assert isinstance(built, torch.optim.SGD) and built.defaults["momentum"] == settings.adam_beta1
+
+
+def test_an_optimizer_that_is_not_there_is_named_with_the_key(settings):
+    for path, said in (("nowhere:f", "No module named 'nowhere'"), ("json:f", "has no attribute 'f'")):
+        with pytest.raises(ConfigError, match=f"'pretrain.optimizer' is {path}: .*{said}.*; write adamw, or correct"):
+            build_optimizer(torch.nn.Linear(3, 2), settings, path)
+
+
+def test_the_configuration_takes_each_optimizer_and_paths(write_section):
+    for name in (*module.OPTIMIZERS, "mine:sgd", "my_package.optimizers:Lion"):
+        assert read_settings(write_section("pretrain", optimizer=name), PretrainSettings).optimizer == name
+    with pytest.raises(ConfigError, match="'optimizer' is 'adamv'"):
+        read_settings(write_section("pretrain", optimizer="adamv"), PretrainSettings)
 
 
 def test_an_updater_adds_gradients_up_clips_them_and_clears_them():

@@ -10,7 +10,7 @@ from symbert.config import is_outdated, parts_of, source_of
 from symbert.errors import SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.files import is_running, read_json
-from symbert.pretrain.guard import difference, settings_told
+from symbert.pretrain.guard import difference, recorded_settings
 from symbert.pretrain.run import Run
 
 CORPUS_SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
@@ -150,7 +150,7 @@ def _published(experiment: Experiment, run: Run) -> str | None:
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
-    wanted = {**vars(run), **run.model, **settings_told(experiment.pretraining)}
+    wanted = {**vars(run), **run.model, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
     if has_corpus(experiment):

@@ -8,13 +8,26 @@ from typing import Any
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import read_json, write_json
 from symbert.settings import PretrainSettings, hash_of, values_of
+from symbert.syntax import code_of, file_of
 
 PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a run and its checkpoints have in `run`
 
 
-def settings_told(settings: PretrainSettings) -> dict[str, Any]:
-    """The settings that a run is known by; a key that is null says nothing, so older runs that lack it are the same."""
-    return values_of(settings)
+def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
+    """The settings that identify a run, without those that have their default: runs from before a key are the same.
+
+    Of an optimizer of the user's own its code, too.
+    """
+    values = values_of(settings)
+    module, _, function = settings.optimizer.partition(":")
+    if function:
+        if file_of(module) is None:
+            raise ConfigError(
+                f"config: 'pretrain.optimizer' is {settings.optimizer}: no module {module}; correct the path, or put "
+                "the module into this folder"
+            )
+        values["optimizer_code"] = code_of(module, function)
+    return values
 
 
 def guard_settings(state: Path, identity: dict[str, Any], on_settings_change: str, run: Path) -> None:

@@ -15,7 +15,7 @@ from symbert.model.device import resolve_precision
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.flops import measure_peak, model_flops
-from symbert.pretrain.guard import guard_settings, settings_told
+from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, EventLog, MetricsLog
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
@@ -72,7 +72,7 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
     return {
         **vars(run),
         **run.model,
-        **settings_told(settings),
+        **recorded_settings(settings),
         "precision": resolve_precision(settings.precision, device),
         **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
         "corpus_hash": verify_manifest(paths.manifest),
@@ -210,7 +210,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
         "corpus_hash": identity["corpus_hash"],
         "vocabulary_sha256": read_json(paths.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in (*run.model, *settings_told(settings), *dropout)},
+        "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout)},
     }
     copy_file(paths.state / METRICS, paths.metrics)
     summary["metrics_sha256"] = sha256_of(paths.metrics)

@@ -93,7 +93,7 @@ class Trainer:
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.masker, self.validation_masker = self._build_maskers(manifest)
         self.model = self._build_model()
-        self.optimizer = build_optimizer(self.model, settings)
+        self.optimizer = build_optimizer(self.model, settings, settings.optimizer)
         self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.objective = self._build_objective()
         self.ahead: tuple[int, MaskedBatch] | None = None  # the batch of the next step, made while the device computes

@@ -1,5 +1,6 @@
 """Optimizers by name, the learning rate of a step, and how a step is taken: clipped, and scaled in fp16."""
 
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+from symbert.errors import ConfigError
 
 ParameterGroups = list[dict[str, Any]]
 
@@ -22,15 +25,29 @@ def adamw(
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adamw": adamw}
 
 
+def optimizer_named(name: str) -> Callable[..., Optimizer]:
+    """The function of OPTIMIZERS, or the user's own by its path `module:function`; ConfigError when there is none."""
+    if name in OPTIMIZERS:
+        return OPTIMIZERS[name]
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"config: 'pretrain.optimizer' is {name}: {error}; write {', '.join(OPTIMIZERS)}, or correct the path"
+        ) from None
+
+
 def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
-    """An optimizer of OPTIMIZERS that decays matrices, and leaves biases and LayerNorm (one dimension) alone."""
+    """The optimizer of that name. It decays matrices, and leaves biases and LayerNorm (one dimension) alone."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    own = [key for key in inspect.signature(OPTIMIZERS[name]).parameters if hasattr(settings, key)]
-    return OPTIMIZERS[name](groups, **{key: getattr(settings, key) for key in own})
+    build = optimizer_named(name)
+    own = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
+    return build(groups, **{key: getattr(settings, key) for key in own})
 
 
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:
