@@ -14,7 +14,7 @@ import zstandard
 
 from benchmarks.web import LISTED_SUFFIXES, Web, domains, frequent_words
 from symbert.config import sections
-from symbert.corpus.documentation import passages
+from symbert.corpus.documentation import read_documentation
 from symbert.corpus.embedded import write_vocabulary
 from symbert.files import read_json, write_json
 
@@ -45,7 +45,7 @@ def build(folder: Path, megabytes: float, large: float, listed: int, vocabulary:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    paragraphs = [passage.text for passage in passages()]
+    paragraphs = [passage.text for passage in read_documentation()]
     names = list(domains(frequent_words(paragraphs), LISTED_SUFFIXES, listed, seed=0))
     write_archive(folder / "blacklists.tar.gz", names)
     write_part(folder / "part.jsonl.zst", Web(paragraphs, names[:2000], seed=1), megabytes)

@@ -30,7 +30,6 @@ COMMANDS: dict[str, str] = {
     "prune": "symbert.experiment.prune:prune",
     "plan-corpus": "symbert.corpus.plan:plan_corpus",
     "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
-    "write-documentation": "symbert.corpus.documentation:write_documentation",
     "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
     "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
     "record-files": "symbert.corpus.sources:record_files",

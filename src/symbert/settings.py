@@ -76,7 +76,7 @@ class BlocklistSettings(Settings):
 
 
 class EmbeddedSettings(Settings):
-    """The stand-in corpus built from the documentation of installed packages."""
+    """The stand-in corpus built from the documentation of Python packages."""
 
     parts: Count
     vocabulary_size: Annotated[int, Meta(ge=200, le=65536)]

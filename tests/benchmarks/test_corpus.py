@@ -1,5 +1,4 @@
 import json
-from pydoc_data.topics import topics
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,13 +11,13 @@ from benchmarks.measure import interleave, measure
 from benchmarks.peers import is_kept
 from benchmarks.tables import figure_table
 from benchmarks.web import Web
-from symbert.corpus.documentation import paragraphs
+from symbert.corpus.documentation import read_documentation
 
 
 @pytest.fixture(scope="module")
 def prose() -> list[str]:
-    """English that comes with every Python."""
-    return [paragraph for topic in topics.values() for paragraph in paragraphs(topic)]
+    """English, as much as a short benchmark needs."""
+    return [passage.text for passage in read_documentation()[:3000]]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def measured(tmp_path_factory, root, prose):
     folder = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(root))
-        patch.setattr(inputs, "passages", lambda: [SimpleNamespace(text=text) for text in prose])
+        patch.setattr(inputs, "read_documentation", lambda: [SimpleNamespace(text=text) for text in prose])
         patch.setattr(inputs, "URLS", 2000)
         patch.setattr(inputs, "VOCABULARY_TEXTS", 100)
         inputs.build(folder / "input", 1, large=2, listed=4000, vocabulary=None)

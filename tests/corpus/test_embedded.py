@@ -3,15 +3,16 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from unittest.mock import ANY
 
+import pyarrow.parquet as pq
 import pytest
 
 from corpus.oscar import refuse
-from symbert.corpus import documentation
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
-from symbert.corpus.documentation import Passage, write_documentation
+from symbert.corpus.documentation import DOCUMENTATION, Passage
 from symbert.corpus.embedded import LINES_PER_PAGE, documentation_pages, write_embedded_corpus
 from symbert.corpus.parts import filter_part
 from symbert.corpus.sources import (
@@ -28,16 +29,6 @@ from symbert.files import read_json
 from symbert.filters import REASONS
 
 SMALL = ("networkx", "snakemake")
-WRITE = """
-import sys
-from pathlib import Path
-from symbert.corpus import documentation, embedded
-names = {names}
-documentation.PACKAGES = tuple(p for p in documentation.PACKAGES if p.distribution in names)
-settings, root = map(Path, sys.argv[1:])
-documentation.write_documentation(root / "documentation.parquet")
-embedded.write_embedded_corpus(settings, root / "documentation.parquet", root)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +42,8 @@ def brief(tmp_path_factory):
 def root(tmp_path_factory, brief) -> Path:
     """An embedded corpus of two packages."""
     folder = tmp_path_factory.mktemp("embedded")
-    with pytest.MonkeyPatch.context() as patch:
-        small = tuple(package for package in documentation.PACKAGES if package.distribution in SMALL)
-        patch.setattr(documentation, "PACKAGES", small)
-        write_documentation(folder / "documentation.parquet")
-    write_embedded_corpus(brief, folder / "documentation.parquet", folder)
+    pq.write_table(pq.read_table(DOCUMENTATION, filters=[("package", "in", SMALL)]), folder / "documentation.parquet")
+    write_embedded_corpus(brief, folder, folder / "documentation.parquet")
     return folder
 
 
@@ -65,9 +53,10 @@ def files_below(root: Path) -> dict[str, bytes]:
 
 def test_another_process_writes_the_same_bytes(root, brief, tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    script = WRITE.format(names=SMALL)
-    subprocess.run([sys.executable, "-c", script, brief, tmp_path / "other"], env=environment, check=True)
-    assert files_below(tmp_path / "other") == files_below(root)
+    command = [sys.executable, "-m", "symbert", "write-embedded-corpus", "--settings", brief]
+    command += ["--documentation", root / "documentation.parquet", "--root", tmp_path / "other"]
+    subprocess.run(command, env=environment, check=True)
+    assert files_below(tmp_path / "other") | {"documentation.parquet": ANY} == files_below(root)
 
 
 def test_the_layout_is_the_publishers(root):

@@ -27,7 +27,7 @@ def vocabulary(tmp_path_factory):
 def embedded_root(tmp_path_factory):
     """The stand-in tasks, made from the made-up documentation."""
     root = tmp_path_factory.mktemp("embedded")
-    write_embedded_tasks(documentation.write(root / "documentation.parquet"), root)
+    write_embedded_tasks(root, documentation.write(root / "documentation.parquet"))
     return root
 
 

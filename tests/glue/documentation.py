@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-import pytest
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from symbert.corpus import documentation
-from symbert.corpus.documentation import Passage, write_documentation
+from symbert.corpus.documentation import Passage
 
 PACKAGES = ("matplotlib", "huggingface_hub", "numpy", "scipy", "pandas", "networkx", "sympy")
 OPENINGS = ("Return the", "Compute a", "If the", "Whether a", "The", "A", "Number of")
@@ -27,8 +27,7 @@ def passages() -> Iterator[Passage]:
 
 
 def write(path: Path) -> Path:
-    """The file that `write_documentation` writes of these passages."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documentation, "passages", passages)
-        write_documentation(path)
+    """A file of these passages."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist([vars(passage) for passage in passages()]), path)
     return path

@@ -74,7 +74,7 @@ def test_the_mismatched_genre_is_of_other_packages_than_training(embedded_root):
 
 
 def test_the_same_documentation_gives_the_same_bytes(embedded_root, tmp_path):
-    embedded.write_embedded_tasks(documentation.write(tmp_path / "documentation.parquet"), tmp_path)
+    embedded.write_embedded_tasks(tmp_path, documentation.write(tmp_path / "documentation.parquet"))
     for path in embedded_root.rglob("*.parquet"):
         assert path.read_bytes() == (tmp_path / path.relative_to(embedded_root)).read_bytes()
 

@@ -27,7 +27,7 @@ def write_mirror(root: Path) -> Path:
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
-    write_embedded_tasks(documentation.write(root / "documentation.parquet"), root)
+    write_embedded_tasks(root, documentation.write(root / "documentation.parquet"))
     return root
 
 

@@ -37,7 +37,7 @@ def test_the_demo_has_a_run_per_operator_and_fine_tunes_each_checkpoint_once(che
     assert jobs["prepare_task"] == jobs["download_task"] == 8
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 4
     assert jobs["draw_figure2"] == jobs["draw_figure3_checkpoints"] == jobs["tabulate_table3_glue"] == 1
-    assert jobs["write_documentation"] == jobs["write_embedded_corpus"] == jobs["write_embedded_tasks"] == 1
+    assert jobs["write_embedded_corpus"] == jobs["write_embedded_tasks"] == 1
 
 
 def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkout):
@@ -47,7 +47,7 @@ def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkou
     assert jobs["extract_checkpoint"] == jobs["finetune"] == 6 + 3 * 17
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 300
     assert jobs["draw_figure2"] == 2
-    assert not {"write_documentation", "write_embedded_corpus", "write_embedded_tasks"} & set(jobs)
+    assert not {"write_embedded_corpus", "write_embedded_tasks"} & set(jobs)
 
 
 @pytest.mark.parametrize(

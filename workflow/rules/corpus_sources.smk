@@ -18,28 +18,10 @@ localrules:
     download_harmful_model,
 
 
-rule write_documentation:
-    output:
-        f"{EMBEDDED}/documentation.parquet",
-    log:
-        f"{LOGS}/write_documentation.log",
-    benchmark:
-        f"{BENCHMARKS}/write_documentation.tsv"
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=2000,
-    shell:
-        "python -m symbert --log {log:q} write-documentation --output {output:q}"
-
-
-# Its readers take it as ancient: of another time it still says the same, and it is above the size up to which Snakemake
-# would compare its bytes.
 rule write_embedded_corpus:
     input:
         stand_ins("corpus"),
         settings=settings("embedded"),
-        documentation=ancient(f"{EMBEDDED}/documentation.parquet"),
     output:
         parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
         others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
@@ -54,8 +36,7 @@ rule write_embedded_corpus:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert --log {log:q} write-embedded-corpus --settings {input.settings:q}"
-        " --documentation {input.documentation:q} --root {params.root:q}"
+        "python -m symbert --log {log:q} write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
 
 
 rule resolve_corpus:

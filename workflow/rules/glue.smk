@@ -17,7 +17,6 @@ rule glue:
 rule write_embedded_tasks:
     input:
         stand_ins("glue"),
-        documentation=ancient(f"{EMBEDDED}/documentation.parquet"),
     output:
         [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
     log:
@@ -29,7 +28,7 @@ rule write_embedded_tasks:
     params:
         root=lambda wildcards: EMBEDDED,
     shell:
-        "python -m symbert --log {log:q} write-embedded-tasks --documentation {input.documentation:q} --root {params.root:q}"
+        "python -m symbert --log {log:q} write-embedded-tasks --root {params.root:q}"
 
 
 rule resolve_glue:

@@ -1,6 +1,6 @@
-"""The embedded source: a corpus in the publishers' layout, made of installed documentation, without network.
+"""The embedded source: a corpus in the publishers' layout, made of the documentation of packages, without network.
 
-Everything is a function of the installed package versions and the settings, byte for byte.
+Everything is a function of the settings, byte for byte.
 """
 
 import base64
@@ -20,7 +20,7 @@ from tokenizers import BertWordPieceTokenizer
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import Blocklist, build_blocklist
 from symbert.corpus.digests import digest_of
-from symbert.corpus.documentation import Passage, read_documentation, source_url
+from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentation, source_url
 from symbert.corpus.lines import zstd
 from symbert.corpus.sources import (
     BLOCKLIST,
@@ -106,11 +106,8 @@ def with_examples(pages: list[Page]) -> list[Page]:
     return sorted(everything, key=lambda page: page.record_id)
 
 
-def write_embedded_corpus(settings: Path, documentation: Path, root: Path) -> None:
-    """Write parts, checksums, blocklist, model of harmful text and vocabulary below `root`, as a mirror holds them.
-
-    The text is that of the file of `write_documentation`.
-    """
+def write_embedded_corpus(settings: Path, root: Path, documentation: Path = DOCUMENTATION) -> None:
+    """Write parts, checksums, blocklist, model of harmful text and vocabulary below `root`, as a mirror holds them."""
     embedded = read_settings(settings, EmbeddedSettings)
     progress = Progress("write embedded corpus", 4, "steps", interval=0)
     plain = documentation_pages(read_documentation(documentation))

@@ -1,4 +1,4 @@
-"""The stand-in tasks as files, made from the documentation of installed packages: no network, same shape as GLUE.
+"""The stand-in tasks as files, made from the documentation of packages: no network, same shape as GLUE.
 
 They have the hub's columns, label types, class names and file layout, and nothing of GLUE's content: a score on
 them says that the chain works, not how good a model is at GLUE.
@@ -14,7 +14,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from symbert.corpus.documentation import Passage, read_documentation
+from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentation
 from symbert.files import publish
 from symbert.glue import stand_ins
 from symbert.glue.sources import STAND_IN, published_schema, published_split
@@ -29,7 +29,7 @@ FOREIGN = ("sympy", "networkx")  # the other genre: only in MNLI's mismatched sp
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-def write_embedded_tasks(documentation: Path, root: Path) -> None:
+def write_embedded_tasks(root: Path, documentation: Path = DOCUMENTATION) -> None:
     """Write the files of all tasks below `root` in the hub's layout, the same bytes for the same documentation."""
     sentences = _sentences(read_documentation(documentation))
     progress = Progress("write embedded tasks", len(GLUE), "tasks", interval=0)

@@ -7,7 +7,7 @@ from symbert.errors import ConfigError
 from symbert.operators import operator_of
 
 CORPORA = {
-    "embedded": "a stand-in corpus made from the documentation of installed packages",
+    "embedded": "a stand-in corpus made from the documentation of Python packages",
     "mirror": "OSCAR parts of a local mirror",
     "hub": "OSCAR-2301",
     "files": "the user's own files",

@@ -21,7 +21,6 @@ SECONDS_PER_HOUR = 3600
 # Every rule that has a benchmark, under the stage whose rules it stands among.
 STAGES = {
     "corpus": (
-        "write_documentation",
         "write_embedded_corpus",
         "build_blocklist",
         "filter_part",
