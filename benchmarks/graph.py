@@ -12,17 +12,17 @@ from pathlib import Path
 from benchmarks.host import machine, versions
 from benchmarks.measure import Contestant, Figure, Usages, interleave
 from benchmarks.tables import figure_table, table, usage_table
+from symbert.operators import OPERATORS
 from workflow.checkout import Checkout, check_out
 
 ROOT = Path(__file__).parents[1]
 PAPER, EMPTY = "paper", "an empty Snakefile"
-OPERATORS = "[original, symmetric, pairwise, shared, original-gain, pairwise-identity, pairwise-scaled]"
 EXPERIMENTS = {  # what each changes in the configuration
     "demo": ["scale=demo"],
     PAPER: ["scale=paper", "source=hub"],
     "paper, all operators, 3 pre-training seeds": [
         *("scale=paper", "source=hub"),
-        f"sweep={{attention: {OPERATORS}, pretrain_seeds: [1, 2, 3]}}",
+        f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1, 2, 3]}}",
     ],
 }
 FIGURES: list[Figure[Usages]] = [

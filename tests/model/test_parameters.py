@@ -2,6 +2,7 @@ import pytest
 
 from symbert.files import read_json
 from symbert.model.parameters import count_parameters, counts_of
+from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
 
 PUBLISHED = {  # Table 2 of the paper
@@ -9,7 +10,7 @@ PUBLISHED = {  # Table 2 of the paper
     "base": {"original": 109_514_298, "symmetric": 102_427_194, "pairwise": 103_017_018},
 }
 SHARED = {"small": 26_700_090, "base": 95_367_738}  # by its formula; its authors print no count of the whole model
-CONTROLS = {"original-gain": "original", "pairwise-identity": "pairwise", "pairwise-scaled": "pairwise"}
+CONTROLS = {name: each.description.control_of for name, each in OPERATORS.items() if each.description.control_of}
 
 
 @pytest.mark.parametrize("size", PUBLISHED)

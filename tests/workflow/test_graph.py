@@ -16,6 +16,22 @@ def test_lint_finds_nothing(checkout):
     assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
 
 
+def test_operators_and_sizes_of_ones_own_are_planned_by_their_names(root, tmp_path):
+    """A class in the folder where Snakemake runs, by its path and with an argument; a size by its shape."""
+    copy = check_out(root, tmp_path / "copy")
+    module = "from symbert.model.attention import SharedAttention\n\n\nclass Gated(SharedAttention):\n    pass\n"
+    (copy.directory / "my_operators.py").write_text(module)
+    shape = "num_hidden_layers: 4, hidden_size: 256, num_attention_heads: 4, intermediate_size: 1024"
+    own = [f"sizes={{mini: {{{shape}}}}}", "operators={ranked: {class: my_operators:Gated, rank: 8}}"]
+    sweep = "sweep={sizes: [tiny, mini], attention: ['my_operators:Gated', ranked]}"
+    machine = ("--cores", "8", "--resources", "gpu=1")
+    outcome = copy.snakemake("--dry-run", *machine, "--config", *own, sweep)
+    assert outcome.code == 0 and outcome.jobs["pretrain_model"] == 4, outcome.output
+    job = r"size=(\w+), attention=(\S+), seed=1\n(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
+    asked = set(re.findall(job, outcome.output))
+    assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
+
+
 def test_a_name_that_snakemake_lost_ends_a_start_with_one_line_and_the_remedy(root, tmp_path):
     copy = check_out(root, tmp_path / "copy")
     snakefile = copy.directory / "Snakefile"

@@ -7,11 +7,12 @@ import pytest
 import yaml
 
 from symbert.cli import main
+from symbert.operators import OPERATORS
 from workflow.checkout import check_out
 from workflow.test_imported import write_results
 
 LONGEST_COMMAND = 100_000  # characters; Linux takes arguments of 131,072 bytes, and bash gets the command as one
-OPERATORS = "[original, symmetric, pairwise, shared, original-gain, pairwise-identity, pairwise-scaled]"
+ALL = ", ".join(OPERATORS)
 
 
 def read(path):
@@ -22,7 +23,7 @@ def read(path):
 def experiments(root):
     """The experiments that continuous integration runs: what each changes, by its name."""
     matrix = read(root / ".github/workflows/ci.yml")["jobs"]["experiment"]["strategy"]["matrix"]["include"]
-    return {entry["name"]: shlex.split(entry["config"]) for entry in matrix}
+    return {entry["name"]: shlex.split(entry["config"].replace("$OPERATORS", ALL)) for entry in matrix}
 
 
 def test_the_catalog_finds_what_it_reads(root):
@@ -38,7 +39,7 @@ def test_the_catalog_finds_what_it_reads(root):
 @pytest.mark.parametrize("name", ["every operator", "no pre-training, kept classifiers, no noise"])
 def test_an_experiment_of_continuous_integration_is_planned(checkout, experiments, name):
     outcome = checkout.tiny("all", "--dry-run", "--config", *experiments[name])
-    models = {"every operator": 7, "no pre-training, kept classifiers, no noise": 2}[name]
+    models = {"every operator": len(OPERATORS), "no pre-training, kept classifiers, no noise": 2}[name]
     assert outcome.code == 0 and outcome.jobs["pretrain_model"] == models, outcome.output
     assert ("measure_robustness" in outcome.jobs) == (name == "every operator")
 
@@ -62,7 +63,7 @@ def test_the_experiment_with_imported_scores_is_planned(root, experiments, tmp_p
 
 def test_no_command_of_the_largest_sweep_is_longer_than_linux_allows(checkout):
     """Seven operators, three pre-training seeds, 18 checkpoints each, 8 tasks: 3,024 score files in one table."""
-    sweep = f"sweep={{sizes: [base], attention: {OPERATORS}, pretrain_seeds: [1, 2, 3]}}"
+    sweep = f"sweep={{sizes: [base], attention: [{ALL}], pretrain_seeds: [1, 2, 3]}}"
     settings = ("scale=paper", "source=hub", "corpus={parts: 300}", sweep)
     outcome = checkout.snakemake("--dry-run", "--printshellcmds", "--config", *settings)
     assert outcome.code == 0, outcome.output[-2000:]

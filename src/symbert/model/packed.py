@@ -23,7 +23,7 @@ MOVED = 0.1  # standard deviation: five times that of a start
 TOLERANCE = 1e-9
 
 Encoder = Callable[[BertModel, Tensor, "Packing"], Tensor]  # computes what `encode` does
-_encoders: dict[type[SelfAttention], Encoder] = {}  # that each operator needs
+_encoders: dict[str, Encoder] = {}  # of each operator, by its name
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,16 @@ def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Ten
 
 
 def encoder_for(bert: BertModel) -> Encoder:
-    """What computes the model's operator: `encode`, unless it mixes tokens. Found once per operator, and told."""
-    operator = type(bert.encoder.layer[0].attention.self)
+    """What computes the model's operator: `encode`, unless it mixes tokens, which a line on stderr says.
+
+    Every operator is tried once in a process.
+    """
+    operator = bert.config.attention
     if operator not in _encoders:
         _encoders[operator] = encode_by_length if mixes_tokens(bert) else encode
         if _encoders[operator] is encode_by_length:
             print(
-                f"symbert: attention '{bert.config.attention}' mixes tokens or has a forward of its own: rows of one "
+                f"symbert: attention '{operator}' mixes tokens or has a forward of its own: rows of one "
                 "length are computed at a time, which takes longer (docs/operators.md)",
                 file=sys.stderr,
             )
