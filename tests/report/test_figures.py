@@ -18,7 +18,7 @@ from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import exit_of, loss_figure
 from symbert.report.figures.figure3_checkpoints import bracket, checkpoints_figure
 from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
-from symbert.report.runs import Run, read_runs
+from symbert.report.runs import TrainedRun, read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import Crossing, curves_of, plateau_exit
 from symbert.report.style import RC, house_style, looks_of
@@ -233,7 +233,9 @@ def test_exits_are_told_as_mean_and_range(exits, words):
 def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(settings_file, changes, overlaid, seeds):
     steps = [250, 1_000, 14_000, 200_000]
     names = ("original", "symmetric", "shared")
-    runs = [Run("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
+    runs = [
+        TrainedRun("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)
+    ]
     with house_style():
         figure = loss_figure(data_of(runs, settings_file(**(PAPER | changes))))
         found = assert_legible(figure)
@@ -249,7 +251,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(s
 
 
 def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file):
-    runs = [Run("base", "original", 1, [250, 100_000], [9.0, 1.7])]
+    runs = [TrainedRun("base", "original", 1, [250, 100_000], [9.0, 1.7])]
     with house_style():
         figure = loss_figure(data_of(runs, settings_file(**(PAPER | {"steps": 100_000}))))
     assert len(figure.axes[1].lines) == 1

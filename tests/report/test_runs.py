@@ -6,7 +6,7 @@ import pytest
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.report.runs import Run, models_of, read_runs, size_of
+from symbert.report.runs import TrainedRun, models_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
 TRUE_STD = {"logit_std": [0.3, True], "attention_entropy": [4.0, 4.1]}
@@ -97,9 +97,9 @@ def test_runs_of_several_sizes_are_read_but_not_drawn_in_one_figure(write_run):
 def test_the_seeds_of_a_model_are_one_model():
     falls = [5.6] * 9 + [4.0, 3.0, 2.6]
     runs = [
-        Run("tiny", "original", 1, list(range(50, 650, 50)), falls),
-        Run("tiny", "original", 2, list(range(50, 650, 50)), [5.0] * 12),
-        Run("tiny", "pairwise", 1, [50], [4.0]),
+        TrainedRun("tiny", "original", 1, list(range(50, 650, 50)), falls),
+        TrainedRun("tiny", "original", 2, list(range(50, 650, 50)), [5.0] * 12),
+        TrainedRun("tiny", "pairwise", 1, [50], [4.0]),
     ]
     original, pairwise = models_of(runs)
     assert (original.size, original.attention, pairwise.attention) == ("tiny", "original", "pairwise")
@@ -108,7 +108,10 @@ def test_the_seeds_of_a_model_are_one_model():
 
 
 def test_seeds_that_were_evaluated_at_different_steps_are_refused():
-    runs = [Run("tiny", "original", 1, [50, 100], [6.0, 5.0]), Run("tiny", "original", 2, [50, 90], [6.0, 5.0])]
+    runs = [
+        TrainedRun("tiny", "original", 1, [50, 100], [6.0, 5.0]),
+        TrainedRun("tiny", "original", 2, [50, 90], [6.0, 5.0]),
+    ]
     with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
         models_of(runs)
 

@@ -13,7 +13,7 @@ from symbert.report.exhibits import EXHIBITS, options_of
 from symbert.report.formats import write_table
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import Run, Timing, read_runs, read_timings
+from symbert.report.runs import Timing, TrainedRun, read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.statistics import final_scores
 from symbert.settings import ReportSettings, read_settings
@@ -83,7 +83,7 @@ class Data:
         return read_robustness(self.files["robustness"], self.trained, self.settings.settings_hash)
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[TrainedRun]:
         """Validation losses of every run that was asked for, or of those of one size."""
         if not self.has("runs"):
             return []

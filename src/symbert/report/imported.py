@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
 from symbert.report import order, published
-from symbert.report.runs import Run
+from symbert.report.runs import TrainedRun
 from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
 from symbert.settings import ReportSettings
 from symbert.tasks import GLUE
@@ -85,7 +85,7 @@ def _length(records: list[Record], given: int | None) -> tuple[int, str]:
     return given, "the command"
 
 
-def _pretrained(losses: dict[Path, list[Run]], steps: int, guessed_from: str | None) -> list[Run]:
+def _pretrained(losses: dict[Path, list[TrainedRun]], steps: int, guessed_from: str | None) -> list[TrainedRun]:
     """The runs of all files in the order of tables; DataError when two are of one model.
 
     UsageError where losses do not fit a length of pre-training that nobody gave: an export does not say at which steps
@@ -152,7 +152,7 @@ def _origin(directory: Path, records: list[Record], tables: list[Path]) -> dict[
     }
 
 
-def _sweep(final: list[Record], curve: list[Record], runs: list[Run]) -> dict[str, Any]:
+def _sweep(final: list[Record], curve: list[Record], runs: list[TrainedRun]) -> dict[str, Any]:
     """The axes of what was imported, by the keys of the configuration's `sweep`."""
     compared, checkpoints = (pd.DataFrame(part, columns=["size", "step", "finetune_seed"]) for part in (final, curve))
     models = {(record["size"], record["attention"]) for record in (*final, *curve)}

@@ -21,7 +21,7 @@ JSON_TYPES = {str: str, int: int, int | None: int, float | None: (int, float, ty
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainedRun:
     """One run's validation losses (mean cross-entropy of masked tokens, nats) at its evaluation steps.
 
     Standard deviation of logits and entropy of attention (nats) are those of the untrained model, means over its
@@ -42,7 +42,7 @@ class Run:
 class Model:
     """The runs of one size and operator, one per pre-training seed, evaluated at the same steps."""
 
-    runs: list[Run]
+    runs: list[TrainedRun]
 
     @property
     def size(self) -> str:
@@ -102,7 +102,7 @@ class Timing:
 
 def read_runs(
     done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
-) -> list[Run]:
+) -> list[TrainedRun]:
     """Runs sorted by size, operator and seed; a run's two files lie in one directory.
 
     DataError names the file of a run that is unpaired, there twice, or of another length, two runs of different
@@ -132,7 +132,7 @@ def read_runs(
     return runs
 
 
-def models_of(runs: list[Run]) -> list[Model]:
+def models_of(runs: list[TrainedRun]) -> list[Model]:
     """Sorted runs by size and operator; DataError when the seeds of one were evaluated at different steps."""
     models = [Model(list(group)) for _, group in groupby(runs, key=lambda run: (run.size, run.attention))]
     for model in models:
@@ -144,7 +144,7 @@ def models_of(runs: list[Run]) -> list[Model]:
     return models
 
 
-def size_of(runs: list[Run]) -> str:
+def size_of(runs: list[TrainedRun]) -> str:
     """The size of all runs; DataError for runs of several."""
     for run, following in pairwise(runs):
         if run.size != following.size:
@@ -152,7 +152,7 @@ def size_of(runs: list[Run]) -> str:
     return runs[0].size
 
 
-def read_timings(files: list[Path], runs: list[Run], batch_size: int) -> list[Timing]:
+def read_timings(files: list[Path], runs: list[TrainedRun], batch_size: int) -> list[Timing]:
     """The timing of each run, in the order of `runs`; DataError names the file or the run that has no partner.
 
     `batch_size` is in sequences per step, over all processes.
@@ -182,11 +182,11 @@ def of_original(own: list[Timing], original: list[Timing]) -> float | None:
     return spread(shares).mean if shares else None
 
 
-def _name(run: Run) -> str:
+def _name(run: TrainedRun) -> str:
     return f"{run.size}-{run.attention} seed {run.pretrain_seed}"
 
 
-def _run(done: Path, log: Path, steps: int) -> Run:
+def _run(done: Path, log: Path, steps: int) -> TrainedRun:
     run = read_json(done, DONE, REMEDY)
     digest = sha256_of(log)
     if digest != run.get("metrics_sha256", digest):  # imported results and runs of older versions do not say
@@ -202,7 +202,7 @@ def _run(done: Path, log: Path, steps: int) -> Run:
     settings = run.get("settings")
     dropout = settings.get("attention_dropout") if isinstance(settings, dict) else None
     key = run["size"], run["attention"], run["pretrain_seed"]
-    return Run(*key, *_losses(log, records), *_initial(log, records), dropout)
+    return TrainedRun(*key, *_losses(log, records), *_initial(log, records), dropout)
 
 
 def _losses(log: Path, records: list[dict]) -> tuple[list[int], list[float]]:

@@ -19,7 +19,7 @@ from symbert.declared import suggestion
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.operators import OPERATORS
-from symbert.report.runs import Run
+from symbert.report.runs import TrainedRun
 from symbert.report.scores import Record, is_score
 from symbert.sizes import SIZES
 from symbert.tasks import GLUE
@@ -150,7 +150,7 @@ def _known(word: str, kind: str, known: Iterable[str], origin: Path) -> str:
     return word
 
 
-def read_losses(file: Path, steps: int) -> list[Run]:
+def read_losses(file: Path, steps: int) -> list[TrainedRun]:
     """The runs in a dashboard's export of validation losses, of `steps` steps each; none in another file.
 
     The column Step is an index of the log, and not the step. Evaluations are evenly spaced, and the last of them is at
@@ -170,7 +170,7 @@ def read_losses(file: Path, steps: int) -> list[Run]:
     return [_run(file, table[["Step", column]], column, steps) for column in columns]
 
 
-def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> Run:
+def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> TrainedRun:
     name = run_named(column.removesuffix(LOSS), file)
     if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
         raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
@@ -188,7 +188,7 @@ def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> Run:
     if rest:
         raise DataError(f"{file}: {len(losses)} evaluations in '{column}' do not share {steps} steps; give --steps")
     evaluated = [every * (at + 1) for at in range(len(losses))]
-    return Run(name["size"], name["attention"], name["pretrain_seed"], evaluated, losses)
+    return TrainedRun(name["size"], name["attention"], name["pretrain_seed"], evaluated, losses)
 
 
 def _number(text: str) -> float:
