@@ -25,6 +25,7 @@ from symbert.settings import (
     settings_from,
     values_of,
 )
+from symbert.sources import SOURCES
 
 Config = dict[str, Any]
 # What the workflow reads of import.json.
@@ -117,8 +118,7 @@ def repositories_of(config: Config) -> list[str]:
 
 def annotations_of(config: Config) -> str:
     """Whether quality warnings and harmful perplexity are published or computed."""
-    computed = source_of(config, "corpus") == "files"
-    return config["corpus"]["annotations"] or ("computed" if computed else "published")
+    return config["corpus"]["annotations"] or SOURCES[source_of(config, "corpus")].annotations
 
 
 def has_filter(config: Config, rule: str) -> bool:

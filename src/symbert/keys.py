@@ -30,11 +30,12 @@ from symbert.settings import (
     Settings,
     TaskSettings,
 )
+from symbert.sources import SOURCES
 from symbert.tasks import GLUE
 
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
-Source = Literal[Publisher, "files"]
+Source = Literal[tuple(SOURCES)]
 Task = Literal[tuple(GLUE)]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
 

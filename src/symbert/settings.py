@@ -17,6 +17,7 @@ from symbert.declared import mistake_in
 from symbert.errors import ConfigError
 from symbert.files import read_json
 from symbert.filters import FILTERS
+from symbert.sources import SOURCES
 
 
 def number(**limits: float) -> Any:
@@ -30,7 +31,7 @@ Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
 Positive = number(gt=0)
 NotNegative = number(ge=0)
 Share = number(ge=0, lt=1)
-Publisher = Literal["embedded", "mirror", "hub"]
+Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_published)]
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]

@@ -1,14 +1,12 @@
-import typing
-
 import pytest
 import yaml
 
-from symbert.keys import Source
 from symbert.model.bert import build_config
-from symbert.model.card import CORPORA, SETTINGS, TERMS, model_card
+from symbert.model.card import SETTINGS, model_card
 from symbert.model.fold import plain_config
 from symbert.operators import OPERATORS
 from symbert.settings import PretrainSettings
+from symbert.sources import SOURCES
 
 FACTS = {
     "size": "tiny",
@@ -80,15 +78,11 @@ def test_a_model_before_its_first_step_is_not_passed_off_as_pre_trained():
     assert "Not pre-trained" not in model_card(TRAINED)
 
 
-@pytest.mark.parametrize("source", CORPORA)
+@pytest.mark.parametrize("source", SOURCES)
 def test_the_terms_of_oscar_are_said_of_oscar_alone(source):
     card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": source}})
     assert ("Common Crawl" in card) == (source in ("mirror", "hub"))
-    assert TERMS[source] in card.split("## Licence")[1] and "MIT" in card
-
-
-def test_every_source_of_the_configuration_has_its_words():
-    assert CORPORA.keys() == TERMS.keys() == set(typing.get_args(Source))
+    assert SOURCES[source].terms in card.split("## Licence")[1] and "MIT" in card
 
 
 def test_ours_needs_this_projects_code_and_a_folded_model_does_not():

@@ -134,6 +134,9 @@ def test_the_model_of_harmful_text_is_a_word_of_its_command_and_of_no_settings(c
     assert written and all("en.binary" not in values for values in written)
 
 
+OF_THE_STAGES = ("symbert.draws", "symbert.filters", "symbert.sizes", "symbert.sources", "symbert.tasks")
+
+
 def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(root):
     package = root / "src/symbert"
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package.glob("report/**/*.py")]
@@ -141,7 +144,7 @@ def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(r
     stages = {
         module.removeprefix("symbert.").replace(".", "/") + ".py"
         for module in modules
-        if module.startswith(STAGES) or module in ("symbert.draws", "symbert.filters", "symbert.sizes", "symbert.tasks")
+        if module.startswith(STAGES) or module in OF_THE_STAGES
     }
     text = (root / "workflow/rules/outputs.smk").read_text()
     listed = [ast.literal_eval(words) for words in re.findall(r"^ITS_IMPORTS \+?= (\[.*?\])", text, re.M)]

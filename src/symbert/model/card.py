@@ -5,25 +5,9 @@ from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.operators import operator_of
+from symbert.sources import SOURCES, is_stand_in
 
-CORPORA = {
-    "embedded": "a stand-in corpus made from the documentation of Python packages",
-    "mirror": "OSCAR parts of a local mirror",
-    "hub": "OSCAR-2301",
-    "files": "the user's own files",
-}
-UNFIT = {
-    "embedded": "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. ",
-}
-OSCAR = (
-    "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
-)
-TERMS = {
-    "embedded": "That text is part of the packages that it documents, under their licences.",
-    "mirror": OSCAR,
-    "hub": OSCAR,
-    "files": "The terms of those files are known to whoever gave them.",
-}
+UNFIT = "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. "
 SETTINGS = (
     *("batch_size", "steps", "learning_rate", "warmup_steps", "weight_decay", "dropout", "mask_probability"),
     *("precision", "recipe"),
@@ -99,7 +83,7 @@ def _origin(facts: dict[str, Any]) -> str:
         return ""
     source, loss = facts.get("corpus_source"), facts.get("validation_loss")
     lines = {
-        "corpus": _noted(CORPORA.get(source, source), facts.get("corpus_hash")),
+        "corpus": _noted(SOURCES[source].training_text if source in SOURCES else source, facts.get("corpus_hash")),
         "settings": _noted(_settings(facts), facts["settings_hash"]),
         "parameters as trained": _shown(facts.get("parameters")),
         "validation loss at the last step": "" if loss is None else f"{_shown(loss)} nats per masked token",
@@ -129,21 +113,24 @@ def _shown(fact: Any) -> str:
 
 
 def _limits(facts: dict[str, Any]) -> str:
+    unfit = UNFIT if is_stand_in(facts.get("corpus_source")) else ""
     return f"""\
 ## What it is not
 
-{UNFIT.get(facts.get("corpus_source"), "")}It was made to compare attention operators under equal conditions: it is no
+{unfit}It was made to compare attention operators under equal conditions: it is no
 generator of text, has not been made safe for decisions about people, and repeats what its corpus says."""
 
 
 def _licence(facts: dict[str, Any]) -> str:
+    source = SOURCES.get(facts.get("corpus_source"))
+    terms = source.terms if source else ""
     """MIT for the weights, and whose the text is that they learned from, as far as the corpus is known."""
     return f"""\
 ## Licence
 
 MIT, as the project that made it: weights are an output of the project's code, and its licence asks the least of
 whoever compares operators. It covers the weights, not any text they learned from. \
-{TERMS.get(facts.get("corpus_source"), "")}""".rstrip()
+{terms}""".rstrip()
 
 
 def _loading(config: dict[str, Any]) -> str:

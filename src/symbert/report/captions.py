@@ -4,21 +4,7 @@ import pandas as pd
 
 from symbert.report import published
 from symbert.settings import ReportSettings
-
-CORPUS = {
-    "embedded": "a stand-in corpus made from documentation text",
-    "mirror": "OSCAR from a local mirror",
-    "hub": "OSCAR-2301 from its publisher",
-    "imported": "a corpus that the imported files do not name",
-}
-TASKS = {
-    "embedded": "stand-in tasks made from documentation text, not GLUE",
-    "mirror": "GLUE from a local mirror",
-    "hub": "GLUE from its publisher",
-    "files": "GLUE from its original files",
-    "imported": "GLUE as in the imported files",
-}
-
+from symbert.sources import SOURCES, is_stand_in
 
 UNTRAINED = "no pre-training"
 
@@ -66,17 +52,23 @@ def shows_the_papers_scores(settings: ReportSettings) -> bool:
 
 def has_stand_ins(settings: ReportSettings) -> bool:
     """Whether the source has nothing but stand-ins; whether those of another source are stand-ins, their scores say."""
-    return settings.glue_source == "embedded"
+    return is_stand_in(settings.glue_source)
 
 
 def corpus_of(settings: ReportSettings) -> str:
     """The corpus in words."""
-    return CORPUS.get(settings.corpus_source, f"the user's own (source {settings.corpus_source})")
+    if settings.corpus_source == "imported":
+        return "a corpus that the imported files do not name"
+    source = SOURCES.get(settings.corpus_source)
+    return source.corpus if source else f"the user's own (source {settings.corpus_source})"
 
 
 def tasks_of(settings: ReportSettings) -> str:
     """The tasks in words."""
-    return TASKS.get(settings.glue_source, f"the user's own (source {settings.glue_source})")
+    if settings.glue_source == "imported":
+        return "GLUE as in the imported files"
+    source = SOURCES.get(settings.glue_source)
+    return source.tasks if source else f"the user's own (source {settings.glue_source})"
 
 
 def experiment_of(settings: ReportSettings) -> str:

@@ -17,6 +17,7 @@ from symbert.report import captions
 from symbert.report.exhibits import Exhibit, exhibit_of
 from symbert.report.formats import TEMPLATES
 from symbert.settings import ReportSettings, read_settings
+from symbert.sources import is_stand_in
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
@@ -100,7 +101,7 @@ def _warnings(settings: ReportSettings) -> list[str]:
     if captions.is_the_papers(settings):
         return []
     stand_ins = []
-    if settings.corpus_source == "embedded":
+    if is_stand_in(settings.corpus_source):
         stand_ins.append("The corpus is a stand-in made from documentation text.")
     if captions.has_stand_ins(settings):
         stand_ins.append("The tasks are stand-ins made from documentation text, not GLUE.")

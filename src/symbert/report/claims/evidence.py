@@ -7,6 +7,7 @@ from symbert.report.comparisons import Comparison, compared
 from symbert.report.data import Data
 from symbert.report.runs import Model, models_of
 from symbert.report.statistics import glue_scores, spread
+from symbert.sources import is_stand_in
 
 
 class MissingEvidence(Exception):
@@ -81,7 +82,7 @@ def other_training(data: Data) -> str | None:
         return None
     if captions.is_imported(settings):
         return f"pre-training took {settings.steps:,} steps, the paper’s {published.TRAINING[0]:,}"
-    return "the corpus is a stand-in" if settings.corpus_source == "embedded" else "pre-training is not the paper’s"
+    return "the corpus is a stand-in" if is_stand_in(settings.corpus_source) else "pre-training is not the paper’s"
 
 
 def other_scores(data: Data) -> str | None:
