@@ -210,7 +210,6 @@ def _report(config: Config) -> Config:
         "sequence_length": config["corpus"]["pack"]["sequence_length"],
         "steps": pretrain.pop("steps"),
         "batch_size": pretrain.pop("batch_size"),
-        **{key: pretrain.pop(key) for key in ("optimizer",) if key in pretrain},
         "pretrain": pretrain,
         "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
         "runs": _runs(config["sweep"], config["sweep"]["sizes"]),

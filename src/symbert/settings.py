@@ -41,6 +41,7 @@ NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal["swap", "drop", "insert", "keyboard", "mixed"]
 Challenge = Literal["hans", "ax", "advglue"]
 Run = list[str | int]  # size, attention, pretrain_seed
+Scalar = bool | int | float | str | None
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus from before there was a choice
 
 # A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
@@ -195,14 +196,13 @@ class ReportSettings(Settings):
     sequence_length: int | None
     steps: int
     batch_size: int | None
-    pretrain: dict[str, int | float]  # the other settings of pre-training that change its losses, but for the recipe
-    glue: dict[str, int | float | None]  # those of tasks and fine-tuning that change scores
+    pretrain: dict[str, Scalar]  # the other settings of pre-training that change its losses, but for the recipe
+    glue: dict[str, Scalar]  # those of tasks and fine-tuning that change scores
     settings_hash: str | None  # of fine-tuning: a score of another is stale
     match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
     min_harmful_perplexity: int | float | None
     max_harmful_perplexity: int | float | None
     rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
-    optimizer: Optimizer = "adamw"  # of pre-training
     runs: list[Run] = []  # asked for
     curve_runs: list[Run] = []  # those of them that Figure 3 has
 

@@ -24,7 +24,6 @@ def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:
         (settings.scale, settings.corpus_source, settings.recipe) == ("paper", "hub", "faithful")
         and training == published.TRAINING
         and settings.pretrain == published.PRETRAIN
-        and settings.optimizer == "adamw"
     )
 
 

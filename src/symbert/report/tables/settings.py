@@ -72,4 +72,6 @@ def _value(settings: Facts, key: str) -> str:
     value = settings.get(key, UNTOLD)
     if value is None:
         return "all"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:,}" if isinstance(value, int) else f"{value:,.15g}" if isinstance(value, float) else value
