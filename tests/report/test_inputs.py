@@ -1,5 +1,7 @@
 """Exhibits exist where their inputs do, and their commands have these and no others."""
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -93,14 +95,29 @@ def test_an_option_without_files_is_no_word():
     assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
 
 
-def test_the_code_is_that_of_modules_templates_and_imports(tmp_path):
-    (tmp_path / "report/tables").mkdir(parents=True)
-    for name in ("report/tables/a.py", "report/b.html", "c.py", "d.py"):
-        (tmp_path / name).write_text("1")
-    first = code_of(tmp_path, ["c.py"])
-    (tmp_path / "d.py").write_text("2")
-    assert code_of(tmp_path, ["c.py"]) == first
-    for name in ("report/tables/a.py", "report/b.html", "c.py"):
-        before = code_of(tmp_path, ["c.py"])
-        (tmp_path / name).write_text("3")
-        assert code_of(tmp_path, ["c.py"]) != before
+@pytest.fixture
+def package(root, tmp_path):
+    """A copy of the package."""
+    return Path(shutil.copytree(root / "src/symbert", tmp_path / "symbert"))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("report/tables/corpus.py", "report/templates/style.css", "report/data.py"),
+        *("corpus/counts.py", "filters.py", "tasks.py", "sizes.py", "operators.py", "model/attention.py"),
+    ],
+)
+def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(package, file):
+    before = code_of(package)
+    with open(package / file, "a") as code:
+        code.write("# edited")
+    assert code_of(package) != before
+
+
+@pytest.mark.parametrize("file", ["files.py", "settings.py", "glue/train.py", "corpus/parts.py", "cli.py"])
+def test_other_code_makes_no_table_anew(package, file):
+    before = code_of(package)
+    with open(package / file, "a") as code:
+        code.write("# edited")
+    assert code_of(package) == before

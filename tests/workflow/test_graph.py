@@ -1,6 +1,5 @@
 """What Snakemake would run, without running it."""
 
-import ast
 import re
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from workflow.checkout import check_out
 
 PAPER = ("scale=paper", "source=hub")
-STAGES = ("symbert.corpus.", "symbert.pretrain.", "symbert.glue.", "symbert.model.")
 
 
 def test_lint_finds_nothing(checkout):
@@ -132,23 +130,6 @@ def test_the_model_of_harmful_text_is_a_word_of_its_command_and_of_no_settings(c
     assert " --file en.binary " in command and command.endswith("/corpus/en.binary")
     written = re.findall(r"-m symbert --log \S+ (write-settings .*)", outcome.output)
     assert written and all("en.binary" not in values for values in written)
-
-
-OF_THE_STAGES = ("symbert.draws", "symbert.filters", "symbert.sizes", "symbert.sources", "symbert.tasks")
-
-
-def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(root):
-    package = root / "src/symbert"
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package.glob("report/**/*.py")]
-    modules = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    stages = {
-        module.removeprefix("symbert.").replace(".", "/") + ".py"
-        for module in modules
-        if module.startswith(STAGES) or module in OF_THE_STAGES
-    }
-    text = (root / "workflow/rules/outputs.smk").read_text()
-    listed = [ast.literal_eval(words) for words in re.findall(r"^ITS_IMPORTS \+?= (\[.*?\])", text, re.M)]
-    assert stages | {"operators.py", "model/attention.py"} == {file for files in listed for file in files}
 
 
 @pytest.mark.parametrize(

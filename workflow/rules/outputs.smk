@@ -11,9 +11,7 @@ TABLES, FIGURES = ([each for each in REPORT.exhibits if each.kind == kind] for k
 GROUP = "report" if is_on_cluster(workflow) else None
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
-ITS_IMPORTS = ["corpus/counts.py", "filters.py", "tasks.py", "draws.py", "sizes.py", "sources.py"]
-ITS_IMPORTS += ["operators.py", "model/attention.py"]  # whose classes say how operators look
-CODE = code_of(Path(workflow.basedir) / "src/symbert", ITS_IMPORTS)
+CODE = code_of(Path(workflow.basedir) / "src/symbert")
 # The runs and scores that were asked for: inputs of the report's targets themselves. A table that lacks an input which
 # no rule makes counts as finished where an old one lies there; a target, which has no file, is an error.
 WANTED = [file for option in ("scores", "curve", "robustness", "provenance", "origin") for file in INPUTS[option]]

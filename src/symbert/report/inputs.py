@@ -1,5 +1,6 @@
 """What the workflow's rules make exhibits of: files by the options of `symbert exhibit`, and what it makes."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from symbert.report.braces import braced
 from symbert.report.exhibits import EXHIBITS, Exhibit, options_of
 from symbert.settings import hash_of
 
+NEUTRAL = {"commit", "declared", "errors", "files", "settings"}  # modules of all stages, whose edits change no table
 Words = Callable[[Any, Any], str]  # a rule's parameter, of Snakemake's wildcards and input
 
 
@@ -88,10 +90,16 @@ def given(option: str) -> Words:
     return lambda wildcards, input: option_with(option, input[option])
 
 
-def code_of(package: Path, imported: Iterable[str]) -> str:
-    """A hash of the report's code and templates, of the modules that it imports from the stages, and of what the user's
-    own operators say of themselves."""
+def code_of(package: Path) -> str:
+    """A hash of the report's code and templates, of the modules that it imports from the stages, and of what operators
+    say of themselves."""
     own = [file for file in sorted(package.glob("report/**/*")) if file.suffix in (".py", ".html", ".css")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in own if file.suffix == ".py")
+    modules = {
+        name for name in re.findall(r"^from symbert\.([\w.]+) import", text, re.M) if not name.startswith("report")
+    }
+    imported = [f"{name.replace('.', '/')}.py" for name in sorted(modules - NEUTRAL)]
+    files = [*own, *(package / name for name in imported), package / "model/attention.py"]
     operators = [each for each in OPERATORS.values() if not each.is_built_in]
     described = [[each.name, each.formula, vars(each.description)] for each in operators]
-    return hash_of([sha256_of(file) for file in [*own, *(package / path for path in imported)]], described)
+    return hash_of([sha256_of(file) for file in files], described)
