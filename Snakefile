@@ -18,22 +18,19 @@ check(config)
 if config["imported"]:
 
     include: "workflow/rules/imported.smk"
-    include: "workflow/rules/outputs.smk"
+    include: "workflow/rules/report.smk"
 
 else:
 
     include: "workflow/rules/experiment.smk"
-    include: "workflow/rules/report_own.smk"
-    include: "workflow/rules/outputs.smk"
+    include: "workflow/rules/own.smk"
+    include: "workflow/rules/report.smk"
     include: "workflow/rules/jobs.smk"
     include: "workflow/rules/settings.smk"
     include: "workflow/rules/corpus_sources.smk"
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
-
-
-include: "workflow/rules/report.smk"
 
 
 report: "workflow/report/workflow.rst"
