@@ -8,7 +8,7 @@ from transformers import BertConfig
 
 from legibility import assert_legible
 from symbert.model.attention import attention_of
-from symbert.operators import OPERATORS
+from symbert.operators import OPERATORS, Operator
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure1_operators import operators_figure
 from symbert.report.style import PAGE_WIDTH, house_style, looks_of
@@ -128,3 +128,21 @@ def test_figure_1_has_the_same_bytes_each_time(tmp_path):
     write_exhibit("figure-figure1_operators", [second])
     assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"%PDF")
     assert image.read_bytes().startswith(b"\x89PNG")
+
+
+def test_operators_of_ones_own_are_drawn_in_a_second_row(monkeypatch, tmp_path):
+    """A box without letters where nothing is described; the leading terms of a long formula of parameters."""
+    wide = 'parameters="2(h rank + rank) + 2(rank h + h) + h² + h", leading="4h rank + h²"'
+    (tmp_path / "drawn_operators.py").write_text(
+        f"class Bare(Base):\n    pass\n\n\nclass Wide(Base):\n    description = Description({wide})\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, arguments in (("bare", {}), ("wide", {"rank": 8})):
+        own = Operator(name, f"drawn_operators:{name.capitalize()}", arguments)
+        monkeypatch.setitem(OPERATORS, name, own)
+    with house_style():
+        figure = operators_figure(Data())
+        assert_legible(figure)
+    bare, wide = figure.axes[4:]
+    assert set(learned(bare)) == {"f"} and figure.get_figheight() > 4.85
+    assert "f: 4h rank + h² + …" in [text.get_text() for text in wide.texts]

@@ -24,13 +24,14 @@ QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y
 TOKENS = {"x": [QUERY], "y": [KEY, VALUE]}
 UNDESCRIBED = {"f": "query key value"}  # what is drawn of an operator that says nothing of its projections
 
-COLUMNS, HEIGHT = 4, 4.85  # of a row of diagrams
+COLUMNS, HEIGHT, PITCH = 4, 4.85, 4.15  # of a row of diagrams; from one row to the next
 COLUMN = PAGE_WIDTH / COLUMNS
 SIDES = {QUERY: (0.12, 0.68), KEY: (0.73, 1.17), VALUE: (1.22, 1.66)}  # in a column, of a box around each path
 CENTRES, LEFT = {path: mean(sides) for path, sides in SIDES.items()}, SIDES[QUERY][0]
 LEVELS = {"hidden": 1.52, "projection": 2.0, "factor": 2.58, "dot": 3.06, "softmax": 3.46, "mix": 3.86, "output": 4.24}
 TITLE, NAME, LOGITS, PARAMETERS, COUNT, NOTE = 4.66, 4.35, 1.16, 0.92, 0.74, 0.46
 HALF_HEIGHT = 0.13  # of a box
+WIDEST = 32  # letters of a line
 TINT = 0.25  # of an operator's colour in what it learns
 COMPUTED: dict[str, Any] = {"facecolor": "white", "edgecolor": GREY, "linewidth": 0.8}
 GIVEN: dict[str, Any] = {"facecolor": FAINT, "edgecolor": FAINT, "linewidth": 0.8}
@@ -52,7 +53,7 @@ def operators_figure(data: Data) -> Figure:
     """A diagram per operator, four in a row; what it learns has its colour, what is computed is white."""
     drawn = [OPERATORS[name] for name in attentions(OPERATORS) if not OPERATORS[name].description.control_of]
     rows = math.ceil(len(drawn) / COLUMNS)
-    height = rows * HEIGHT
+    height = HEIGHT + (rows - 1) * PITCH
     figure = new_figure(height, PAGE_WIDTH)
     figure.set_layout_engine("none")
     title = TITLE + height - HEIGHT
@@ -63,7 +64,7 @@ def operators_figure(data: Data) -> Figure:
     looks = looks_of(operator.name for operator in drawn)
     for position, operator in enumerate(drawn):
         row, column = divmod(position, COLUMNS)
-        axes = figure.add_axes((column / COLUMNS, 1 - (row + 1) / rows, 1 / COLUMNS, 1 / rows))
+        axes = figure.add_axes((column / COLUMNS, (rows - 1 - row) * PITCH / height, 1 / COLUMNS, HEIGHT / height))
         axes.set(xlim=(0, COLUMN), ylim=(0, HEIGHT))
         axes.set_axis_off()
         _write_name(axes, operator.name, looks[operator.name])
@@ -130,7 +131,10 @@ def _write_formulas(axes: Axes, operator: Operator) -> None:
         return
     factors = [factor.removeprefix("∘ ") for factor in description.factors.values()]
     learned = ", ".join([*(description.projections or UNDESCRIBED), *factors])
-    axes.text(COLUMN / 2, PARAMETERS, f"{learned}: {description.parameters}", ha="center")
+    formula = f"{learned}: {description.parameters}"
+    if len(formula) > WIDEST and description.leading:
+        formula = f"{learned}: {description.leading} + …"
+    axes.text(COLUMN / 2, PARAMETERS, formula, ha="center")
     count, of_original = (each.count(BASE.hidden_size, BASE.num_attention_heads) for each in (operator, ORIGINAL))
     saved = 1 - count / of_original
     share = f" (−{100 * saved:.1f} %)" if saved > 0 else f" (+{-100 * saved:.1f} %)" if saved else ""
