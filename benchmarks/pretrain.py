@@ -23,7 +23,7 @@ from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
 from benchmarks.twins import compare_losses
 from symbert.model.device import pick_device, resolve_precision
-from symbert.pretrain.flops import measure_peak
+from symbert.pretrain.pace import measure_peak
 
 ROWS, VOCABULARY = 8192, 30_522
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")

@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import training_batch
-from symbert.pretrain.flops import model_flops
+from symbert.pretrain.pace import model_flops
 from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings

@@ -19,7 +19,7 @@ from symbert.experiment.cost import (
 from symbert.experiment.layout import Experiment
 from symbert.flops import step_flops
 from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.pretrain.flops import model_flops
+from symbert.pretrain.pace import model_flops
 from symbert.pretrain.run import Run
 from symbert.sizes import SIZES
 

@@ -1,7 +1,6 @@
 """From a task's text to token ids: [CLS] a [SEP] or [CLS] a [SEP] b [SEP], tokenised once for all models and seeds."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from symbert.tasks import Task, task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 10_000
+IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 
 
 def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output: Path) -> None:
@@ -36,7 +36,14 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     for split, rows in available.items():
         check_complete(f"{task}: split '{split}'", rows.num_rows, row.official_rows[split], wanted)
     used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
-    facts = _facts(row, used, STAND_IN in (table.schema.metadata or {}))
+    counts = {split: rows.num_rows for split, rows in used.items()}
+    facts = {
+        "task": task,
+        "stand_in": STAND_IN in (table.schema.metadata or {}),
+        "rows": counts,
+        "official_rows": row.official_rows,
+        "partial": counts != row.official_rows,
+    }
     prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in used.values()]
     write_prepared(output, pa.concat_tables(prepared), facts)
 
@@ -84,24 +91,14 @@ def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
 
 def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
     """Columns input_ids, token_type_ids and label for rows of text."""
-    columns = [_encoded(batch, tokenizer) for batch in _batches(task, rows)]
-    ids, types = (pa.chunked_array([batch[index] for batch in columns], kind) for index, kind in enumerate(_LISTS))
-    return pa.table({"input_ids": ids, "token_type_ids": types, "label": rows["label"]})
-
-
-_LISTS = (pa.list_(pa.int32()), pa.list_(pa.int8()))
-
-
-def _batches(task: Task, rows: pa.Table) -> Iterator[list[str] | list[tuple[str, str]]]:
+    ids, types = [], []
     for batch in rows.select(list(task.columns)).to_batches(max_chunksize=ROWS_AT_ONCE):
         text = [column.to_pylist() for column in batch.columns]
-        yield text[0] if len(text) == 1 else list(zip(*text, strict=True))
-
-
-def _encoded(batch: list[str] | list[tuple[str, str]], tokenizer: Tokenizer) -> list[pa.Array]:
-    encodings = tokenizer.encode_batch_fast(batch)
-    ids, types = [encoding.ids for encoding in encodings], [encoding.type_ids for encoding in encodings]
-    return [pa.array(values, kind) for values, kind in zip((ids, types), _LISTS, strict=True)]
+        encodings = tokenizer.encode_batch_fast(text[0] if len(text) == 1 else list(zip(*text, strict=True)))
+        ids.append(pa.array([encoding.ids for encoding in encodings], IDS))
+        types.append(pa.array([encoding.type_ids for encoding in encodings], TYPES))
+    columns = {"input_ids": pa.chunked_array(ids, IDS), "token_type_ids": pa.chunked_array(types, TYPES)}
+    return pa.table({**columns, "label": rows["label"]})
 
 
 def check_complete(name: str, rows: int, official: int, settings: TaskSettings) -> None:
@@ -111,14 +108,3 @@ def check_complete(name: str, rows: int, official: int, settings: TaskSettings) 
             f"{name} has {rows:,} rows, expected {official:,} as its publisher has; "
             + ("set 'glue.allow_partial: true' to go on with these" if rows else "the source lacks this split")
         )
-
-
-def _facts(task: Task, used: dict[str, pa.Table], stand_in: bool) -> dict[str, Any]:
-    rows = {split: table.num_rows for split, table in used.items()}
-    return {
-        "task": task.name,
-        "stand_in": stand_in,
-        "rows": rows,
-        "official_rows": task.official_rows,
-        "partial": rows != task.official_rows,
-    }

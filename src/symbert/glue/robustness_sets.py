@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tokenizers import Tokenizer
 
 from symbert.glue.challenges import challenges_for, read_challenge
 from symbert.glue.noise import noisy
@@ -31,16 +30,15 @@ def prepare_robustness(raw: Path, task: str, vocabulary: Path, settings: Path, r
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
     chosen, tokenizer = read_settings(robustness, RobustnessSettings), pair_encoder(vocabulary, wanted.max_length)
     table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
-    facts, prepared = {}, [_prepared("", row, table.slice(0, 0), tokenizer)]
-    for name, told, rows in chain(_noise(row, table, wanted, chosen), _challenges(row, wanted, chosen)):
-        facts[name] = told
-        prepared.append(_prepared(name, row, rows, tokenizer))
+    facts, texts = {}, {"": table.slice(0, 0)}
+    for name, description, rows in chain(_noise(row, table, wanted, chosen), _challenges(row, wanted, chosen)):
+        facts[name], texts[name] = description, rows
+    prepared = [
+        tokenise(row, rows, tokenizer).add_column(0, "set", pa.array([name] * len(rows), pa.string()))
+        for name, rows in texts.items()
+    ]
     stand_in = STAND_IN in (table.schema.metadata or {})
     write_prepared(output, pa.concat_tables(prepared), {"task": task, "stand_in": stand_in, "sets": facts})
-
-
-def _prepared(name: str, task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
-    return tokenise(task, rows, tokenizer).add_column(0, "set", pa.array([name] * len(rows), pa.string()))
 
 
 def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
@@ -48,9 +46,10 @@ def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: Robustness
         rows = sample(task, split, table.filter(pc.field("split") == split), wanted)
         used = _used(rows, task.official_rows[split])
         for kind, share in product(chosen.noise_kinds, chosen.noise):
-            told = {"name": kind, "share": share, "column": column, "metrics": task.metrics, "classes": None}
+            noise = {"kind": "noise", "name": kind, "share": share, "column": column}
+            scored = {"metrics": task.metrics, "classes": None}
             struck = _struck(task, split, rows, kind, share)
-            yield f"{kind}-{100 * share:g} {column}", {"kind": "noise", **told, **used}, struck
+            yield f"{kind}-{100 * share:g} {column}", {**noise, **scored, **used}, struck
 
 
 def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
@@ -67,10 +66,10 @@ def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) ->
         available = read_challenge(challenge, Path(chosen.root))
         check_complete(f"the set '{challenge.name}'", len(available), challenge.official_rows, wanted)
         rows = spread(available, wanted.max_evaluation_examples, 0)
-        told = {"name": challenge.name, "share": None, "column": challenge.column}
+        origin = {"kind": "out-of-domain", "name": challenge.name, "share": None, "column": challenge.column}
         scored = {"metrics": challenge.metrics, "classes": challenge.classes}
         used = _used(rows, challenge.official_rows)
-        yield challenge.name, {"kind": "out-of-domain", **told, **scored, **used}, rows
+        yield challenge.name, {**origin, **scored, **used}, rows
 
 
 def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:

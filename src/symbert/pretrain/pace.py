@@ -1,20 +1,26 @@
-"""How fast a session trains: time per step, tokens per second, and the share of the device that is used."""
+"""How fast a session trains: time per step, tokens per second, and the share of the device's speed that it uses."""
 
 import resource
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from statistics import median
 from typing import Any
 
 import torch
+from torch import nn
 
 from symbert.files import MEGABYTE
+from symbert.flops import step_flops
+from symbert.model.device import AUTOCAST
 
 NOTED = 100  # newest steps that a note is about
 KEPT = 5000  # newest steps that the summary is about
+PRODUCT_SIZE = {"cuda": 8192, "cpu": 1024}  # large enough to be bound by arithmetic; a fraction of a second
+ATTEMPTS = 5
 PREFIXES = {10**15: "P", 10**12: "T", 10**9: "G", 10**6: "M"}
 
 
@@ -91,3 +97,29 @@ def in_words(flops_per_second: float) -> str:
     unit = next((unit for unit in PREFIXES if flops_per_second >= unit), min(PREFIXES))
     value = flops_per_second / unit
     return f"{value:.{0 if value >= 10 else 1}f} {PREFIXES[unit]}FLOP/s"
+
+
+def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) -> float:
+    """Operations, forward and backward, of a step on `sequences` of `tokens` each, `masked` of all to predict.
+
+    `symbert.flops` has the formula; the weights are those of the model's operator.
+    """
+    weights = sum(parameter.numel() for parameter in model.bert.encoder.parameters() if parameter.ndim >= 2)
+    return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)
+
+
+def measure_peak(device: torch.device, precision: str) -> float:
+    """FLOP/s of a dense square product in a resolved precision, best of a few: what MFU is a share of."""
+    device = torch.device(device)
+    size = PRODUCT_SIZE[device.type]
+    generator = torch.Generator(device).manual_seed(0)  # zeros would run faster; the training's generator is not moved
+    matrix = torch.randn(size, size, generator=generator, device=device, dtype=AUTOCAST.get(precision))
+    wait = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
+    seconds = []
+    for _ in range(1 + ATTEMPTS):
+        wait()
+        begun = time.perf_counter()
+        matrix @ matrix
+        wait()
+        seconds.append(time.perf_counter() - begun)
+    return 2 * size**3 / min(seconds[1:])

@@ -14,10 +14,9 @@ from symbert.files import copy_file, read_json, sha256_of, single_writer, write_
 from symbert.model.device import resolve_precision
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
-from symbert.pretrain.flops import measure_peak, model_flops
 from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, EventLog, MetricsLog
-from symbert.pretrain.pace import Pace
+from symbert.pretrain.pace import Pace, measure_peak, model_flops
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
 from symbert.pretrain.run import LIMIT, Execution, Run, RunPaths, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
