@@ -1,6 +1,7 @@
 import pytest
 
 import pretrain.corpora as corpora
+from symbert.cli import main
 
 
 @pytest.fixture
@@ -18,3 +19,17 @@ def brief(write_section):
         return write_section("pretrain", **{**values, "dropout": 0.1, **changes})
 
     return write
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """The folder of one uninterrupted run, which only `finished` fills; tests copy it before they change it."""
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture
+def finished(whole, manifest, brief):
+    """That folder, once the run is done: made by the first test that needs it."""
+    if not (whole / "done.json").exists():
+        assert main(corpora.options(manifest, brief(), whole)) == 0
+    return whole

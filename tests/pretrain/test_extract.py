@@ -1,33 +1,33 @@
+import shutil
+
 import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
-from pretrain.corpora import write_corpus, write_vocabulary
+from pretrain.corpora import write_vocabulary
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model.card import model_card
 from symbert.model.export import export
 from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
-from symbert.pretrain.run import Run, pretrain_model
+from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return tmp_path_factory.mktemp("run")
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of a finished run of 30 steps."""
+    shutil.copytree(finished, tmp_path / "run")
+    write_vocabulary(tmp_path / "run/vocab.txt", 60)
+    return tmp_path / "run"
 
 
 @pytest.fixture
-def extracted(run, brief, tmp_path):
-    """Step 20 of a run of 30 steps, extracted."""
-    write_vocabulary(run / "vocab.txt", 60)
-    if not (run / "done.json").exists():
-        manifest = write_corpus(run / "shards")
-        paths = (run / "state", run / "done.json", run / "metrics.jsonl", run / "timing.json")
-        pretrain_model(manifest, brief(), "tiny", "pairwise", 1, *paths, threads=1, on_settings_change="refuse")
+def extracted(run):
+    """Step 20 of it, extracted."""
     extract_checkpoint(run / "state", 20, run / "vocab.txt", run / "done.json", "embedded", run / "step-20")
     return run / "step-20"
 

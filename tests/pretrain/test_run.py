@@ -45,17 +45,9 @@ def outcome(run) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in files}
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The folder of one uninterrupted run, made by the first test that needs it."""
-    return tmp_path_factory.mktemp("whole")
-
-
 @pytest.fixture
-def uninterrupted(whole, manifest, brief):
-    if not (whole / "done.json").exists():
-        assert main(options(manifest, brief(), whole)) == 0
-    return outcome(whole)
+def uninterrupted(finished):
+    return outcome(finished)
 
 
 def test_a_run_ends_with_its_summary(whole, uninterrupted):

@@ -116,10 +116,6 @@ def test_processes_that_picked_different_devices_do_not_wait_for_each_other():
     assert "compute on different devices (0 on cpu, 1 on cuda); give each a GPU" in told[0]
 
 
-def test_processes_that_picked_one_kind_of_device_join():
-    assert joined("cpu", "cpu") == ["[2.0]", "[2.0]"]
-
-
 def losses(run: Path) -> dict[str, list[float]]:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return {split: [line["loss"] for line in lines if line["split"] == split] for split in ("train", "validation")}
