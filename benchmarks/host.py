@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGES = (
+    "backports.zstd",
     "zstandard",
     "msgspec",
     "pyarrow",
