@@ -1,5 +1,8 @@
 """One declaration makes a table or figure: its rule, its place on the page, its caption and its command."""
 
+import subprocess
+import sys
+
 import pytest
 
 from symbert.cli import main
@@ -50,3 +53,15 @@ def test_a_wrong_name_and_a_missing_option_are_told(capsys, tmp_path):
     assert "exhibit: no 'table-glue'; choose from table-claims, table-table3_glue" in capsys.readouterr().err
     assert main(["exhibit", "table-table3_glue", "--output", str(tmp_path / "t.csv")]) == 64
     assert "exhibit: table-table3_glue needs --settings" in capsys.readouterr().err
+
+
+def test_the_report_never_imports_torch():
+    load = "from symbert.report import page; from symbert.report.exhibits import EXHIBITS as exhibits; import sys"
+    code = f"{load}; [exhibit.load() for exhibit in exhibits.values()]; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_registry_imports_neither_pandas_nor_matplotlib():
+    """Snakemake reads it at every start."""
+    code = "import symbert.report.inputs, sys; sys.exit(bool({'pandas', 'matplotlib', 'scipy'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

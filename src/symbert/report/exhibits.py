@@ -1,6 +1,7 @@
 """The registry of tables and figures: each is declared in a file of its own under `tables/` or `figures/`.
 
-The file is called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values: they are
+To add one, add such a file: its rule, command, place on the page, caption and job of a cluster follow. The file is
+called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values: they are
 read without importing the file, since Snakemake reads all of them at every start, and matplotlib takes a second.
 """
 

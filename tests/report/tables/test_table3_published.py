@@ -1,0 +1,27 @@
+"""Table 3 as the paper prints it."""
+
+import csv
+
+import pytest
+
+from symbert.report import published
+from symbert.report.data import write_exhibit
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
+
+
+def test_the_published_table_is_the_papers_and_says_so(outputs):
+    write_exhibit("table-table3_published", outputs)
+    rows = read(outputs[0])
+    assert [float(value) for value in list(rows[-1].values())[1:]] == list(published.SCORES["base", "pairwise"])
+    for path in outputs[1:]:
+        assert "The paper's own numbers, not this experiment's" in path.read_text()
+    assert "**79.36**" in outputs[1].read_text() and r"\textbf{73.38}" in outputs[2].read_text()
