@@ -19,6 +19,7 @@ from symbert.errors import ConfigError
 from symbert.settings import hash_of
 from symbert.syntax import class_named, classes_of, code_of, file_of
 
+SIDES = ("query", "key", "value")  # of attention: what a token asks, answers and gives
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 ARITHMETIC = {
     ast.Add: arithmetic.add,
@@ -45,6 +46,12 @@ class Description:
     color: str = ""  # of its curves and of its diagram
     marker: str = ""  # as matplotlib calls it
     line: str = ""  # a name in symbert.report.style.LINES
+
+    def __post_init__(self) -> None:
+        """ValueError for a side of attention that there is not."""
+        for side in [*self.factors, *(side for sides in self.projections.values() for side in sides.split())]:
+            if side not in SIDES:
+                raise ValueError(f"'{side}' is none of {', '.join(SIDES)}")
 
 
 @dataclass(frozen=True)

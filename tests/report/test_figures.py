@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 
 from legibility import assert_legible
-from symbert.errors import UsageError
-from symbert.operators import OPERATORS
+from symbert.errors import ConfigError, UsageError
+from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import exit_of, loss_figure
@@ -411,6 +411,15 @@ def test_operators_differ_in_grey_too():
     assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"
     for (one, shade), (other, other_shade) in itertools.combinations(zip(LOOKS.values(), grey, strict=False), 2):
         assert abs(shade - other_shade) > 0.3 or one.linestyle != other.linestyle
+
+
+@pytest.mark.parametrize(("key", "value"), [("color", "ultra"), ("marker", "?"), ("line", "wavy")])
+def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, key, value):
+    own = Operator("own", "my_operators:Own")
+    vars(own)["description"] = Description(**{key: value})  # as if its class said so
+    monkeypatch.setitem(OPERATORS, "own", own)
+    with pytest.raises(ConfigError, match=f"my_operators:Own: '{key}' is .*; choose from "):
+        looks_of(["original"])
 
 
 def test_operators_differ_for_people_who_see_no_red_or_no_green():

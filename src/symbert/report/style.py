@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from symbert.errors import UsageError
+from symbert.errors import ConfigError, UsageError
 from symbert.files import publish
-from symbert.operators import OPERATORS, Description
+from symbert.operators import OPERATORS, Description, Operator
 from symbert.report.order import attentions
 
 WIDTH, PAGE_WIDTH = 3.5, 7.0  # inches: of a column of a paper, and of its two columns
@@ -92,7 +94,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """
     ordered, looks, spare = attentions(names), {}, cycle(SPARE)
     for name in attentions([*OPERATORS, *ordered]):
-        said = OPERATORS[name].description if name in OPERATORS else Description()
+        said = _description(OPERATORS[name]) if name in OPERATORS else Description()
         if said.color and said.marker and said.line:
             looks[name] = Look(said.color, said.marker, LINES[said.line])
         else:
@@ -100,6 +102,21 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
             linestyle = LINES[said.line] if said.line else look.linestyle
             looks[name] = Look(said.color or look.color, said.marker or look.marker, linestyle)
     return {name: looks[name] for name in ordered}
+
+
+def _description(operator: Operator) -> Description:
+    """What an operator says of itself; ConfigError for looks that no figure can have."""
+    said = operator.description
+    unknown = {
+        "color": said.color and not is_color_like(said.color),
+        "marker": said.marker and said.marker not in Line2D.markers,
+        "line": said.line and said.line not in LINES,
+    }
+    for key, is_unknown in unknown.items():
+        if is_unknown:
+            known = ", ".join(LINES) if key == "line" else f"the {key}s of matplotlib"
+            raise ConfigError(f"{operator.path}: '{key}' is {getattr(said, key)!r}; choose from {known}")
+    return said
 
 
 def house_style() -> AbstractContextManager[None]:
