@@ -79,7 +79,7 @@ class CheckpointStore:
             write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
 
     def _remove_surplus(self, name: str) -> None:
-        """Remove what killed processes left, and checkpoints that this run could not load: it was behind them."""
+        """Remove half-written files of killed processes, and checkpoints beyond this step: none could be loaded."""
         for leftover in self.weights.glob(".*tmp*"):  # of `publish`, and of safetensors within it
             leftover.unlink()
         older = [directory for directory in self._newest_first() if directory.name < name]
@@ -90,8 +90,8 @@ class CheckpointStore:
     def load_newest(self, model: nn.Module, optimizer: Optimizer) -> Position | None:
         """Fill model and optimizer from the newest intact checkpoint; None when the run is new.
 
-        A damaged checkpoint is skipped with a warning that names it; when none is intact, or none is there although
-        the run was beyond its first, IntegrityError, because silently starting over could waste days.
+        A damaged checkpoint is skipped with a warning that names it. IntegrityError when none is intact, or when none
+        exists although the run was beyond its first: silently starting over could waste days.
         """
         candidates, failures = self._newest_first(), []
         for directory in candidates:
@@ -156,9 +156,9 @@ def _load_weights(model: nn.Module, path: Path) -> None:
 def _verify(path: Path, expected: str) -> None:
     if not path.is_file():
         raise MissingInputError(f"{path}: file of a checkpoint is missing")
-    found = sha256_of(path)
-    if found != expected:
-        raise IntegrityError(f"{path}: sha256 {found[:12]}…, expected {expected[:12]}…: the file is damaged")
+    computed = sha256_of(path)
+    if computed != expected:
+        raise IntegrityError(f"{path}: sha256 {computed[:12]}…, expected {expected[:12]}…: the file is damaged")
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def refusal(state: Path, differing: str) -> ConfigError:
 
 
 def _refuse_another_place(state: Path, record: Path) -> None:
-    """ConfigError when the run was begun with its state elsewhere and that is still there; else note the place."""
+    """ConfigError when an existing folder elsewhere holds the state of this run; else record the folder."""
     place = os.path.relpath(state.resolve(), record.parent.resolve())  # so a copy of all results refers to itself
     before = read_json(record, {"state": str})["state"] if record.is_file() else place
     if before != place and (record.parent / before / "identity.json").is_file():
@@ -75,7 +75,7 @@ def _refuse_another_place(state: Path, record: Path) -> None:
 
 
 def _read_identity(state: Path, record: Path) -> dict[str, Any] | None:
-    """The identity of the run in `state`, None when it holds none; IntegrityError when that cannot be known."""
+    """The identity of the run in `state`, None without a run; IntegrityError when its record is missing or damaged."""
     try:
         if record.is_file() and (identity := read_json(record, dict)):
             return identity
@@ -108,7 +108,7 @@ def _set_aside(state: Path, run: Path, mark: str) -> None:
 def _take_back(state: Path, identity: dict[str, Any]) -> None:
     """Put a run of this identity that was set aside back into its place: settings that return train nothing twice.
 
-    What it had published goes: it is published again from its state. A folder in its place holds no run.
+    Its published files are removed: they are published again from its state. The folder in its place holds no run.
     """
     for aside in sorted(state.parent.glob(f"{state.name}.superseded-{hash_of(identity)[:8]}*")):
         if _read_identity(aside, aside / "identity.json") == identity:
@@ -119,7 +119,7 @@ def _take_back(state: Path, identity: dict[str, Any]) -> None:
 
 
 def _move(origin: Path, destination: Path) -> None:
-    """Move a file or folder, maybe to another file system, and into what a killed move has left there."""
+    """Move a file or folder, maybe to another file system, into the remains of a move that was killed."""
     destination.parent.mkdir(exist_ok=True)
     if destination.is_dir():
         shutil.copytree(origin, destination, dirs_exist_ok=True)

@@ -46,13 +46,13 @@ def storage_of(parameters: int, settings: PretrainSettings) -> Storage:
 
 
 def plan(storage: Storage, state: Path) -> str:
-    """One sentence: what is written, and what is free where."""
+    """One sentence: the bytes that a run writes, and those that are free on its disk."""
     free, mount = free_space(state)
     return f"{storage}; {data_size(free)} free on {mount}"
 
 
 def refuse_full(storage: Storage, state: Path) -> None:
-    """InputOutputError when what this one run still has to write is more than what is free for it."""
+    """InputOutputError when the run still has to write more bytes than its disk has free."""
     needed = _missing(storage, state)
     free, mount = free_space(state)
     if needed > free:
@@ -63,7 +63,7 @@ def refuse_full(storage: Storage, state: Path) -> None:
 
 
 def _missing(storage: Storage, state: Path) -> int:
-    """Bytes to come: what lies there is not written twice, and an old checkpoint gives its place to a new one."""
+    """Bytes still to write: existing weights are not written twice, and a new checkpoint replaces an old one."""
     kept = _size(state.glob("weights/step-*.safetensors"))
     resumable = _size(state.glob("resume/step-*/*"))
     return max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)

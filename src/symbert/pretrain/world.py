@@ -19,7 +19,7 @@ from symbert.model.device import pick_device
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
 SETTLING = 0.5
 
-PEER_ENDED = re.compile(  # how Gloo, NCCL and torch's store say that the other end is gone, or never came
+PEER_ENDED = re.compile(  # how Gloo, NCCL and torch's store say that another process ended, or never joined
     "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
     "|timed out (waiting|connecting)|wait timeout|socket has timed out|timeout caused pair closure|operation timeout",
     re.IGNORECASE,
@@ -46,13 +46,13 @@ class World:
         return count * self.rank // self.size, count * (self.rank + 1) // self.size
 
     def total(self, *values: float) -> list[float]:
-        """The sum of each value over all processes; InputOutputError when one of them is gone."""
+        """The sum of each value over all processes; InputOutputError when one of them has ended."""
         if self.size == 1:
             return list(values)
         return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
 
     def read_total(self, *scalars: Tensor) -> list[float]:
-        """As `total`, of values that lie on the device, which is waited for once."""
+        """As `total`, of values on the device, for which this process waits once."""
         return self._added_up(torch.stack(scalars))
 
     def _added_up(self, values: Tensor) -> list[float]:
@@ -69,14 +69,14 @@ class World:
 
 @contextmanager
 def peers_explained(rank: int) -> Iterator[None]:
-    """InputOutputError in the place of what torch raises in this process, wherever it waits for one that is gone."""
+    """InputOutputError in the place of torch's error, wherever this process waits for one that has ended."""
     try:
         yield
     except RuntimeError as error:
-        said = str(error).partition("Exception raised from")[0]  # where in torch is no part of what it says
-        if not PEER_ENDED.search(said):
+        message = str(error).partition("Exception raised from")[0]  # without the place in torch
+        if not PEER_ENDED.search(message):
             raise
-        reason = said.splitlines()[0].partition(". ")[0]
+        reason = message.splitlines()[0].partition(". ")[0]
         raise InputOutputError(
             f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
         ) from None
@@ -117,8 +117,8 @@ def _refuse_other_devices(store: dist.Store, rank: int, size: int, device: torch
     store.set(f"device of {rank}", device.type)
     kinds = [store.get(f"device of {other}").decode() for other in range(size)]
     if len(set(kinds)) > 1:
-        told = ", ".join(f"{other} on {kind}" for other, kind in enumerate(kinds))
+        devices = ", ".join(f"{other} on {kind}" for other, kind in enumerate(kinds))
         raise ConfigError(
-            f"the processes of this run compute on different devices ({told}); give each a GPU that its torch can use, "
-            "or set CUDA_VISIBLE_DEVICES= (empty) for all"
+            f"the processes of this run compute on different devices ({devices}); give each a GPU that its torch can "
+            "use, or set CUDA_VISIBLE_DEVICES= (empty) for all"
         )

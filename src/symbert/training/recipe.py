@@ -31,7 +31,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def takes_cudnn(recipe: Recipe, device: torch.device) -> bool:
-    """Whether the recipe has cuDNN's attention there: on Hopper, where it is twice as fast as the flash kernel."""
+    """Whether the recipe has cuDNN's attention on this device: on Hopper, where it is twice as fast as flash."""
     if not recipe.cudnn_attention or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
         return False
     return torch.cuda.get_device_capability(device)[0] == HOPPER
@@ -43,7 +43,7 @@ def attention_dropout(recipe: Recipe, dropout: float, device: torch.device) -> f
 
 
 def recorded_dropout(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
-    """What a result is known by beside its settings, where the recipe lets the device decide the dropout."""
+    """The attention dropout as a part of a result's identity, where the recipe lets the device decide it."""
     return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe.cudnn_attention else {}
 
 
@@ -53,11 +53,12 @@ def compiler_explained() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        said = next((line for line in str(error).splitlines() if any(words in line for words in NO_COMPILER)), None)
-        if said is None:
+        lines = str(error).splitlines()
+        reason = next((line for line in lines if any(words in line for words in NO_COMPILER)), None)
+        if reason is None:
             raise
         raise ConfigError(
-            f"config: 'recipe' is fast, which compiles the model, but no compiler works on this machine ({said}); "
+            f"config: 'recipe' is fast, which compiles the model, but no compiler works on this machine ({reason}); "
             "install a C and C++ compiler (g++), or set 'recipe: faithful'"
         ) from None
 
