@@ -1,0 +1,257 @@
+"""To add something takes as few edits as the documentation says, and the results of a chain then have it.
+
+A copy of the project gets one of everything: an operator and a size, which need no edit, a filter, a table, a figure, a
+configuration key and a metric of a training step.
+"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from workflow.checkout import ENVIRONMENT, check_out
+
+ROOT = Path(__file__).parents[1]
+
+CONFIGURATION = """\
+operators: {shifted: {class: "outside_package.operators:Biased"}}
+sizes: {slim: {num_hidden_layers: 1, hidden_size: 32, num_attention_heads: 2, intermediate_size: 64}}
+corpus:
+  parts: 1
+  filter: {rules: [categories, perplexity, quality_warnings, brevity]}
+  pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}
+pretrain: {steps: 20, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_every: 5, label_smoothing: 0.1}
+glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1, robustness: {noise: []}}
+sweep:
+  sizes: [slim]
+  attention: [original, shifted]
+  finetune_seeds: [1]
+  tasks: [rte, sst2]
+  curve: {sizes: [slim], steps: {slim: [10, 20]}}
+"""
+
+TABLE = '''\
+"""The last validation loss of each model."""
+
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, table_of
+
+
+@exhibit(
+    chapter="Pre-training",
+    heading="Last losses",
+    caption="The validation loss of each model at its last step.",
+    reads=("runs",),
+)
+def last_losses(data: Data) -> Table:
+    """A row per run."""
+    rows = [{"model": f"{run.size}-{run.attention}", "loss": run.losses[-1]} for run in data.runs]
+    return table_of(rows, "Validation losses at the last step, in nats.", "tab:last_losses")
+'''
+
+FIGURE = '''\
+"""Bars of the last validation loss of each model."""
+
+from matplotlib.figure import Figure
+
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.panels import figure_of
+
+
+@exhibit(
+    chapter="Pre-training",
+    heading="Last losses as bars",
+    caption="A bar for the validation loss of each model at its last step.",
+    reads=("runs",),
+)
+def last_losses(data: Data) -> Figure:
+    """One panel."""
+    figure, [(panel, key)] = figure_of("Last losses", "in nats per token", [0])
+    panel.bar([run.attention for run in data.runs], [run.losses[-1] for run in data.runs])
+    key.set_axis_off()
+    return figure
+'''
+
+
+FILTER = """\
+def _too_short(settings: Any) -> Holds:
+    return lambda document, found: len(document.content) < 2000
+
+
+"""
+
+KEY = """\
+  label_smoothing: 0.0         # share of the target that is spread over all word pieces
+"""
+
+# What each addition writes: a file, the text in it before which it is written, and the text itself.
+# An operator and a size are configuration, which is no edit of the project.
+EDITS: dict[str, list[tuple[str, str, str]]] = {
+    "operator": [],
+    "size": [],
+    "filter": [
+        ("src/symbert/filters.py", "REASONS_BY_FILTER: dict", FILTER),
+        ("src/symbert/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
+    ],
+    "table": [("src/symbert/report/tables/last_losses.py", "", TABLE)],
+    "figure": [("src/symbert/report/figures/last_losses.py", "", FIGURE)],
+    "key": [
+        ("config.yaml", "  evaluate_every: 250", KEY),
+        ("src/symbert/settings.py", "\n\nclass TaskSettings", "    label_smoothing: Share = 0.0\n"),
+    ],
+    "metric": [
+        ("src/symbert/pretrain/train.py", "\n\nclass MaskedLoss", "    perplexity: float\n"),
+        ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
+    ],
+}
+PLACES = {"operator": 0, "size": 0, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
+
+
+@dataclass(frozen=True)
+class Extended:
+    """A copy of the project with the additions, beside a package of somebody else."""
+
+    directory: Path
+    edited: dict[str, set[str]]  # files by addition
+
+    def run(self, *words: str) -> str:
+        """What a Python command prints, in the folder of the copy."""
+        packages = os.pathsep.join([str(self.directory / "src"), str(self.directory.parent / "packages")])
+        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": packages}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=self.directory, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        return done.stdout + done.stderr
+
+    def snakemake(self, *words: str) -> str:
+        """What Snakemake says with the configuration of the additions."""
+        (self.directory / "own.yaml").write_text(CONFIGURATION)
+        return self.run("-m", "snakemake", "--cores", "2", "--configfile", "own.yaml", *words)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files of a copy."""
+    files = (path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> Extended:
+    """A copy of the project in which each addition was made; the operator is the one of docs/operators.md."""
+    folder = tmp_path_factory.mktemp("one_place")
+    copy = check_out(ROOT, folder / "symbert").directory
+    package = folder / "packages/outside_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/operators.md").read_text(encoding="utf-8"), re.S)
+    (package / "operators.py").write_text(example, encoding="utf-8")
+    edited = {}
+    for addition, edits in EDITS.items():
+        before = contents(copy)
+        for name, following, text in edits:
+            file = copy / name
+            file.touch()
+            head, tail = file.read_text(encoding="utf-8").split(following) if following else ("", "")
+            file.write_text(head + text + following + tail, encoding="utf-8")
+        after = contents(copy)
+        edited[addition] = {name for name in after if after[name] != before.get(name)}
+    return Extended(copy, edited)
+
+
+@pytest.mark.parametrize("addition", PLACES)
+def test_an_addition_edits_as_few_files_as_it_should(extended, addition):
+    assert len(extended.edited[addition]) == PLACES[addition], extended.edited[addition]
+
+
+def test_the_new_key_is_described_by_its_comment_and_its_type(extended):
+    assert extended.run("-m", "symbert", "describe-keys", "--word", "label_smoothing").splitlines() == [
+        "pretrain.label_smoothing: 0.0",
+        "    share of the target that is spread over all word pieces",
+        "    allowed: a number ≥ 0 and < 1",
+    ]
+
+
+def test_the_new_table_and_figure_have_rules_and_the_new_operator_and_size_have_runs(extended):
+    said = extended.snakemake("--dry-run")
+    assert re.search(r"^tabulate_last_losses +1$", said, re.M) and re.search(r"^draw_last_losses +1$", said, re.M)
+    assert "pretrain/slim-shifted/seed-1/done.json" in said and "pretrain/slim-original/seed-1/done.json" in said
+    assert re.search(r"^pretrain_model +2$", said, re.M), "no other size and operator"
+
+
+@pytest.mark.campaign
+class TestChain:
+    """The results of the chain, which runs once."""
+
+    @pytest.fixture(scope="class")
+    def results(self, extended) -> Path:
+        extended.snakemake()
+        return extended.directory / "results/demo-embedded"
+
+    @staticmethod
+    def rows(results: Path, table: str) -> list[dict[str, str]]:
+        with open(results / f"report/tables/{table}.csv", newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def text(self, results: Path, table: str) -> str:
+        return (results / f"report/tables/{table}.csv").read_text(encoding="utf-8")
+
+    def test_the_operator_is_in_every_table_and_on_its_card(self, results):
+        formula = "(Q(x) + u) Q(y)ᵀ"
+        assert "shifted" in self.text(results, "table1_operators") and formula in self.text(results, "table1_operators")
+        assert "shifted" in self.text(results, "table2_parameters")
+        assert "slim-shifted" in self.text(results, "table3_glue")
+        assert "slim-shifted seed 1" in self.text(results, "runs")
+        checkpoint = results / "pretrain/slim-shifted/seed-1/step-20"
+        assert formula in (checkpoint / "README.md").read_text(encoding="utf-8")
+        config = json.loads((checkpoint / "config.json").read_text())
+        assert config["operator"] == {"class": "outside_package.operators:Biased"}
+
+    def test_the_curves_of_the_operator_are_in_the_figures(self, results):
+        assert "shifted" in self.text(results, "table2_training"), "the numbers of figure 2"
+        for figure in ("figure1_operators", "figure2_slim", "figure3_checkpoints"):
+            assert (results / f"report/figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+        command = (results.parent.parent / "results/demo-embedded/logs").exists()
+        assert command
+
+    def test_the_size_is_in_table_2_and_has_runs(self, results):
+        assert "slim" in self.text(results, "table2_parameters")
+        for attention in ("original", "shifted"):
+            done = json.loads((results / f"pretrain/slim-{attention}/seed-1/done.json").read_text())
+            assert (done["size"], done["attention"], done["steps"]) == ("slim", attention, 20)
+
+    def test_the_reason_of_the_filter_is_counted_and_in_the_table_of_the_corpus(self, results):
+        (file,) = (results / "corpus/filtered").glob("*.counts.json")
+        counted = json.loads(file.read_text())["dropped"]["too_short"]
+        assert counted > 0
+        total = next(row for row in self.rows(results, "corpus") if row["part"] == "total")
+        assert total["too_short"] == str(counted)
+        assert "too short" in (results / "report/tables/corpus.md").read_text(encoding="utf-8")
+
+    def test_the_table_and_the_figure_are_on_the_page(self, results):
+        assert {row["model"] for row in self.rows(results, "last_losses")} == {"slim-original", "slim-shifted"}
+        page = (results / "report/report.html").read_text(encoding="utf-8")
+        for heading in ("Last losses", "Last losses as bars"):
+            assert f">{heading}</h3>" in page
+        assert "Validation losses at the last step, in nats." in page
+        assert "A bar for the validation loss of each model at its last step." in page
+
+    def test_the_key_is_in_the_table_of_settings_and_in_the_record_of_the_run(self, results):
+        values = {row["setting"]: row for row in self.rows(results, "settings")}
+        assert values["pretrain.label_smoothing"]["here"] == "0.1"
+        done = json.loads((results / "pretrain/slim-original/seed-1/done.json").read_text())
+        assert done["settings"]["label_smoothing"] == 0.1
+
+    def test_the_metric_is_in_the_log_of_the_training(self, results):
+        lines = (results / "pretrain/slim-shifted/seed-1/metrics.jsonl").read_text().splitlines()
+        logged = [line for line in map(json.loads, lines) if line["split"] == "train"]
+        assert [line["step"] for line in logged] == [10, 20]
+        assert all(line["perplexity"] == pytest.approx(2.718281828 ** line["loss"], rel=1e-6) for line in logged)
