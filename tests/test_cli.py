@@ -20,6 +20,7 @@ ANSWERS = {
     "export",
     "check-operator",
     "describe-keys",
+    "draw-rules",
     "import-scores",
 }  # commands of the user's own, which no rule runs
 

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "describe-keys": "symbert.project:describe_keys",
     "plan": "symbert.experiment.plan:plan",
     "status": "symbert.experiment.status:status",
+    "draw-rules": "symbert.experiment.drawing:draw_rules",
     "prune": "symbert.experiment.prune:prune",
     "plan-corpus": "symbert.corpus.plan:plan_corpus",
     "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",

@@ -83,33 +83,50 @@ def count_jobs(
 
     SymbertError with Snakemake's last words where it prints none.
     """
-    words = list(config or [])
-    if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
-        words = [*(word for word in words if not word.startswith("scale=")), f"scale={scale}"]
-    command = [sys.executable, "-m", "snakemake", "--dag"]
-    command += ["--configfile", *map(str, configfile)] if configfile else []
-    command += ["--config", *words] if words else []
-    done = subprocess.run(command, capture_output=True, text=True)
-    nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', done.stdout, re.M)
-    if done.returncode or not nodes:
-        last = (done.stderr.strip().splitlines() or ["no graph"])[-1]
-        raise SymbertError(f"snakemake --dag: {last}; run snakemake --dry-run with the same options to see why")
+    graph = print_graph("--dag", scale, configfile, config)
+    nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', graph, re.M)
+    if not nodes:
+        raise SymbertError("snakemake --dag: no graph; run snakemake --dry-run with the same options to see why")
     jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]  # dashed: it need not run
     return by_stage((rule for rule, _ in jobs), Path()), by_stage((rule for rule, needed in jobs if needed), Path())
 
 
+def print_graph(option: str, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> str:
+    """What Snakemake prints with `option` (`--dag`, `--rulegraph mermaid-js`), run in the project's folder.
+
+    SymbertError with Snakemake's last words where it fails.
+    """
+    words = list(config or [])
+    if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
+        words = [*(word for word in words if not word.startswith("scale=")), f"scale={scale}"]
+    command = [sys.executable, "-m", "snakemake", *option.split()]
+    command += ["--configfile", *map(str, configfile)] if configfile else []
+    command += ["--config", *words] if words else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise SymbertError(f"snakemake {option}: {last}; run snakemake --dry-run with the same options to see why")
+    return done.stdout
+
+
 def by_stage(rules: Iterable[str], project: Path) -> Counter[str]:
-    """How many jobs each stage has, by their rules. A rule's stage is that of its file in the project's folder.
+    """How many jobs each stage has, by their rules."""
+    stages = stages_of_rules(project)
+    return Counter(stages.get(rule, "report") for rule in rules)
+
+
+def stages_of_rules(project: Path) -> dict[str, str]:
+    """The stage of each rule, which is that of its file in the project's folder.
 
     In corpus.smk and corpus_sources.smk are rules of the stage corpus. A rule that is in none of the files is of the
     report, which makes rules in a loop.
     """
-    stages = {
-        rule: path.stem.partition("_")[0]
+    return {
+        rule: stage
         for path in (project / "workflow/rules").glob("*.smk")
+        if (stage := path.stem.partition("_")[0]) in STAGES
         for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
     }
-    return Counter(stages[rule] if stages.get(rule) in STAGES else "report" for rule in rules)
 
 
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
