@@ -41,6 +41,16 @@ def test_a_declaration_is_read_without_its_module(tmp_path):
     assert exhibit.reads == ("counts",) and exhibit.place == 9 and exhibit.is_of_experiment
 
 
+def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(tmp_path):
+    """A table of runs alone ended with an internal error: their steps are in the settings."""
+    file = tmp_path / "my_own.py"
+    for reads, given in (("runs", ("runs", "settings")), ("robustness", ("robustness", "scores", "settings"))):
+        file.write_text(DECLARATION.format(more="").replace("counts", reads))
+        assert exhibits._declared("table", file).reads == given
+    for exhibit in EXHIBITS.values():
+        assert "settings" in exhibit.reads or not exhibits.NEEDS.keys() & {*exhibit.reads, *exhibit.may_read}
+
+
 @pytest.mark.parametrize("text", ["", DECLARATION.format(more="") * 2, DECLARATION.replace("Corpus", "Other")])
 def test_a_file_without_one_exhibit_of_a_chapter_is_refused(tmp_path, text):
     (tmp_path / "my_own.py").write_text(text.format(more=""))

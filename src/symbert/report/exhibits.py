@@ -35,6 +35,15 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "machines": ("provenance", "sessions"),
 }
 
+# What an attribute of Data is computed from; an exhibit that reads the one reads the others, too.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "scores": ("settings",),
+    "curve": ("settings",),
+    "runs": ("settings",),
+    "timings": ("runs",),
+    "robustness": ("scores",),
+}
+
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -120,7 +129,10 @@ def _declared(kind: str, file: Path) -> Exhibit:
     ]
     if len(declared) != 1 or declared[0].chapter not in CHAPTERS:
         raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    return declared[0]
+    reads = [*declared[0].reads]
+    for name in reads:  # which grows
+        reads += [each for each in NEEDS.get(name, ()) if each not in reads]
+    return replace(declared[0], reads=tuple(reads))
 
 
 EXHIBITS: dict[str, Exhibit] = {
