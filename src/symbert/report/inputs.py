@@ -99,7 +99,6 @@ def code_of(package: Path) -> str:
         name for name in re.findall(r"^from symbert\.([\w.]+) import", text, re.M) if not name.startswith("report")
     }
     imported = [f"{name.replace('.', '/')}.py" for name in sorted(modules - NEUTRAL)]
-    files = [*own, *(package / name for name in imported), package / "model/attention.py"]
-    operators = [each for each in OPERATORS.values() if not each.is_built_in]
-    described = [[each.name, each.formula, vars(each.description)] for each in operators]
+    files = [*own, *(package / name for name in imported)]
+    described = [[operator.name, operator.formula, vars(operator.description)] for operator in OPERATORS.values()]
     return hash_of([sha256_of(file) for file in files], described)
