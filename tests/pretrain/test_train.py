@@ -60,6 +60,16 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
         assert (ours - parameter).abs().max() < 2e-5, name  # a step is at most 1e-3
 
 
+def test_the_first_part_of_a_longer_schedule_has_its_rates(build):
+    """30,000 of the paper's 200,000 steps: each at the rate that it has there, the last one far from 0."""
+    paper = {"learning_rate": 1e-4, "warmup_steps": 10_000}
+    whole, part = build(steps=200_000, **paper), build(steps=30_000, schedule_steps=200_000, **paper)
+    for step in (0, 9_999, 10_000, 29_999):
+        assert part.learning_rate(step) == whole.learning_rate(step)
+    assert part.learning_rate(29_999) == pytest.approx(1e-4 * 170_001 / 190_000)
+    assert whole.learning_rate(199_999) == pytest.approx(1e-4 / 190_000)
+
+
 @pytest.mark.parametrize("micro_batch_size", [1, 3, 8, 100])
 def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
     whole, cut = build(), build(micro_batch_size=micro_batch_size)

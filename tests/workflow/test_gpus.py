@@ -28,7 +28,7 @@ def test_every_job_that_trains_is_told_of_the_gpu_that_it_was_given(checkout, gp
     gpus(count)
     outcome = checkout.snakemake("--dry-run", "--printshellcmds", "glue", "--config", ONE_SMALL)
     for command in ("pretrain-model", "finetune"):
-        assert f"{given} exec python -m symbert {command} " in outcome.output
+        assert re.search(rf"{given} exec python -m symbert --log \S+ {command} ", outcome.output)
 
 
 def granted(checkout, *options: str) -> int:
