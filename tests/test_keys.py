@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from symbert.config import sections
+from symbert.errors import UsageError
 from symbert.keys import Configuration
 from symbert.project import describe_keys, read_chosen
 from symbert.settings import Settings
@@ -50,6 +52,8 @@ def test_a_key_is_described_by_its_comment_its_type_and_the_papers_value(root, m
     assert "    allowed: embedded | mirror | hub | files | null" in described
     names = [line.partition(":")[0] for line in described if line[0] != " "]
     assert len(described) == 3 * len(names) and set(names) < set(keys_of(Configuration))
+    with pytest.raises(UsageError, match="config.yaml: no key has 'dropuot' in its name; did you mean 'dropout'?"):
+        describe_keys("dropuot")
 
 
 SCRIPT = """

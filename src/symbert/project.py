@@ -39,11 +39,15 @@ def describe_keys(word: str = "") -> None:
     """Print the keys of config.yaml with `word` in them: the paper's value, what else is allowed, and the meaning."""
     text = _config_file(Path()).read_text(encoding="utf-8")
     lines = text.splitlines()
-    for name, key, value, kind in _declared_keys(yaml.compose(text), Configuration):
+    keys = list(_declared_keys(yaml.compose(text), Configuration))
+    for name, key, value, kind in keys:
         if word in name:
             written = " ".join(text[value.start_mark.index : value.end_mark.index].split())
             meaning = lines[key.start_mark.line].partition(" # ")[2].strip()
             print(f"{name}: {written}\n    {meaning}\n    allowed: {in_words(kind)}")
+    if not any(word in name for name, *_ in keys):
+        words = sorted({part for name, *_ in keys for part in name.split(".")})
+        raise UsageError(f"config.yaml: no key has {word!r} in its name{suggestion(word, words)}")
 
 
 def _declared_keys(section: yaml.MappingNode, kind: type[Settings], above: str = "") -> Iterator[tuple[Any, ...]]:

@@ -80,7 +80,7 @@ def test_the_speed_is_told_beside_that_of_original(outcome_of, monkeypatch):
     monkeypatch.setattr(check, "ROUNDS", 1)
     monkeypatch.setattr(check, "STEPS", 1)
     said = outcome_of(OPERATORS["shared"], "speed")
-    assert re.fullmatch(r"\d+\.\d\d × the training steps of `original` per second, in float32", said)
+    assert re.fullmatch(r"\d+\.\d\d × the training steps of `original` per second of a CPU core, in float32", said)
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monkeypatch, capsys):
