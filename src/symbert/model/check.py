@@ -195,10 +195,12 @@ def check_speed(operator: Operator, model: Model) -> str:
     ids = torch.randint(100, (8, 128), generator=torch.Generator().manual_seed(3))
     ratios, threads = [], torch.get_num_threads()
     torch.set_num_threads(1)
-    for _ in range(1 + ROUNDS):
-        own, original = (_seconds_of_steps(each, ids) for each in models)
-        ratios.append(original / own)
-    torch.set_num_threads(threads)
+    try:
+        for _ in range(1 + ROUNDS):
+            own, original = (_seconds_of_steps(each, ids) for each in models)
+            ratios.append(original / own)
+    finally:
+        torch.set_num_threads(threads)
     return f"{median(ratios[1:]):.2f} × the training steps of `original` per second of a CPU core, in float32"
 
 
