@@ -46,7 +46,7 @@ def test_stages_that_have_jobs_are_planned_in_a_line_each(experiment, demo):
     lines = list(announce(experiment, demo, JOBS))
     stages = {line.split()[0]: line for line in lines if " job" in line}
     assert list(stages) == ["settings", "corpus", "glue", "report"]
-    assert stages["corpus"].startswith("  corpus         2 jobs, 0.014 core-hours, 8.62 MB to write")
+    assert stages["corpus"].startswith("  corpus         2 jobs, <0.01 core-hours, 8.62 MB to write")
     assert stages["glue"].startswith("  glue           1 job, ") and "10 MB to write" in stages["glue"]
 
 
