@@ -30,7 +30,7 @@ COMMANDS: dict[str, str] = {
     "draw-rules": "symbert.experiment.drawing:draw_rules",
     "prune": "symbert.experiment.prune:prune",
     "plan-corpus": "symbert.corpus.plan:plan_corpus",
-    "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
+    "fetch-mirror": "symbert.mirror:fetch_mirror",
     "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
     "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
     "record-files": "symbert.corpus.sources:record_files",
