@@ -44,14 +44,9 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
 
 
-@exhibit(
-    chapter="Pre-training",
-    heading="Last losses",
-    caption="The validation loss of each model at its last step.",
-    reads=("runs",),
-)
+@exhibit(chapter="Pre-training", heading="Last losses", reads=("runs",))
 def last_losses(data: Data) -> Table:
-    """A row per run."""
+    """The validation loss of each model at its last step."""
     rows = [{"model": f"{run.size}-{run.attention}", "loss": run.losses[-1]} for run in data.runs]
     return table_of(rows, "Validation losses at the last step, in nats.", "tab:last_losses")
 '''
@@ -66,14 +61,9 @@ from symbert.report.exhibits import exhibit
 from symbert.report.panels import figure_of
 
 
-@exhibit(
-    chapter="Pre-training",
-    heading="Last losses as bars",
-    caption="A bar for the validation loss of each model at its last step.",
-    reads=("runs",),
-)
+@exhibit(chapter="Pre-training", heading="Last losses as bars", reads=("runs",))
 def last_losses(data: Data) -> Figure:
-    """One panel."""
+    """A bar for the validation loss of each model at its last step."""
     figure, [(panel, key)] = figure_of("Last losses", "in nats per token", [0])
     panel.bar([run.attention for run in data.runs], [run.losses[-1] for run in data.runs])
     key.set_axis_off()

@@ -13,15 +13,19 @@ from symbert.report.exhibits import CHAPTERS, EXHIBITS
 DECLARATION = '''
 from symbert.report.exhibits import exhibit
 
-@exhibit(chapter="Corpus", heading="H", caption="C.", reads=("counts",){more})
+@exhibit(chapter="Corpus", heading="H", reads=("counts",){more})
 def corpus_table(data):
-    """A table."""
+    """What the corpus
+    has.
+
+    Not part of the caption.
+    """
 '''
 
 
 def test_every_exhibit_loads_and_reads_what_there_is():
     for exhibit in EXHIBITS.values():
-        assert exhibit.load().__doc__
+        exhibit.load()
         assert {*exhibit.reads, *exhibit.may_read, *exhibit.follows} <= set(dir(Data)) | {"sections", "categories"}
         assert len(exhibit.caption) > 80 and exhibit.caption.endswith(".")
         assert not set(exhibit.caption) & set("{*`_|"), "which mean something to the caption's template"
@@ -39,6 +43,7 @@ def test_a_declaration_is_read_without_its_module(tmp_path):
     exhibit = exhibits._declared("table", file)
     assert (exhibit.id, exhibit.rule, exhibit.stem) == ("table-my_own", "tabulate_my_own", "tables/my_own")
     assert exhibit.reads == ("counts",) and exhibit.place == 9 and exhibit.is_of_experiment
+    assert exhibit.caption == "What the corpus has."
 
 
 def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(tmp_path):

@@ -1,8 +1,9 @@
 """The registry of tables and figures: each is declared in a file of its own under `tables/` or `figures/`.
 
 To add one, add such a file: its rule, command, place on the page, caption and job of a cluster follow. The file is
-called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values: they are
-read without importing the file, since Snakemake reads all of them at every start, and matplotlib takes a second.
+called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values, and the caption is
+the first paragraph of the function's docstring. They are read without importing the file, since Snakemake reads all of
+them at every start, and matplotlib takes a second.
 """
 
 import ast
@@ -57,7 +58,7 @@ class Exhibit:
     name: str  # of its files and of its module
     chapter: str  # one of CHAPTERS
     heading: str
-    caption: str  # a sentence or two for Snakemake's report, and for those who cannot see a figure
+    caption: str  # for Snakemake's report, and for those who cannot see a figure
     place: int = 0  # in its chapter
     reads: tuple[str, ...] = ()
     may_read: tuple[str, ...] = ()
@@ -120,7 +121,11 @@ def _declared(kind: str, file: Path) -> Exhibit:
     """The exhibit of a file; ValueError where it is not declared once and with literals."""
     declared = [
         Exhibit(
-            kind, file.stem, function=node.name, **{word.arg: ast.literal_eval(word.value) for word in call.keywords}
+            kind,
+            file.stem,
+            caption=" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()),
+            function=node.name,
+            **{word.arg: ast.literal_eval(word.value) for word in call.keywords},
         )
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef)

@@ -56,12 +56,14 @@ class Distribution:
     chapter="Corpus",
     place=1,
     heading="Perplexity, length and tokens of documents",
-    caption="Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the "
-    "table of documents gives the counts.",
     reads=("settings", "counts", "records"),
 )
 def corpus_figure(data: Data) -> Figure:
-    """Three panels; DataError where a histogram is not complete."""
+    """Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the table of
+    documents gives the counts.
+
+    DataError where a histogram is not complete.
+    """
     counts, settings = data.counts, data.settings
     perplexity, characters = ([_distribution(counts, name, side) for side in COLORS] for name in FILTERED)
     for record in data.records:

@@ -42,15 +42,13 @@ NOTE_LINES = (
 )
 
 
-@exhibit(
-    chapter="Operators",
-    place=1,
-    heading="Figure 1: the operators",
-    caption="Diagram of each operator: the projections that two tokens go through, and what stands between them in "
-    "the dot product.",
-)
+@exhibit(chapter="Operators", place=1, heading="Figure 1: the operators")
 def operators_figure(data: Data) -> Figure:
-    """A diagram per operator, four in a row; what it learns has its colour, what is computed is white."""
+    """Diagram of each operator: the projections that two tokens go through, and what stands between them in the dot
+    product.
+
+    What an operator learns has its colour, what is computed is white.
+    """
     drawn = [OPERATORS[name] for name in attentions(OPERATORS) if not OPERATORS[name].description.control_of]
     rows = math.ceil(len(drawn) / COLUMNS)
     height = HEIGHT + (rows - 1) * PITCH

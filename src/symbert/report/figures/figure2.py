@@ -34,16 +34,14 @@ PRINTED_ENTRY = Entry({"color": GREY, "marker": "o", **HOLLOW}, "hollow: the aut
 
 
 @exhibit(
-    chapter="Pre-training",
-    place=1,
-    heading="Figure 2: validation loss",
-    caption="Curves of validation loss over pre-training steps, one per operator; a large marker on each shows where "
-    "it leaves the initial plateau, and the key beneath gives that step and the last loss.",
-    reads=("settings", "runs"),
-    per_size=True,
+    chapter="Pre-training", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True
 )
 def loss_figure(data: Data) -> Figure:
-    """One panel for the runs of one size; the authors' losses are hollow markers where they may stand beside them."""
+    """Curves of validation loss over pre-training steps, one per operator; a large marker on each shows where it leaves
+    the initial plateau, and the key beneath gives that step and the last loss.
+
+    The authors' losses are hollow markers where they may stand beside these.
+    """
     settings, size, models = data.settings, size_of(data.runs), models_of(data.runs)
     looks = looks_of(model.attention for model in models)
     beside = published.LOSSES.keys() if captions.shows_the_papers_losses(settings) else ()

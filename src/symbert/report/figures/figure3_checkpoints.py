@@ -39,16 +39,13 @@ COLUMNS = [("95 % reached at", 0.79), ("final score", RIGHT)]
 Curves = dict[str, pd.DataFrame]  # by operator: score (percent), a row per pre-training seed, a column per step
 
 
-@exhibit(
-    chapter="Pre-training",
-    place=2,
-    heading="Figure 3: score over checkpoints",
-    caption="Curves of the score over pre-training checkpoints, one per operator, with the line of 95 % of the "
-    "highest final score; the key beneath says where each curve first reaches it, and its final score.",
-    reads=("settings", "curve"),
-)
+@exhibit(chapter="Pre-training", place=2, heading="Figure 3: score over checkpoints", reads=("settings", "curve"))
 def checkpoints_figure(data: Data) -> Figure:
-    """One panel per size; an empty one where no task counts for GLUE."""
+    """Curves of the score over pre-training checkpoints, one per operator, with the line of 95 % of the highest final
+    score; the key beneath says where each curve first reaches it, and its final score.
+
+    A panel per size; an empty one where no task counts for GLUE.
+    """
     scores, settings = data.curve, data.settings
     majority_of(scores)
     sizes = order.sizes(scores["size"])

@@ -102,12 +102,14 @@ class DomainPanel:
     chapter="Robustness",
     place=1,
     heading="Score over noise, and out of domain",
-    caption="Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; "
-    "the table of robustness gives the numbers.",
     reads=("settings", "scores", "robustness"),
 )
 def robustness_figure(data: Data) -> Figure:
-    """Panels of each size: one per kind of noise, one for other sets."""
+    """Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; the table
+    of robustness gives the numbers.
+
+    Panels of each size: one per kind of noise, one for other sets.
+    """
     clean, robustness, settings = data.trained, data.robustness, data.settings
     looks = looks_of(clean["attention"])
     panels = list(_panels(clean, robustness))

@@ -27,15 +27,14 @@ CAPTION = (
 @exhibit(
     chapter="Claims",
     heading="What became of the papers’ claims",
-    caption="Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files "
-    "give, what this experiment gives, and a verdict: undecided where the interval of a difference includes what it "
-    "would have to exclude, or checkpoints leave it open, and not tested here wherever this experiment is not at the "
-    "paper's settings.",
     reads=("settings", "parameters"),
     may_read=("scores", "curve", "runs", "timings", "robustness"),
 )
 def claims_table(data: Data) -> Table:
-    """A row per claim; verdicts that were reached here are bold. Claims about what is not given are not tested."""
+    """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what
+    this experiment gives, and a verdict: undecided where the interval of a difference includes what it would have to
+    exclude, or checkpoints leave it open, and not tested here wherever this experiment is not at the paper's settings.
+    """
     rows = []
     for claim in CLAIMS:
         ours, verdict = _judge(claim, data)

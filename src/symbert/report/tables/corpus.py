@@ -32,16 +32,15 @@ BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file on
     chapter="Corpus",
     place=2,
     heading="Documents read, dropped and kept",
-    caption="Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that "
-    "applies, and kept; characters, words and tokens; documents, tokens and rows after packing. Read is kept + "
-    "dropped + bad in every part, or this table would not exist. The last column or row holds the paper's numbers.",
     reads=("settings", "counts", "records", "manifest"),
 )
 def corpus_table(data: Data) -> Table:
-    """Documents, characters and tokens per part and in all, rows in all, and the paper's numbers in the last row.
+    """Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that applies, and
+    kept; characters, words and tokens; documents, tokens and rows after packing. Read is kept + dropped + bad in every
+    part, or this table would not exist. The last column or row holds the paper's numbers.
 
-    Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side.
-    DataError names the file and part whose numbers do not add up.
+    Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side. DataError names
+    the file and part whose numbers do not add up.
     """
     parts, packed, settings = data.counts, data.manifest, data.settings
     present = {reason for part in parts for reason in part["dropped"]}

@@ -11,15 +11,14 @@ COLUMNS = {"both": "both", "metadata_only": "only_metadata", "url_only": "only_u
 
 
 @exhibit(
-    chapter="Corpus",
-    place=3,
-    heading="Blocked categories: OSCAR’s metadata and UT1",
-    caption="Where the categories that come with the documents and those of their URLs, looked up in UT1, agree and "
-    "where they do not: documents read, in all parts, per blocked category and in any of them.",
-    reads=("settings", "categories"),
+    chapter="Corpus", place=3, heading="Blocked categories: OSCAR’s metadata and UT1", reads=("settings", "categories")
 )
 def categories_table(data: Data) -> Table:
-    """Documents of all parts by blocked category; categories without any document are listed in csv only."""
+    """Where the categories that come with the documents and those of their URLs, looked up in UT1, agree and where they
+    do not: documents read, in all parts, per blocked category and in any of them.
+
+    Categories without any document are in csv only.
+    """
     parts, settings = data.counts, data.settings
     names = dict.fromkeys([ANY, *(name for part in parts for name in part["categories"])])
     rows = [_row(name, [part["categories"].get(name, {}) for part in parts]) for name in names]

@@ -27,16 +27,15 @@ class JobHours:
     chapter="Provenance",
     place=4,
     heading="Hours of each stage",
-    caption="Wall, CPU and GPU hours of each stage and of its rules, added up over jobs, as Snakemake and the runs "
-    "measured them on these machines as they were. Jobs whose benchmark file is gone, and rules without one, are not "
-    "counted.",
     reads=("benchmarks",),
     may_read=("machines",),
     follows=("scores", "curve", "robustness"),
     of_imported=False,
 )
 def hours_table(data: Data) -> Table:
-    """A row per stage, beneath it one per rule, and one for all."""
+    """Wall, CPU and GPU hours of each stage and of its rules, added up over jobs, as Snakemake and the runs measured
+    them on these machines as they were. Jobs whose benchmark file is gone, and rules without one, are not counted.
+    """
     jobs, runs = data.benchmarks, data.machines
     measured = {job.name for job in jobs if job.stage == "pretrain"}
     spent = [_spent(job, runs) for job in jobs]

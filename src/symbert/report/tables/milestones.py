@@ -39,18 +39,11 @@ RULES = {  # by the first of the columns that they are about
 }
 
 
-@exhibit(
-    chapter="Pre-training",
-    place=3,
-    heading="Milestones",
-    caption="Milestones of pre-training: the last validation loss, the exit from the initial plateau by a defined "
-    "rule beside the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final "
-    "score.",
-    reads=("settings",),
-    may_read=("runs", "curve"),
-)
+@exhibit(chapter="Pre-training", place=3, heading="Milestones", reads=("settings",), may_read=("runs", "curve"))
 def milestones_table(data: Data) -> Table:
-    """A row per size and operator of the runs, or of the scores over checkpoints."""
+    """Milestones of pre-training: the last validation loss, the exit from the initial plateau by a defined rule beside
+    the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final score.
+    """
     models = {(model.size, model.attention): model for model in models_of(data.runs)}
     curves: dict[tuple[str, str], tuple[pd.Series, float]] = {}  # the mean over seeds, and the line that it is to reach
     for size, scores in [] if data.curve is None else data.curve.groupby("size", sort=False):

@@ -26,15 +26,17 @@ PACKAGES = (
     chapter="Provenance",
     place=2,
     heading="What made this report",
-    caption="What made this report: version and Git commit of symbert, with the word modified where files differed "
-    "from the commit; versions of the packages; hashes of the settings that each stage read; and the machines of the "
-    "runs. It is noted when the tables are made of new results: a commit by itself makes nothing anew.",
     reads=("sections",),
     may_read=("machines",),
     follows=("scores", "curve", "robustness"),
 )
 def provenance_table(data: Data) -> Table:
-    """A row per fact, at this moment; settings files are called by the names of their sections."""
+    """What made this report: version and Git commit of symbert, with the word modified where files differed from the
+    commit; versions of the packages; hashes of the settings that each stage read; and the machines of the runs. It is
+    noted when the tables are made of new results: a commit by itself makes nothing anew.
+
+    Settings files are called by the names of their sections.
+    """
     machines = {key: _each(data.machines, key) for key in ("commit", "host", "device", "versions")}
     facts = {
         "symbert": symbert.__version__,

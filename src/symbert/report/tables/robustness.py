@@ -41,13 +41,15 @@ CLAIM = (
     chapter="Robustness",
     place=2,
     heading="Scores on noise and out of domain",
-    caption="Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models "
-    "on evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the "
-    "drop at the largest share in percent of the clean score's lead over the majority baseline.",
     reads=("settings", "scores", "robustness"),
 )
 def robustness_table(data: Data) -> Table:
-    """A row per model, its mean over seeds, and one of the standard deviations."""
+    """Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models on
+    evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the drop at
+    the largest share in percent of the clean score's lead over the majority baseline.
+
+    A row per model, its mean over seeds, and one of the standard deviations.
+    """
     robustness = data.robustness
     baseline = _scores(baseline_scores(robustness)).iloc[0]
     scores = _with_drops(_scores(robustness), baseline, noise_levels(robustness))

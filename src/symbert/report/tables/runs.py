@@ -11,17 +11,12 @@ IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
 MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
 
 
-@exhibit(
-    chapter="Provenance",
-    place=3,
-    heading="What the models were computed on",
-    caption="What each model was pre-trained on: host, device, processor, precision, sessions, hours, hashes of "
-    "settings and corpus, and versions; more than one session: the run was interrupted and went on. Of imported "
-    "scores where they come from: their files do not say how the models were made.",
-    may_read=("machines", "origin"),
-)
+@exhibit(chapter="Provenance", place=3, heading="What the models were computed on", may_read=("machines", "origin"))
 def runs_table(data: Data) -> Table:
-    """A row per run of pre-training, or one of where imported results come from."""
+    """What each model was pre-trained on: host, device, processor, precision, sessions, hours, hashes of settings and
+    corpus, and versions; more than one session: the run was interrupted and went on. Of imported scores where they come
+    from: their files do not say how the models were made.
+    """
     if data.origin is not None:
         caption = (
             "The directory that the results were imported from, the number of files read there, one hash of all of "

@@ -20,17 +20,12 @@ SEVERAL = (
 COLLAPSED = "Collapsed: the tasks for which a seed predicts one class throughout."
 
 
-@exhibit(
-    chapter="Statistics of scores",
-    place=2,
-    heading="Scores of every seed",
-    caption="Scores of every fine-tuning seed: GLUE score (mean of the columns that count for it, in the whole "
-    "benchmark nine), mean of tasks (MNLI's two columns as one) and each column; then their mean and sample standard "
-    "deviation. Table 3 and the statistics are made of these rows.",
-    reads=("settings", "scores"),
-)
+@exhibit(chapter="Statistics of scores", place=2, heading="Scores of every seed", reads=("settings", "scores"))
 def scores_table(data: Data) -> Table:
-    """Scores of the final step and, where it was fine-tuned, of the model that was not pre-trained."""
+    """Scores of every fine-tuning seed: GLUE score (mean of the columns that count for it, in the whole benchmark
+    nine), mean of tasks (MNLI's two columns as one) and each column; then their mean and sample standard deviation.
+    Table 3 and the statistics are made of these rows.
+    """
     final, settings = data.scores, data.settings
     pretrain_seeds, collapsed = final["pretrain_seed"].nunique(), _collapsed(final)
     seeds = seed_scores(final).rename(columns=stand_in_names(final))

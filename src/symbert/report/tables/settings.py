@@ -20,18 +20,12 @@ PAPER: Facts = {  # appendix A, beside what `symbert.report.published` has
 }
 
 
-@exhibit(
-    chapter="Provenance",
-    place=1,
-    heading="Settings, and the paper’s",
-    caption="Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its "
-    "authors' code; bold where the two differ. Where nothing is bold, the numbers of this experiment may be compared "
-    "with the paper's.",
-    reads=("settings",),
-    of_imported=False,
-)
+@exhibit(chapter="Provenance", place=1, heading="Settings, and the paper’s", reads=("settings",), of_imported=False)
 def settings_table(data: Data) -> Table:
-    """Each setting that changes losses or scores, beside the paper's; bold where the two differ."""
+    """Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its authors'
+    code; bold where the two differ. Where nothing is bold, the numbers of this experiment may be compared with the
+    paper's.
+    """
     settings = data.settings
     training = (settings.steps, settings.batch_size, settings.sequence_length)
     filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)

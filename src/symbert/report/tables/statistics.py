@@ -65,17 +65,12 @@ ONE_PRETRAINING = (
 SEVERAL_PRETRAININGS = "The units are whole pre-trainings, so this speaks of the operators, as trained here."
 
 
-@exhibit(
-    chapter="Statistics of scores",
-    place=1,
-    heading="Differences between operators",
-    caption="Differences between models in percentage points, on the GLUE score, the mean of tasks and each column: "
-    "of every operator to original and, where such models were fine-tuned, to no pre-training and to the majority "
-    "baseline, with intervals and a permutation test. The sentences beneath the table say what the data support.",
-    reads=("settings", "scores"),
-)
+@exhibit(chapter="Statistics of scores", place=1, heading="Differences between operators", reads=("settings", "scores"))
 def statistics_table(data: Data) -> Table:
-    """A row per comparison and score, at the final step."""
+    """Differences between models in percentage points, on the GLUE score, the mean of tasks and each column: of every
+    operator to original and, where such models were fine-tuned, to no pre-training and to the majority baseline, with
+    intervals and a permutation test. The sentences beneath the table say what the data support.
+    """
     final, settings = data.scores, data.settings
     names = stand_in_names(final)
     compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]

@@ -12,17 +12,12 @@ Row = dict[str, Any]
 LATEX = str.maketrans({"²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
 
 
-@exhibit(
-    chapter="Operators",
-    place=2,
-    heading="Table 1: parameters per operator",
-    caption="Table 1: logits of each operator and its parameters in one layer, as printed in the paper, corrected, "
-    "exact with biases, and counted on real models. The paper's entry for pairwise is an erratum: its own Table 2 "
-    "needs h²/n, not h/n.",
-    reads=("parameters",),
-)
+@exhibit(chapter="Operators", place=2, heading="Table 1: parameters per operator", reads=("parameters",))
 def operators_table(data: Data) -> Table:
-    """Table 1: each operator's logits and its parameters per layer, printed, corrected, exact and counted."""
+    """Table 1: logits of each operator and its parameters in one layer, as printed in the paper, corrected, exact with
+    biases, and counted on real models. The paper's entry for pairwise is an erratum: its own Table 2 needs h²/n, not
+    h/n.
+    """
     counts = data.parameters
     names = order.attentions(name for size in counts.values() for name in size["attention_parameters"])
     caption = (

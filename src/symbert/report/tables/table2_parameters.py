@@ -10,17 +10,12 @@ from symbert.report.formats import Table, table_of
 Row = dict[str, Any]
 
 
-@exhibit(
-    chapter="Operators",
-    place=3,
-    heading="Table 2: parameters per model",
-    caption="Table 2: parameters of each model, counted on real models with tied weights once, and the share saved "
-    "against original; beside them the paper's numbers. Attention: parameters of query, key, value and factors in one "
-    "layer. It does not depend on scale or source.",
-    reads=("parameters",),
-)
+@exhibit(chapter="Operators", place=3, heading="Table 2: parameters per model", reads=("parameters",))
 def parameters_table(data: Data) -> Table:
-    """Table 2: parameters of each model and the share saved against `original`."""
+    """Table 2: parameters of each model, counted on real models with tied weights once, and the share saved against
+    original; beside them the paper's numbers. Attention: parameters of query, key, value and factors in one layer. It
+    does not depend on scale or source.
+    """
     counts = data.parameters
     rows = [
         _parameter_row(size, name, counts[size])

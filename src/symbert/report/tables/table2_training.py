@@ -17,17 +17,12 @@ Row = dict[str, Any]
 Timings = dict[tuple[str, str], list[Timing]]  # by size and operator, one per pre-training seed
 
 
-@exhibit(
-    chapter="Pre-training",
-    place=4,
-    heading="Table 2, continued: training",
-    caption="Table 2, continued: what training gave and took, per model: validation loss at the last step, exit from "
-    "the initial plateau, standard deviation of logits and entropy of attention before training, and speed, measured "
-    "on these machines as they were.",
-    reads=("settings", "runs", "timings"),
-)
+@exhibit(chapter="Pre-training", place=4, heading="Table 2, continued: training", reads=("settings", "runs", "timings"))
 def training_table(data: Data) -> Table:
-    """Loss, plateau, start and speed of each model: means over its pre-training seeds."""
+    """Table 2, continued: what training gave and took, per model: validation loss at the last step, exit from the
+    initial plateau, standard deviation of logits and entropy of attention before training, and speed, measured on these
+    machines as they were.
+    """
     settings, models = data.settings, models_of(data.runs)
     timings = {model: list(group) for model, group in groupby(data.timings, key=lambda run: (run.size, run.attention))}
     pretrain_seeds = max(len(model.runs) for model in models)

@@ -20,20 +20,13 @@ SEVERAL = (
 )
 
 
-@exhibit(
-    chapter="GLUE",
-    place=1,
-    heading="Table 3: scores of this experiment",
-    caption="Table 3 of this experiment: scores of the last checkpoints, mean and sample standard deviation over "
-    "fine-tuning seeds, and the majority baseline. Where there are several pre-training seeds, the mean over them has "
-    "a row of its own.",
-    reads=("settings", "scores"),
-)
+@exhibit(chapter="GLUE", place=1, heading="Table 3: scores of this experiment", reads=("settings", "scores"))
 def glue_table(data: Data) -> Table:
-    """Table 3 of this experiment, at the final step.
+    """Table 3 of this experiment: scores of the last checkpoints, mean and sample standard deviation over fine-tuning
+    seeds, and the majority baseline. Where there are several pre-training seeds, the mean over them has a row of its
+    own.
 
-    The paper's rows are added only where they may stand beside these, and rows of models without pre-training where
-    such were fine-tuned.
+    The paper's rows are added where its scores may stand beside these.
     """
     final, settings = data.scores, data.settings
     columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
