@@ -27,6 +27,19 @@ TEMPLATES = Environment(
 LONG = 40  # characters from which the text of a column is wrapped
 CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
 SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
+MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {each: f"\\{each}" for each in "\\`*_[]|"})
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        **{character: "\\" + character for character in "&%$#_{}"},
+        **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$"},
+        **{"²": "$^2$", "√": r"$\surd$", "–": "--", "§": r"\S{}", "≠": r"$\neq$", DAGGER: r"\dag{}"},
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,9 @@ class Formula:
 
     text: str
     latex: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -50,19 +66,33 @@ class Table:
     caption: str
     label: str  # of LaTeX references
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
-    csv_only: frozenset[int] = frozenset()  # row positions left out of Markdown and LaTeX
-    readable: pd.DataFrame | None = None  # what Markdown and LaTeX show in place of `frame`
+    readable: pd.DataFrame | None = None  # what the other formats show in place of `frame`, without emphasis
     note: str = ""  # plain sentences under the table
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
 
-    def for_readers(self) -> "Table":
-        """The table that Markdown and LaTeX show."""
-        return self if self.readable is None else Table(self.readable, self.caption, self.label, note=self.note)
+
+@dataclass(frozen=True)
+class Column:
+    """What a format needs to know of a column."""
+
+    heading: str
+    is_number: bool  # whether it has no text
+    length: int  # characters of its longest cell
+
+    @property
+    def kind(self) -> str | None:
+        """Its class in HTML; that of text that is wrapped is "text"."""
+        return "number" if self.is_number else "text" if self.length > LONG else None
 
 
 def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: Any) -> Table:
     """A table of rows that have the same keys in the same order."""
-    return Table(pd.DataFrame(rows, columns=list(rows[0]), dtype=object), caption, label, **options)
+    return Table(frame_of(rows), caption, label, **options)
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """A frame of cells as they are; the first row has all keys."""
+    return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
 
 
 def decimal_of(value: float, decimals: int) -> Decimal:
@@ -93,36 +123,32 @@ def heading(column: str) -> str:
 
 def to_csv(table: Table) -> str:
     """Comma-separated values; text that a spreadsheet would take for a formula gets a leading apostrophe."""
-    frame = table.frame.map(_csv_cell)
-    return frame.to_csv(index=False, header=[_guarded(str(name)) for name in frame], lineterminator="\n")
 
+    def guarded(text: str) -> str:
+        text = " ".join(text.split())
+        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
-def _csv_cell(value: Any) -> str:
-    if isinstance(value, str | Formula):
-        return _guarded(_plain(value))
-    return "" if _is_empty(value) else _plain(value).replace(",", "").replace("−", "-")
+    def cell(value: Any) -> str:
+        if isinstance(value, str | Formula):
+            return guarded(str(value))
+        return "" if pd.isna(value) else _plain(value).replace(",", "").replace("−", "-")
 
-
-def _guarded(text: str) -> str:
-    text = " ".join(text.split())
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    frame = table.frame.map(cell)
+    return frame.to_csv(index=False, header=[guarded(str(name)) for name in frame], lineterminator="\n")
 
 
 def to_markdown(table: Table) -> str:
     """A GitHub table between its caption and its note; the best values are bold."""
-    table = table.for_readers()
-    rules = ["---:" if right else "---" for right in _right_aligned(table)]
-    body = _shown(table, lambda value: _markdown(_plain(value)), "**{}**")
-    rows = [[_markdown(heading(name)) for name in table.frame], rules, *body]
+
+    def escaped(text: str) -> str:
+        return " ".join(text.translate(MARKDOWN).split())
+
+    columns, body = _shown(table, lambda value: escaped(_plain(value)), "**{}**")
+    rules = ["---:" if column.is_number else "---" for column in columns]
+    rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    note = ["", _markdown(table.note)] if table.note else []
-    return "\n".join([_markdown(table.caption), "", *lines, *note]) + "\n"
-
-
-def _markdown(text: str) -> str:
-    for character in "\\`*_[]|":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
+    note = ["", escaped(table.note)] if table.note else []
+    return "\n".join([escaped(table.caption), "", *lines, *note]) + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -131,29 +157,28 @@ def to_latex(table: Table) -> str:
     Numbers stand at the right; long text has lines of one length, as few of at most LONG characters as it needs. Needs
     the packages booktabs and graphicx, and array and rotating where text is wrapped.
     """
-    table = table.for_readers()
-    columns = []
-    for right, length in zip(_right_aligned(table), _lengths(table), strict=True):
-        width = CHARACTER * length / math.ceil(length / LONG) if length > LONG else None
-        wrapped = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}" if width else "l"
-        columns.append("r" if right else wrapped)
-    cells = _shown(
-        table,
-        lambda value: f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value)),
-        r"\textbf{{{}}}",
-    )
-    place = "table*" if set(columns) <= {"l", "r"} else "sidewaystable*"
+
+    def cell(value: Any) -> str:
+        return f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value))
+
+    columns, body = _shown(table, cell, r"\textbf{{{}}}")
+    alignments = ["r" if column.is_number else "l" for column in columns]
+    for at, column in enumerate(columns):
+        if column.kind == "text":
+            width = CHARACTER * column.length / math.ceil(column.length / LONG)
+            alignments[at] = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
+    place = "table*" if set(alignments) <= {"l", "r"} else "sidewaystable*"
     lines = [
         rf"\begin{{{place}}}",
         r"\centering",
         rf"\caption{{{latex_text(table.caption)}}}",
         rf"\label{{{table.label}}}",
         SHRUNK,
-        rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
+        rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
         r"\toprule",
-        " & ".join(latex_text(heading(name)) for name in table.frame) + r" \\",
+        " & ".join(latex_text(column.heading) for column in columns) + r" \\",
         r"\midrule",
-        *(" & ".join(row) + r" \\" for row in cells),
+        *(" & ".join(row) + r" \\" for row in body),
         r"\bottomrule",
         r"\end{tabular}}",
         *([rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(table.note)}}}"] if table.note else []),
@@ -162,96 +187,63 @@ def to_latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_html(table: Table, template: str = "figure.html") -> str:
-    """A `figure` for `symbert.report.page`: the table, which scrolls where it is wide, its note, and its caption.
+def latex_text(text: str) -> str:
+    """Text in which no character has a meaning for LaTeX."""
+    return " ".join(text.translate(LATEX).split())
+
+
+def to_html(table: Table) -> str:
+    """A document with one `figure`: the table, which scrolls where it is wide, its note, and its caption.
 
     In ASCII, so that a file is read right without its page.
     """
-    table = table.for_readers()
-    kinds = [
-        "number" if right else "text" if length > LONG else ""
-        for right, length in zip(_right_aligned(table), _lengths(table), strict=True)
-    ]
-    columns = [
-        {"heading": heading(name), "is_number": kind == "number", "kind": kind and Markup(' class="{}"').format(kind)}
-        for name, kind in zip(table.frame, kinds, strict=True)
-    ]
-    rows = _shown(table, lambda value: escape(" ".join(_plain(value).split())), Markup("<strong>{}</strong>"))
-    text = TEMPLATES.get_template(template).render(
-        name=table.label.replace(":", "-"),
+    columns, body = _shown(table, lambda value: escape(" ".join(_plain(value).split())), Markup("<strong>{}</strong>"))
+    text = TEMPLATES.get_template("table.html").render(
         label=table.label,
         columns=columns,
-        rows=[list(zip(columns, row, strict=True)) for row in rows],
+        rows=[list(zip(columns, row, strict=True)) for row in body],
         note=" ".join(table.note.split()),
         caption=" ".join(table.caption.split()),
     )
     return text.encode("ascii", "xmlcharrefreplace").decode()
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    **{character: "\\" + character for character in "&%$#_{}"},
-    **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$"},
-    **{"²": "$^2$", "√": r"$\surd$", "–": "--", "§": r"\S{}", "≠": r"$\neq$", DAGGER: r"\dag{}"},
-}
+FORMATS: dict[str, Callable[[Table], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex, ".html": to_html}
 
 
-def latex_text(text: str) -> str:
-    """Text in which no character has a meaning for LaTeX."""
-    return " ".join("".join(_LATEX.get(character, character) for character in text).split())
+def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Column], list[list[str]]]:
+    """The columns and rows that readers see, with daggers, and the best cells in `bold`."""
+    if table.readable is not None:
+        table = Table(table.readable, table.caption, table.label)
 
-
-FORMATS: dict[str, Callable[[Table], str]] = {
-    ".csv": to_csv,
-    ".md": to_markdown,
-    ".tex": to_latex,
-    ".html": lambda table: to_html(table, "table.html"),
-}
-
-
-def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> list[list[str]]:
     def text(position: int, column: str, value: Any) -> str:
         marked = cell(value) + (cell(DAGGER) if (position, column) in table.marked else "")
         return bold.format(marked) if (position, column) in table.best else marked
 
-    return [
-        [text(position, column, value) for column, value in zip(table.frame.columns, row, strict=True)]
-        for position, row in enumerate(table.frame.itertuples(index=False, name=None))
-        if position not in table.csv_only
+    columns = [
+        Column(
+            heading(name),
+            all(_is_number(value) for value in values.dropna()),
+            max((len(_plain(value)) for value in values), default=0),
+        )
+        for name, values in table.frame.items()
     ]
-
-
-def _lengths(table: Table) -> list[int]:
-    """The characters of each column's longest cell."""
-    columns = (table.frame[column] for column in table.frame.columns)
-    return [max((len(_plain(value)) for value in values), default=0) for values in columns]
-
-
-def _right_aligned(table: Table) -> list[bool]:
-    """Whether each column holds numbers only."""
-    columns = (table.frame[column] for column in table.frame.columns)
-    return [all(_is_number(value) for value in values if not _is_empty(value)) for values in columns]
+    rows = [
+        [text(position, column, value) for column, value in zip(table.frame, row, strict=True)]
+        for position, row in enumerate(table.frame.itertuples(index=False, name=None))
+    ]
+    return columns, rows
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and pd.isna(value))
-
-
 def _plain(value: Any) -> str:
-    if _is_empty(value):
+    if pd.isna(value):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | Decimal):
         return f"{value:,}".replace("-", "−")
-    if isinstance(value, float):
-        return two_decimals(value)
-    return value.text if isinstance(value, Formula) else str(value)
+    return two_decimals(value) if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ from symbert.report import captions, published
 from symbert.report.corpus_counts import Row, not_read
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import Table, heading, table_of
+from symbert.report.formats import Table, frame_of, heading, table_of
 
 PARTS_SHOWN = 4  # more parts than these are listed in the csv file only
 NAMES = {
@@ -123,7 +123,7 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
         name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
         share: dict[str, Any] = {"of_read_percent": _share(total, key, reasons)}
         lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
-    return pd.DataFrame(lines, columns=list(lines[0]), dtype=object)
+    return frame_of(lines)
 
 
 def _share(total: Row, key: str, reasons: list[str]) -> float | None:

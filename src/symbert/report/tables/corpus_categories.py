@@ -4,7 +4,7 @@ from symbert.report import captions
 from symbert.report.corpus_counts import Row, not_read
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import Table, table_of
+from symbert.report.formats import Table, frame_of, table_of
 
 ANY = "any"  # the entry of documents in at least one blocked category
 COLUMNS = {"both": "both", "metadata_only": "only_metadata", "url_only": "only_url", "parent_only": "by_parent_domain"}
@@ -22,7 +22,7 @@ def categories_table(data: Data) -> Table:
     parts, settings = data.counts, data.settings
     names = dict.fromkeys([ANY, *(name for part in parts for name in part["categories"])])
     rows = [_row(name, [part["categories"].get(name, {}) for part in parts]) for name in names]
-    empty = {position for position, row in enumerate(rows) if not any(row[column] for column in COLUMNS.values())}
+    shown = [row for row in rows if row["category"] == ANY or any(row[column] for column in COLUMNS.values())]
     skipped = not_read(parts)
     caption = (
         f"Documents read that are in a blocked category of UT1. {captions.experiment_of(settings)}; "
@@ -31,7 +31,7 @@ def categories_table(data: Data) -> Table:
         f"({settings.match}); agreement is the share of both in the three. By parent domain: what the rule suffix "
         "finds and the rule exact does not. Any: in at least one of the categories; a document may be in several."
     )
-    return table_of(rows, caption, "tab:corpus_categories", csv_only=frozenset(empty - {0}))
+    return table_of(rows, caption, "tab:corpus_categories", readable=frame_of(shown))
 
 
 def _row(name: str, entries: list[Row]) -> Row:
