@@ -17,7 +17,7 @@ from symbert.operators import OPERATORS, Operator
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.order import attentions
-from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, Look, looks_of, new_figure
+from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, looks_of, new_figure
 from symbert.sizes import SIZES
 
 QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y answers, what y gives
@@ -65,29 +65,21 @@ def operators_figure(data: Data) -> Figure:
         axes = figure.add_axes((column / COLUMNS, (rows - 1 - row) * PITCH / height, 1 / COLUMNS, HEIGHT / height))
         axes.set(xlim=(0, COLUMN), ylim=(0, HEIGHT))
         axes.set_axis_off()
-        _write_name(axes, operator.name, looks[operator.name])
-        _draw_tokens(axes)
+        axes.plot([LEFT + 0.05], [NAME + 0.04], **looks[operator.name].line(**MARK))
+        axes.text(LEFT + 0.17, NAME, operator.name, fontweight="bold")
+        for token, paths in TOKENS.items():
+            _draw_box(axes, "hidden", paths, f"hidden {token}", GIVEN)
         _draw_learned(axes, operator, looks[operator.name].color)
         _draw_computed(axes)
         _write_formulas(axes, operator)
     return figure
 
 
-def _write_name(axes: Axes, name: str, look: Look) -> None:
-    axes.plot([LEFT + 0.05], [NAME + 0.04], **look.line(**MARK))
-    axes.text(LEFT + 0.17, NAME, name, fontweight="bold")
-
-
-def _draw_tokens(axes: Axes) -> None:
-    for token, paths in TOKENS.items():
-        _draw_box(axes, "hidden", paths, f"hidden {token}", GIVEN)
-
-
 def _draw_learned(axes: Axes, operator: Operator, color: str) -> None:
     """Each projection, which a token enters once and leaves on each of its paths, and the factors."""
     factors = operator.description.factors
-    tint = [1 - TINT * (1 - part) for part in to_rgb(color)]
-    look = {"facecolor": tint, "edgecolor": color, "linewidth": 1.6}
+    look = {"facecolor": [1 - TINT * (1 - part) for part in to_rgb(color)], "edgecolor": color, "linewidth": 1.6}
+    ends = {path: "mix" if path == VALUE else "dot" for path in SIDES}
     for projection, words in (operator.description.projections or UNDESCRIBED).items():
         paths = words.split()
         _draw_box(axes, "projection", paths, projection, look)
@@ -96,16 +88,11 @@ def _draw_learned(axes: Axes, operator: Operator, color: str) -> None:
             if through:
                 _draw_arrow(axes, mean(CENTRES[path] for path in through), "hidden", "projection")
             for path in through:
-                _draw_arrow(axes, CENTRES[path], "projection", "factor" if path in factors else _end(path))
+                _draw_arrow(axes, CENTRES[path], "projection", "factor" if path in factors else ends[path])
                 axes.text(CENTRES[path] + 0.04, LEVELS["projection"] + 0.25, f"{projection}({token})", va="center")
     for path, factor in factors.items():
         _draw_box(axes, "factor", [path], factor, look)
-        _draw_arrow(axes, CENTRES[path], "factor", _end(path))
-
-
-def _end(path: str) -> str:
-    """Where a path leads."""
-    return "mix" if path == VALUE else "dot"
+        _draw_arrow(axes, CENTRES[path], "factor", ends[path])
 
 
 def _draw_computed(axes: Axes) -> None:

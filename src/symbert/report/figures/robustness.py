@@ -1,8 +1,6 @@
 """Figure `robustness`: score over the share of noise, and scores on out-of-domain sets."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from textwrap import wrap
 
 import numpy as np
@@ -35,68 +33,6 @@ KEY_COLUMNS = 2  # in the width of a column
 RANGE_ENTRY = Entry(BAND_ENTRY.line, "range of seeds")
 MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
 
-Looks = dict[str, Look]
-
-
-@dataclass(frozen=True)
-class NoisePanel:
-    """Curves of one size over the share of one kind of noise, and the majority baseline."""
-
-    title: str
-    vertical: str
-    shares: list[float]
-    curves: pd.DataFrame  # a column per share, a row per model and seed
-    baseline: float
-
-    def height(self, operators: int) -> float:
-        """Inches."""
-        return PANEL
-
-    def draw(self, panel: Axes, looks: Looks) -> None:
-        """Mean and range of each operator."""
-        panel.set_title(self.title, loc="left")
-        panel.set_xlabel("letters struck (%)")
-        panel.set_ylabel(self.vertical)
-        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        panel.axhline(self.baseline, zorder=1.5, **MAJORITY_LINE)
-        percent = [100 * share for share in self.shares]
-        for attention, seeds in self.curves.groupby(level="attention", sort=False):
-            draw_seeds(panel, percent, seeds.to_numpy(), looks[attention])
-
-
-@dataclass(frozen=True)
-class DomainPanel:
-    """Dots of one size, a row per out-of-domain set, with the majority baseline as a tick."""
-
-    title: str
-    scores: pd.DataFrame  # a column per set, a row per model and seed
-    baseline: pd.Series
-
-    def height(self, operators: int) -> float:
-        """Inches."""
-        return max(PANEL / 2, len(self.scores.columns) * max(LEAST, SET + DOT * operators))
-
-    def draw(self, panel: Axes, looks: Looks) -> None:
-        """In each row, mean and range of the operators one below the other."""
-        self._label(panel)
-        rows = np.arange(len(self.scores.columns))
-        panel.hlines(rows[1:] - 0.5, 0, 1, transform=panel.get_yaxis_transform(), color=FAINT, linewidth=0.8)
-        panel.vlines(self.baseline, rows - 0.45, rows + 0.45, zorder=1.5, **MAJORITY_LINE)
-        models = list(self.scores.groupby(level="attention", sort=False))
-        for place, (attention, seeds) in enumerate(models):
-            heights, look = rows + DOTS * ((place + 0.5) / len(models) - 0.5), looks[attention]
-            panel.hlines(heights, seeds.min(), seeds.max(), color=look.color, linewidth=1.2)
-            panel.plot(seeds.mean(), heights, **look.line(linestyle="none"))
-
-    def _label(self, panel: Axes) -> None:
-        names = ["\n".join(wrap(name.replace("_", " "), NAME)) for name in self.scores]
-        panel.set_title(self.title, loc="left")
-        panel.set_xlabel("score (%)")
-        panel.set_yticks(range(len(names)), names)
-        panel.set_ylim(len(names) - 0.5, -0.5)
-        panel.tick_params(axis="y", length=0)
-        panel.grid(visible=False, axis="y")
-
 
 @exhibit(
     chapter="Robustness",
@@ -111,22 +47,31 @@ def robustness_figure(data: Data) -> Figure:
     Panels of each size: one per kind of noise, one for other sets.
     """
     clean, robustness, settings = data.trained, data.robustness, data.settings
-    looks = looks_of(clean["attention"])
-    panels = list(_panels(clean, robustness))
+    looks, sizes = looks_of(clean["attention"]), order.sizes(clean["size"])
+    levels, domains = noise_levels(robustness), domain_scores(robustness)
+    panels = [(size, kind) for size in sizes for kind in [*levels, *[DOMAIN] * bool(len(domains))]]
+    of_domains = max(PANEL / 2, len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
+    heights = [of_domains if kind == DOMAIN else PANEL for _, kind in panels]
     entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()]
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
     columns = KEY_COLUMNS * min(2, len(panels))
-    heights, rows = [panel.height(len(looks)) for panel in panels], math.ceil(len(entries) / columns)
-    figure, places, key = page_of(_title(robustness), _note(clean, robustness, settings), heights, rows)
-    for panel, place in zip(panels, places, strict=True):
-        panel.draw(place, looks)
+    tested = {NOISE: "to noise", DOMAIN: "in other domains"}
+    title = f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(robustness['kind']))}"
+    note = _note(clean, robustness, settings)
+    figure, places, key = page_of(title, note, heights, math.ceil(len(entries) / columns))
+    noise, baseline = noise_scores(robustness), baseline_scores(robustness)
+    for (size, kind), panel in zip(panels, places, strict=True):
+        if kind == DOMAIN:
+            _draw_domains(panel, domains.xs(size), domain_scores(baseline).iloc[0], looks)
+            panel.set_title(f"BERT-{size}, out-of-domain sets", loc="left")
+        else:
+            shares = {"clean": 0, **{level_name(kind, share): share for share in levels[kind]}}
+            _draw_noise(panel, noise.xs(size)[list(shares)], list(shares.values()), looks)
+            panel.axhline(noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **MAJORITY_LINE)
+            panel.set_ylabel("mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)")
+            panel.set_title(f"BERT-{size}, {kind} noise", loc="left")
     draw_names(key, entries, columns)
     return figure
-
-
-def _title(robustness: pd.DataFrame) -> str:
-    tested = {NOISE: "to noise", DOMAIN: "in other domains"}
-    return f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(robustness['kind']))}"
 
 
 def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
@@ -142,15 +87,30 @@ def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSetting
     return "; ".join(filter(None, notes))
 
 
-def _panels(clean: pd.DataFrame, robustness: pd.DataFrame) -> Iterator[NoisePanel | DomainPanel]:
-    """The panels of each size in turn."""
-    noise, domains = noise_scores(robustness), domain_scores(robustness)
-    baselines = [scores(baseline_scores(robustness)) for scores in (noise_scores, domain_scores)]
-    vertical = "mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)"
-    for size in order.sizes(clean["size"]):
-        for kind, shares in noise_levels(robustness).items():
-            curves = noise.xs(size)[["clean", *(level_name(kind, share) for share in shares)]]
-            baseline = baselines[0]["clean"].iloc[0]
-            yield NoisePanel(f"BERT-{size}, {kind} noise", vertical, [0, *shares], curves, baseline)
-        if len(domains):
-            yield DomainPanel(f"BERT-{size}, out-of-domain sets", domains.xs(size), baselines[1].iloc[0])
+def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: dict[str, Look]) -> None:
+    """Mean and range of each operator; `scores` has a column per share, and a row per model and seed."""
+    panel.set_xlabel("letters struck (%)")
+    panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    for attention, seeds in scores.groupby(level="attention", sort=False):
+        draw_seeds(panel, [100 * share for share in shares], seeds.to_numpy(), looks[attention])
+
+
+def _draw_domains(panel: Axes, scores: pd.DataFrame, baseline: pd.Series, looks: dict[str, Look]) -> None:
+    """In the row of each set, mean and range of the operators one below the other, and the baseline as a tick.
+
+    `scores` has a column per set, and a row per model and seed.
+    """
+    names = ["\n".join(wrap(name.replace("_", " "), NAME)) for name in scores]
+    panel.set_xlabel("score (%)")
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(visible=False, axis="y")
+    rows = np.arange(len(names))
+    panel.hlines(rows[1:] - 0.5, 0, 1, transform=panel.get_yaxis_transform(), color=FAINT, linewidth=0.8)
+    panel.vlines(baseline, rows - 0.45, rows + 0.45, zorder=1.5, **MAJORITY_LINE)
+    models = list(scores.groupby(level="attention", sort=False))
+    for place, (attention, seeds) in enumerate(models):
+        heights, look = rows + DOTS * ((place + 0.5) / len(models) - 0.5), looks[attention]
+        panel.hlines(heights, seeds.min(), seeds.max(), color=look.color, linewidth=1.2)
+        panel.plot(seeds.mean(), heights, **look.line(linestyle="none"))
