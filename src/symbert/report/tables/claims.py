@@ -1,5 +1,7 @@
 """The claims of the papers, one a row: what papers, authors' files and this experiment give, and a verdict."""
 
+from contextlib import suppress
+
 from symbert.report import captions, published
 from symbert.report.claims import CLAIMS, Claim
 from symbert.report.claims.evidence import MissingEvidence, sizes_of
@@ -35,19 +37,20 @@ def claims_table(data: Data) -> Table:
     this experiment gives, and a verdict: undecided where the interval of a difference includes what it would have to
     exclude, or checkpoints leave it open, and not tested here wherever this experiment is not at the paper's settings.
     """
-    rows = []
+    rows, reached = [], set()
     for claim in CLAIMS:
-        ours, verdict = _judge(claim, data)
+        ours, verdict = _judged(claim, data)
+        if not verdict.startswith(NOT_TESTED):
+            reached.add((len(rows), "verdict"))
         row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
         rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
-    reached = {(at, "verdict") for at, row in enumerate(rows) if not row["verdict"].startswith(NOT_TESTED)}
     seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
     of_one = " With one pre-training seed, intervals speak of the noise of fine-tuning only." if seeds == 1 else ""
     caption = f"{CAPTION}{of_one} {captions.experiment_of(data.settings)}."
     return table_of(rows, caption, "tab:claims", best=frozenset(reached))
 
 
-def _judge(claim: Claim, data: Data) -> tuple[str | None, str]:
+def _judged(claim: Claim, data: Data) -> tuple[str | None, str]:
     """What this experiment gives, and the verdict, with the reason where the claim is not tested.
 
     Without models of base, what the largest other size gives is shown and not judged.
@@ -55,18 +58,11 @@ def _judge(claim: Claim, data: Data) -> tuple[str | None, str]:
     try:
         finding = claim.finding(data, claim.size)
     except MissingEvidence as missing:
-        return _elsewhere(claim, data), f"{NOT_TESTED}: {missing}"
-    obstacle = claim.unless and claim.unless(data)
-    if obstacle:
+        for size in sizes_of(data) if claim.size == "base" else ():
+            with suppress(MissingEvidence):
+                return f"{size}: {claim.finding(data, size).ours}", f"{NOT_TESTED}: {missing}"
+        return None, f"{NOT_TESTED}: {missing}"
+    if claim.unless and (obstacle := claim.unless(data)):
         return finding.ours, f"{NOT_TESTED}: {obstacle}"
     hangs = f": it hangs on {finding.hangs_on}" if finding.hangs_on else ""
     return finding.ours, f"{VERDICTS[finding.holds]}{hangs}"
-
-
-def _elsewhere(claim: Claim, data: Data) -> str | None:
-    for size in sizes_of(data) if claim.size == "base" else ():
-        try:
-            return f"{size}: {claim.finding(data, size).ours}"
-        except MissingEvidence:
-            continue
-    return None

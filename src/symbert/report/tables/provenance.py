@@ -13,7 +13,6 @@ from symbert.files import read_json
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
-from symbert.report.machines import PretrainedRun
 from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (
@@ -37,7 +36,10 @@ def provenance_table(data: Data) -> Table:
 
     Settings files are called by the names of their sections.
     """
-    machines = {key: _each(data.machines, key) for key in ("commit", "host", "device", "versions")}
+    machines = {}
+    for key in ("commit", "host", "device", "versions"):
+        values = [run.facts_of(key) for run in data.machines]
+        machines[key] = ", ".join(dict.fromkeys(filter(None, values)))
     facts = {
         "symbert": symbert.__version__,
         "commit": commit_of(PROJECT),
@@ -67,8 +69,3 @@ def version_of(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "absent"
-
-
-def _each(runs: list[PretrainedRun], key: str) -> str:
-    """What the runs say of `key`, each value once."""
-    return ", ".join(dict.fromkeys(value for run in runs if (value := run.facts_of(key))))

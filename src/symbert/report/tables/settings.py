@@ -8,15 +8,18 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
 from symbert.settings import PAPERS_FILTERS
 
-Facts = dict[str, Any]
 UNTOLD = "–"
-PAPER: Facts = {  # appendix A, beside what `symbert.report.published` has
+TRAINING = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
+PAPER: dict[str, Any] = {  # appendix A, and what `symbert.report.published` has
     "recipe": "faithful",
     "corpus.source": "hub",
     "glue.source": "hub",
     "corpus.filter.match": "exact",
     "corpus.filter.min_harmful_perplexity": 5.0,
     "corpus.filter.max_harmful_perplexity": 100_000.0,
+    **dict(zip(TRAINING, published.TRAINING, strict=True)),
+    **{f"pretrain.{key}": value for key, value in published.PRETRAIN.items()},
+    **{f"glue.{key}": value for key, value in published.GLUE.items()},
 }
 
 
@@ -27,14 +30,21 @@ def settings_table(data: Data) -> Table:
     paper's.
     """
     settings = data.settings
-    training = (settings.steps, settings.batch_size, settings.sequence_length)
-    filtered = (settings.match, settings.min_harmful_perplexity, settings.max_harmful_perplexity)
-    common = dict(zip(PAPER, (settings.recipe, settings.corpus_source, settings.glue_source, *filtered), strict=True))
-    known = {key: value for key, value in common.items() if value is not None}
-    ours = _rules(settings.rules) | known | _keys(training, settings.pretrain, settings.glue)
-    theirs = PAPER | _keys(published.TRAINING, published.PRETRAIN, published.GLUE)
-    if settings.rules is not None:
-        theirs |= _rules(list(PAPERS_FILTERS))
+    known = {
+        "recipe": settings.recipe,
+        "corpus.source": settings.corpus_source,
+        "glue.source": settings.glue_source,
+        "corpus.filter.match": settings.match,
+        "corpus.filter.min_harmful_perplexity": settings.min_harmful_perplexity,
+        "corpus.filter.max_harmful_perplexity": settings.max_harmful_perplexity,
+        **dict(zip(TRAINING, (settings.steps, settings.batch_size, settings.sequence_length), strict=True)),
+    }
+    ours, theirs = {key: value for key, value in known.items() if value is not None}, PAPER
+    ours |= {f"pretrain.{key}": value for key, value in settings.pretrain.items()}
+    ours |= {f"glue.{key}": value for key, value in settings.glue.items()}
+    if settings.rules is not None:  # where some filters were chosen
+        ours |= {"corpus.filter.rules": ", ".join(settings.rules) or "none"}
+        theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
     keys = list({**theirs, **ours})
     rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
     other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
@@ -46,22 +56,7 @@ def settings_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:settings", best=frozenset(other))
 
 
-def _rules(chosen: list[str] | None) -> Facts:
-    """The filters of the corpus, where some of them were chosen."""
-    return {} if chosen is None else {"corpus.filter.rules": ", ".join(chosen) or "none"}
-
-
-def _keys(training: tuple[int | None, ...], pretrain: Facts, glue: Facts) -> Facts:
-    """Settings by their keys in config.yaml, without the unknown ones of `training`."""
-    names = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
-    return {
-        **{name: value for name, value in zip(names, training, strict=True) if value is not None},
-        **{f"pretrain.{key}": value for key, value in pretrain.items()},
-        **{f"glue.{key}": value for key, value in glue.items()},
-    }
-
-
-def _value(settings: Facts, key: str) -> str:
+def _value(settings: dict[str, Any], key: str) -> str:
     """A setting in words; null stands for no limit."""
     value = settings.get(key, UNTOLD)
     if value is None:
