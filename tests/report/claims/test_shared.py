@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from symbert.report.claims import evidence, shared
-from symbert.report.claims.claim import Finding
-from symbert.report.claims.evidence import MissingEvidence
+from symbert.report.claims.evidence import Finding, MissingEvidence
 from symbert.report.comparisons import Interval
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings

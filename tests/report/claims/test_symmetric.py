@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import f
 
 from symbert.report.claims import evidence, symmetric
-from symbert.report.claims.claim import Finding
-from symbert.report.claims.steps import ratio_of
+from symbert.report.claims.evidence import Finding, ratio_of
 from symbert.report.claims.symmetric import Deviation
 from symbert.report.comparisons import Interval
 from symbert.report.statistics import Crossing
@@ -134,8 +133,8 @@ def halved(monkeypatch):
     def check(pairwise, original, *others):
         crossings = {"pairwise": pairwise, "original": original}
         ratios = {f"run {number}": ratio_of(*pair) for number, pair in enumerate(others, start=1)}
-        monkeypatch.setattr(symmetric, "crossing", lambda curve, size, name: crossings[name])
-        monkeypatch.setattr(symmetric, "ratios_without_collapsed", lambda *curve: ratios)
+        monkeypatch.setattr(evidence, "crossing", lambda curve, size, name: crossings[name])
+        monkeypatch.setattr(evidence, "ratios_without_collapsed", lambda *curve: ratios)
         return symmetric.check_half(SimpleNamespace(curve=None), "base")
 
     return check

@@ -1,10 +1,10 @@
-"""The claims of the two papers, in the order of their table.
+"""The claims of the two papers: a file for each paper, in it a function for each measure, and above it its claims.
 
-A file for each paper; in it a function for each measure, and above it the claims that are judged by it. A claim is
-added there: its row of the table follows.
+A claim is added there: its row of the table follows.
 """
 
-from symbert.report.claims import shared, symmetric
-from symbert.report.claims.claim import Claim, claims_of
+from symbert.report.claims import evidence, shared, symmetric
+from symbert.report.published import SHARED_PAPER
 
-CLAIMS: list[Claim] = [*claims_of(symmetric), *claims_of(shared)]
+__all__ = ["CLAIMS", "shared", "symmetric"]
+CLAIMS = sorted(evidence.CLAIMS, key=lambda claim: claim.source == SHARED_PAPER)  # those about shared come last

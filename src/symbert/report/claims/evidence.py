@@ -1,13 +1,82 @@
-"""What an experiment has to say about a claim, what it lacks for it, and why it may not judge it."""
+"""What a claim is, and what an experiment has to say about it, lacks for it, or why it may not judge it."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
 from symbert.report import captions, order, published
-from symbert.report.comparisons import Comparison, compared
+from symbert.report.comparisons import Comparison, Interval, compared
 from symbert.report.data import Data
 from symbert.report.runs import Model, models_of
-from symbert.report.statistics import glue_scores, spread
+from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
 from symbert.sources import is_stand_in
+
+RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
+COLLAPSED = (
+    "the collapsed run of {attention} at step {step:,} "
+    "(pre-training seed {pretrain_seed}, fine-tuning seed {finetune_seed})"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an experiment gives, and whether the claim holds then; None where seeds or checkpoints leave it open.
+
+    `hangs_on` says what the claim would hold or fail by, where that is too little.
+    """
+
+    ours: str
+    holds: bool | None
+    hangs_on: str | None = None
+
+
+Check = Callable[..., Finding]  # of data, a size, and the arguments of a claim
+
+
+@dataclass
+class Claim:
+    """A claim about models of one size, in words.
+
+    `paper` and `authors` are the values that the paper prints and that its authors' raw files give, `rule` what makes
+    the claim hold. `unless` says why an experiment may not judge it, such as that it was trained otherwise.
+    """
+
+    text: str
+    models: str  # 'base: symmetric; pairwise', in the order of values, or 'base: pairwise − original'
+    source: str
+    paper: str
+    rule: str
+    authors: str | None = None
+    unless: Callable[[Data], str | None] | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    check: Check = field(init=False)  # that it is judged by
+
+    @property
+    def size(self) -> str:
+        """The size of the models."""
+        return self.models.partition(":")[0]
+
+    def finding(self, data: Data, size: str) -> Finding:
+        """What models of a size give; MissingEvidence says what is missing."""
+        return self.check(data, size, **self.arguments)
+
+
+CLAIMS: list[Claim] = []  # of both papers, each in the order of its file
+
+
+def claim(text: str, models: str, source: str, **more: Any) -> Callable[[Check], Check]:
+    """Declare a claim, by the fields of `Claim`, that the decorated function judges."""
+    declared = Claim(text, models, source, **more)
+    CLAIMS.append(declared)
+
+    def judged_by(check: Check) -> Check:
+        declared.check = check
+        return check
+
+    return judged_by
 
 
 class MissingEvidence(Exception):
@@ -103,3 +172,96 @@ def other_robustness(data: Data) -> str | None:
     """As `other_scores`; out-of-domain sets must be whole, too."""
     partial = data.robustness is not None and data.robustness["partial"].any()
     return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
+
+
+def crossing(curve: pd.DataFrame | None, size: str, attention: str) -> Crossing:
+    """Where an operator first reaches 95 % of the highest final score among those on the curve of this size.
+
+    One that does not reach it would need more than its last step: `step` is infinite, `after` None.
+    """
+    means, line = ({}, None) if curve is None else mean_curves(curve)
+    if attention not in means:
+        raise MissingEvidence(f"no checkpoints of {size}-{attention} were scored")
+    steps, scores = list(means[attention].index), list(means[attention])
+    return first_crossing(steps, scores, line) or Crossing(int(steps[-1]), None, math.inf)
+
+
+def ratio_of(first: Crossing, second: Crossing) -> Interval:
+    """Between what the ratio of two numbers of steps lies, by the checkpoints before and after each crossing."""
+    low = (first.before or 0) / (second.after or math.inf)
+    return Interval(low, (first.after or math.inf) / second.before if second.before else math.inf)
+
+
+def ratios_without_collapsed(curve: pd.DataFrame, size: str, attentions: tuple[str, str]) -> dict[str, Interval]:
+    """The ratio of two operators without each run that predicts one class throughout, where that is known.
+
+    A run predicts so in a task that counts for the GLUE score. Without it there is one seed less of its checkpoint or,
+    if it is the only one, a checkpoint less; where the operator has no other, the ratio may be anything.
+    """
+    constant = curve[curve["constant_prediction"].eq(True) & curve["column"].isin(published.COLUMNS)]
+    ratios = {}
+    for run in constant[RUN].drop_duplicates().to_dict("records"):
+        others = curve[(curve[RUN] != pd.Series(run)).any(axis=1)]
+        try:
+            ratio = ratio_of(*(crossing(others, size, attention) for attention in attentions))
+        except MissingEvidence:
+            ratio = Interval(0, math.inf)
+        ratios[COLLAPSED.format(**run)] = ratio
+    return ratios
+
+
+def is_at_most(ratio: Interval, value: float) -> bool | None:
+    """Whether a ratio, which is above its lower and below its upper bound, is at most a value; None if it may be."""
+    return True if ratio.high <= value else False if ratio.low >= value else None
+
+
+def in_steps(first: Crossing, second: Crossing) -> str:
+    """Two crossings and their ratio: '32,799 (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70'."""
+    return f"{_bracket(first)}; {_bracket(second)}; ratio {span_of(ratio_of(first, second))}"
+
+
+def _bracket(crossing: Crossing) -> str:
+    if crossing.after is None:
+        return f"> {crossing.before:,}"
+    if crossing.before is None:
+        return f"≤ {crossing.after:,}"
+    return f"{crossing.step:,.0f} ({crossing.before:,}–{crossing.after:,})"
+
+
+def span_of(ratio: Interval) -> str:
+    """The bounds of a ratio in words: '0.40–0.70'."""
+    if math.isinf(ratio.high):
+        return f"> {ratio.low:.2f}" if ratio.low else "any"
+    return f"{ratio.low:.2f}–{ratio.high:.2f}" if ratio.low else f"< {ratio.high:.2f}"
+
+
+def is_above(interval: Interval | None, value: float) -> bool | None:
+    """Whether the whole interval is above a value; None when it includes the value, or when there is none."""
+    return None if interval is None or interval.includes(value) else interval.low > value
+
+
+def is_below(interval: Interval | None, value: float) -> bool | None:
+    """As `is_above`, below a value."""
+    above = is_above(interval, value)
+    return None if above is None else not above
+
+
+def are_all(answers: list[bool | None]) -> bool | None:
+    """Whether all are true: false as soon as one is false, None as long as one is open."""
+    return False if False in answers else None if None in answers else True
+
+
+def listed(form: str, values: Iterable[float | None]) -> str:
+    """Numbers in words, each written in the same form; a dash for None."""
+    return "; ".join("–" if value is None else form.format(value).replace("-", "−") for value in values)
+
+
+def points(value: float) -> str:
+    """A difference in percentage points."""
+    return listed("{:.1f}", [round(value, 1) + 0.0])  # adding zero takes the sign from minus zero
+
+
+def in_points(difference: Comparison) -> str:
+    """A difference and the span of its intervals: '0.6 [−0.2, 1.4]'."""
+    span = difference.span
+    return points(difference.difference) + (f" [{points(span.low)}, {points(span.high)}]" if span else "")

@@ -3,8 +3,7 @@
 import math
 
 from symbert.report.claims import evidence
-from symbert.report.claims.claim import Finding, are_all, claim, in_points, is_above, listed
-from symbert.report.claims.evidence import MissingEvidence
+from symbert.report.claims.evidence import Finding, MissingEvidence, are_all, claim, in_points, is_above, listed
 from symbert.report.data import Data
 from symbert.report.published import ATTENTION_SAVED, SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores

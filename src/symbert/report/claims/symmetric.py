@@ -11,9 +11,18 @@ from scipy.special import fdtri
 
 from symbert.report import published
 from symbert.report.claims import evidence
-from symbert.report.claims.claim import Finding, are_all, claim, in_points, is_above, is_below, listed, points
-from symbert.report.claims.evidence import MissingEvidence
-from symbert.report.claims.steps import crossing, in_steps, is_at_most, ratio_of, ratios_without_collapsed, span_of
+from symbert.report.claims.evidence import (
+    Finding,
+    MissingEvidence,
+    are_all,
+    claim,
+    in_points,
+    in_steps,
+    is_above,
+    is_below,
+    listed,
+    points,
+)
 from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
 from symbert.report.data import Data
 from symbert.report.statistics import Crossing, spread
@@ -205,11 +214,11 @@ def check_half(data: Data, size: str) -> Finding:
     same without any one run that predicts one class throughout, or the claim hangs on that run.
     """
     curve = None if data.curve is None else data.curve[data.curve["size"] == size]
-    crossings = [crossing(curve, size, name) for name in HALVED]
-    ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size, HALVED)
-    changed = [f"; {span_of(other)} without {run}" for run, other in others.items() if other != ratio]
-    ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", is_at_most(ratio, HALF)
-    hangs = holds is not None and any(is_at_most(other, HALF) is not holds for other in others.values())
+    crossings = [evidence.crossing(curve, size, name) for name in HALVED]
+    ratio, others = evidence.ratio_of(*crossings), evidence.ratios_without_collapsed(curve, size, HALVED)
+    changed = [f"; {evidence.span_of(other)} without {run}" for run, other in others.items() if other != ratio]
+    ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", evidence.is_at_most(ratio, HALF)
+    hangs = holds is not None and any(evidence.is_at_most(other, HALF) is not holds for other in others.values())
     return Finding(ours, None, "one collapsed run") if hangs else Finding(ours, holds)
 
 

@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from symbert.report import captions, published
-from symbert.report.claims import CLAIMS, Claim
-from symbert.report.claims.evidence import MissingEvidence, sizes_of
+from symbert.report.claims import CLAIMS
+from symbert.report.claims.evidence import Claim, MissingEvidence, sizes_of
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
