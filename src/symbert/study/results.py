@@ -1,0 +1,139 @@
+"""The results of a study: `runs.csv`, a row per run with its curve, and what follows from it by the study's file."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.files import read_json, write_text
+from symbert.report.comparisons import holm
+from symbert.report.statistics import plateau_exit
+from symbert.study.design import AXES, Cell, Grid, Study, cell_of, cells_of
+from symbert.study.survival import Contrast, Exits, contrast, median_exit
+
+CELL = {"text": str, "cell": dict, "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict}]}
+SETTINGS = ("learning_rate", "batch_size", "steps")  # of pre-training, for readers; `cell` stands for all of them
+COLUMNS = ("cell", *AXES, *SETTINGS, "seed", "corpus_hash", "commit", "cpu_seconds", "logit_std", "attention_entropy")
+COLUMNS += ("evaluate_every", "exit", "losses")
+
+
+def write_runs(cells: list[Path], output: Path) -> None:
+    """Publish a row per run of the files of cells, by cell and seed.
+
+    `logit_std` and `attention_entropy` (nats) are those of the untrained model, means over its layers, and `losses` are
+    in nats per masked token, one every `evaluate_every` steps.
+    """
+    rows = []
+    for path in cells:
+        record = read_json(path, CELL, "delete it")
+        cell = record["cell"]
+        for curve in record["curves"]:
+            means = {key: f"{sum(layers) / len(layers):.4f}" for key, layers in curve["initial"].items()}
+            exit_step = plateau_exit(curve["steps"], curve["losses"])
+            rows.append(
+                {
+                    "cell": cell_of(record["text"], cell).key,
+                    **{"text": record["text"], "size": cell["size"], "attention": cell["attention"]},
+                    **{key: cell["pretrain"][key] for key in SETTINGS},
+                    **{key: curve[key] for key in ("seed", "corpus_hash", "commit", "cpu_seconds")},
+                    **means,
+                    "evaluate_every": cell["pretrain"]["evaluate_every"],
+                    "exit": "never" if exit_step is None else exit_step,
+                    "losses": " ".join(f"{loss:.4f}" for loss in curve["losses"]),
+                }
+            )
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    write_text(output, frame.sort_values([*AXES, *SETTINGS, "seed"]).to_csv(index=False, lineterminator="\n"))
+
+
+def read_runs(path: Path) -> pd.DataFrame:
+    """The rows of runs.csv, with lists of `steps` and `losses`, and NaN for an exit that never comes.
+
+    IntegrityError for an exit that its curve does not have.
+    """
+    if not Path(path).is_file():
+        raise MissingInputError(f"{path}: file not found; run the study")
+    frame = pd.read_csv(path, dtype={"exit": str})
+    if missing := [column for column in COLUMNS if column not in frame]:
+        raise DataError(f"{path}: no column '{missing[0]}'; run the study again")
+    frame["losses"] = [[float(loss) for loss in str(losses).split()] for losses in frame["losses"]]
+    frame["steps_evaluated"] = [
+        [every * number for number in range(1, len(losses) + 1)]
+        for every, losses in zip(frame["evaluate_every"], frame["losses"], strict=True)
+    ]
+    exits = [plateau_exit(*curve) for curve in zip(frame["steps_evaluated"], frame["losses"], strict=True)]
+    for row, found in enumerate(exits):
+        if str(found or "never") != frame["exit"][row]:
+            raise IntegrityError(f"{path}:{row + 2}: exit expected {found or 'never'}, found {frame['exit'][row]}")
+    return frame.assign(exit=[math.nan if step is None else float(step) for step in exits])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one cell, by seed."""
+
+    cell: Cell
+    frame: pd.DataFrame
+
+    @property
+    def exits(self) -> Exits:
+        """Where the runs leave the plateau."""
+        exits = [None if math.isnan(step) else int(step) for step in self.frame["exit"]]
+        return Exits.of(exits, self.cell.pretrain.steps)
+
+    @property
+    def median(self) -> float:
+        """The median exit; infinite where half of the runs or more stay."""
+        return float(median_exit(self.exits.steps, self.exits.left))
+
+
+def runs_of(frame: pd.DataFrame, cell: Cell, seeds: list[int]) -> Runs:
+    """The runs of a cell with these seeds; MissingInputError names the first that there is not."""
+    chosen = frame[(frame["cell"] == cell.key) & frame["seed"].isin(seeds)].sort_values("seed")
+    if absent := sorted(set(seeds) - set(chosen["seed"])):
+        raise MissingInputError(f"{cell.name}: no run of seed {absent[0]}; run the study")
+    return Runs(cell, chosen)
+
+
+def points_of(study: Study, grid: Grid) -> Iterator[tuple[dict[str, Any], dict[str, Cell]]]:
+    """The points of a grid but for the operator, each with its cells by operator."""
+    points: dict[tuple, dict[str, Cell]] = {}
+    for cell in cells_of(study, grid):
+        place = {"text": cell.text_name, "size": cell.size}
+        place |= {axis: getattr(cell.pretrain, axis) for axis in grid.axes if axis not in AXES}
+        points.setdefault(tuple(place.items()), {})[cell.attention] = cell
+    for place, cells in points.items():
+        yield dict(place), cells
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a contrast of the study's file shows at one point of its grid."""
+
+    name: str
+    place: dict[str, Any]
+    first: Runs
+    second: Runs
+    result: Contrast
+    corrected: float  # p value with Holm's correction over all answers of the study
+
+    @property
+    def verdict(self) -> str:
+        """Whether the first operator's time to the exit is shorter, longer, equal, or undecided."""
+        return self.result.verdict(self.corrected)
+
+
+def answers_of(study: Study, frame: pd.DataFrame) -> list[Answer]:
+    """All contrasts that were named before the runs, at every point of their grids. Nothing else is corrected for."""
+    given = []
+    for name, asked in study.contrasts.items():
+        grid = study.grids[asked.grid]
+        for place, cells in points_of(study, grid):
+            first, second = (runs_of(frame, cells[operator], grid.seeds) for operator in (asked.first, asked.second))
+            given.append((name, place, first, second, contrast(first.exits, second.exits)))
+    corrected = holm([result.p_value for *_, result in given]) if given else []
+    return [Answer(*one, float(p_value)) for one, p_value in zip(given, corrected, strict=True)]

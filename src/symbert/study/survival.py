@@ -1,0 +1,101 @@
+"""How long runs stay on the plateau: right-censored times, as in any study of survival.
+
+A run that leaves the plateau has the step of its exit, by the one rule of the report (`plateau_exit`). One that does not
+is censored at its last step: all that is known is that its exit comes later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import CensoredData, ecdf, logrank
+
+LEVEL = 0.05
+DRAWS = 10_000  # of the bootstrap
+EQUIVALENT = 1.25  # two medians whose ratio is certainly below this, either way, are called equal
+
+Steps = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Exits:
+    """The exits of the runs of one cell, one per seed."""
+
+    steps: Steps  # of the exit, or the last step of a run that stays on the plateau
+    left: NDArray[np.bool_]  # whether a run leaves the plateau
+
+    @classmethod
+    def of(cls, exits: Sequence[int | None], last: int) -> "Exits":
+        """From exits, None for a run that stays until the step `last`."""
+        return cls(
+            np.array([last if step is None else step for step in exits], float),
+            np.array([step is not None for step in exits]),
+        )
+
+    @property
+    def censored(self) -> CensoredData:
+        """As scipy takes them."""
+        return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
+
+
+def survival_curve(exits: Exits) -> tuple[Steps, Steps, Steps, Steps]:
+    """Steps, the share of runs that is still on the plateau after each (Kaplan and Meier 1958), and 95 % bounds.
+
+    The bounds are of the logarithm of minus the logarithm (Kalbfleisch and Prentice), so they stay within 0 and 1.
+    """
+    survival = ecdf(exits.censored).sf
+    bounds = survival.confidence_interval(1 - LEVEL, method="log-log")
+    return survival.quantiles, survival.probabilities, bounds.low.probabilities, bounds.high.probabilities
+
+
+def median_exit(steps: Steps, left: NDArray[np.bool_]) -> Steps:
+    """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
+
+    Equal to the median of the Kaplan–Meier curve where, as here, all runs have the same length.
+    """
+    ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
+    return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two cells compared."""
+
+    ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
+    low: float  # 95 % bounds of the ratio
+    high: float
+    narrow_low: float  # 90 % bounds, which decide equality
+    narrow_high: float
+    p_value: float  # of the log-rank test, two-sided
+
+    def verdict(self, corrected: float) -> str:
+        """shorter, longer, equal or undecided, by the corrected p value and the bounds of the ratio."""
+        if corrected <= LEVEL and (self.high < 1 or self.low > 1):
+            return "shorter" if self.high < 1 else "longer"
+        is_equal = 1 / EQUIVALENT < self.narrow_low and self.narrow_high < EQUIVALENT
+        return "equal" if is_equal else "undecided"
+
+
+def contrast(first: Exits, second: Exits, seed: int = 0) -> Contrast:
+    """Compare two cells whose runs have the same seeds in the same order.
+
+    The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
+    same batches and masks. Two one-sided tests of equality at 5 % are a 90 % interval within the bounds (Schuirmann
+    1987).
+    """
+    count = len(first.steps)
+    drawn = np.random.default_rng(seed).integers(0, count, (DRAWS, count))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = median_exit(first.steps[drawn], first.left[drawn]) / median_exit(
+            second.steps[drawn], second.left[drawn]
+        )
+        ratio = float(median_exit(first.steps, first.left) / median_exit(second.steps, second.left))
+    if np.isnan(ratios).mean() > LEVEL / 2:  # both medians are never: nothing is known of their ratio
+        bounds = [0.0, np.inf, 0.0, np.inf]
+    else:
+        shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
+        bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
+    someone_left = first.left.any() or second.left.any()
+    p_value = float(logrank(first.censored, second.censored).pvalue) if someone_left else 1.0
+    return Contrast(ratio, *bounds, p_value if np.isfinite(p_value) else 1.0)

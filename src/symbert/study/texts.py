@@ -1,0 +1,117 @@
+"""The texts of studies, as rows of token ids that the trainer of pre-training reads."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from symbert.corpus.documentation import read_documentation
+from symbert.corpus.embedded import write_vocabulary
+from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder
+from symbert.draws import below, mix, permute
+from symbert.errors import ConfigError, MissingInputError
+from symbert.files import publish, sha256_of, write_json
+from symbert.study.design import StudyText
+
+CHARACTERS = 3_000_000  # of a text, at most
+SOURCE_PACKAGE = "transformers"  # whose code is the text `source`; its version is pinned with our dependencies
+RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
+SYMBOLS, SPAN, MEMORY, COPIED = 64, 8, 40, 0.5  # of the synthetic language
+
+
+def documentation() -> str:
+    """Paragraphs of English from docstrings, one a line: the text of the embedded source."""
+    return "\n".join(passage.text for passage in read_documentation())
+
+
+def source() -> str:
+    """Python code: the modules of transformers that define models, in the order of their names."""
+    package = metadata.distribution(SOURCE_PACKAGE)
+    names = sorted(str(file) for file in package.files or () if Path(file).match("models/*/modeling_*.py"))
+    if not names:
+        raise MissingInputError(f"{SOURCE_PACKAGE}: no module of a model is installed; install the package again")
+    code, length = [], 0
+    for name in names:
+        code.append(Path(package.locate_file(name)).read_text(encoding="utf-8"))
+        length += len(code[-1])
+        if length >= CHARACTERS:
+            break
+    return "".join(code)
+
+
+def copying() -> str:
+    """A synthetic language: spans of 1 to SPAN symbols, half of them new, half copied from the last MEMORY symbols.
+
+    New symbols follow Zipf's law. What a symbol of a copy is can be known only from where else its span stands.
+    """
+    weights = 1 / np.arange(1, SYMBOLS + 1)
+    bounds = np.cumsum(weights / weights.sum())
+    words = mix(11, np.arange(4 * CHARACTERS // SPAN))
+    lengths, is_copy = 1 + below(words, SPAN), below(mix(12, words), 1000) < 1000 * COPIED
+    drawn = np.searchsorted(bounds, (mix(13, np.arange(CHARACTERS + SPAN)) >> np.uint64(11)) * 2.0**-53)
+    starts = mix(14, words)
+    symbols = np.empty(CHARACTERS + SPAN, np.int64)
+    end = 0
+    for length, copies, start in zip(lengths.tolist(), is_copy.tolist(), starts.tolist(), strict=True):
+        if end >= CHARACTERS:
+            break
+        if copies and end >= MEMORY:
+            begin = end - MEMORY + start % (MEMORY - length + 1)
+            symbols[end : end + length] = symbols[begin : begin + length]
+        else:
+            symbols[end : end + length] = drawn[end : end + length]
+        end += length
+    return "".join(map(chr, (symbols[:CHARACTERS] + 0x4E00).tolist()))  # letters that no one takes for words
+
+
+TEXTS: dict[str, Callable[[], str]] = {each.__name__: each for each in (documentation, source, copying)}
+
+
+def write_study_text(text: StudyText, output: Path) -> None:
+    """Publish rows of token ids of a text beside `output`, and their manifest as the trainer reads it.
+
+    Rows are cut one after the other, without marks between documents, and dealt to validation and training in a
+    pseudo-random order; validation rows that occur among the training rows are kept.
+    """
+    if text.source not in TEXTS:
+        raise ConfigError(f"study: the text '{text.source}' is unknown; choose from {', '.join(TEXTS)}")
+    content = TEXTS[text.source]()[:CHARACTERS]
+    if text.vocabulary is None:
+        pieces, ids = _characters(content)
+    else:
+        vocabulary = output.parent / "vocab.txt"
+        write_vocabulary(content.splitlines(), text.vocabulary, vocabulary)
+        tokenizer = encoder(vocabulary)
+        lines = tokenizer.encode_batch(content.splitlines(), add_special_tokens=False)
+        pieces, ids = tokenizer.get_vocab(), np.concatenate([np.array(line.ids, TOKEN) for line in lines])
+    rows = ids[: len(ids) // text.sequence_length * text.sequence_length].reshape(-1, text.sequence_length)
+    rows = rows[permute(np.arange(len(rows)), len(rows), text.sequence_length)]
+    splits = {"validation": rows[: text.validation_rows], "train": rows[text.validation_rows :]}
+    shards = []
+    for split, part in splits.items():
+        path = output.parent / f"{split}-00000.npy"
+        with publish(path) as temporary, open(temporary, "wb") as file:
+            np.save(file, part)
+        shards.append({"file": path.name, "split": split, "rows": len(part), "sha256": sha256_of(path)})
+    manifest = {
+        "sequence_length": text.sequence_length,
+        "vocabulary_size": len(pieces),
+        "vocabulary_sha256": hashlib.sha256("\n".join(sorted(pieces, key=pieces.__getitem__)).encode()).hexdigest(),
+        "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
+        "rows": {split: len(part) for split, part in splits.items()},
+        "shards": shards,
+    }
+    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+
+
+def _characters(content: str) -> tuple[dict[str, int], np.ndarray]:
+    """A vocabulary of the special tokens and the characters that are not rare, and the id of each character."""
+    counts = Counter(content)
+    frequent = sorted(character for character, count in counts.items() if count >= RAREST_CHARACTER * len(content))
+    pieces = {piece: number for number, piece in enumerate([*SPECIAL_TOKENS.values(), *frequent])}
+    unknown = pieces[SPECIAL_TOKENS["unk"]]
+    return pieces, np.array([pieces.get(character, unknown) for character in content], TOKEN)
