@@ -15,7 +15,11 @@ configfile: SCALE_FILE
 
 
 check(config)
-if config["imported"]:
+if config["study"]:
+
+    include: "workflow/rules/study.smk"
+
+elif config["imported"]:
 
     include: "workflow/rules/imported.smk"
     include: "workflow/rules/report.smk"
@@ -43,10 +47,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        rules.tables.input,
-        rules.figures.input,
-        PAGE,
-        FILES_RECORD,
+        FINAL,
 
 
 onsuccess:

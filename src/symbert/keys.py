@@ -48,6 +48,7 @@ class Common(Settings):
     mirror: str | None
     experiment: Name | None
     imported: Name | None
+    study: Name | None
     recipe: Recipe
     precision: Precision
     on_settings_change: Literal["refuse", "supersede"]

@@ -36,6 +36,9 @@ rule figures:
         WANTED,
 
 
+FINAL = [*rules.tables.input, *rules.figures.input, PAGE, FILES_RECORD]
+
+
 rule paper_tables:
     input:
         REPORT.made(table for table in TABLES if not table.is_of_experiment),

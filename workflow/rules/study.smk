@@ -90,11 +90,5 @@ rule write_study:
         " --output {output:q}"
 
 
-localrules:
-    all,
-
-
-rule all:
-    default_target: True
-    input:
-        rules.write_study.output,
+PAGE = f"{RESULTS}/README.md"
+FINAL = [PAGE]

@@ -152,7 +152,7 @@ def _draw_runs(above: Axes, below: Axes, runs: Runs, look: Look) -> None:
     above.plot(steps, np.mean(whole, axis=0), color=look.color, linestyle=look.linestyle)
     if len(whole) > 1:
         above.fill_between(steps, np.min(whole, axis=0), np.max(whole, axis=0), color=look.color, alpha=0.12, lw=0)
-    at, shares, *_ = survival_curve(runs.exits)
+    at, shares = survival_curve(runs.exits)
     at = np.concatenate([[steps[0]], at, [runs.cell.pretrain.steps]])
     shares = np.concatenate([[1.0], shares, [shares[-1]]])
     below.step(at, shares, where="post", color=look.color, linestyle=look.linestyle)

@@ -1,7 +1,7 @@
 """How long runs stay on the plateau: right-censored times, as in any study of survival.
 
-A run that leaves the plateau has the step of its exit, by the one rule of the report (`plateau_exit`). One that does not
-is censored at its last step: all that is known is that its exit comes later.
+A run that leaves the plateau has the step of its exit, by the one rule of the report (`plateau_exit`). One that stays
+is censored at its last step: all that is known is that its exit would come later.
 """
 
 from collections.abc import Sequence
@@ -39,14 +39,10 @@ class Exits:
         return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
 
 
-def survival_curve(exits: Exits) -> tuple[Steps, Steps, Steps, Steps]:
-    """Steps, the share of runs that is still on the plateau after each (Kaplan and Meier 1958), and 95 % bounds.
-
-    The bounds are of the logarithm of minus the logarithm (Kalbfleisch and Prentice), so they stay within 0 and 1.
-    """
+def survival_curve(exits: Exits) -> tuple[Steps, Steps]:
+    """Steps, and the share of runs that is still on the plateau after each (Kaplan and Meier 1958)."""
     survival = ecdf(exits.censored).sf
-    bounds = survival.confidence_interval(1 - LEVEL, method="log-log")
-    return survival.quantiles, survival.probabilities, bounds.low.probabilities, bounds.high.probabilities
+    return survival.quantiles, survival.probabilities
 
 
 def median_exit(steps: Steps, left: NDArray[np.bool_]) -> Steps:
@@ -73,7 +69,7 @@ class Contrast:
         """shorter, longer, equal or undecided, by the corrected p value and the bounds of the ratio."""
         if corrected <= LEVEL and (self.high < 1 or self.low > 1):
             return "shorter" if self.high < 1 else "longer"
-        is_equal = 1 / EQUIVALENT < self.narrow_low and self.narrow_high < EQUIVALENT
+        is_equal = self.narrow_low > 1 / EQUIVALENT and self.narrow_high < EQUIVALENT
         return "equal" if is_equal else "undecided"
 
 
@@ -96,6 +92,6 @@ def contrast(first: Exits, second: Exits, seed: int = 0) -> Contrast:
     else:
         shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
         bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
-    someone_left = first.left.any() or second.left.any()
-    p_value = float(logrank(first.censored, second.censored).pvalue) if someone_left else 1.0
-    return Contrast(ratio, *bounds, p_value if np.isfinite(p_value) else 1.0)
+    with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
+        p_value = logrank(first.censored, second.censored).pvalue
+    return Contrast(ratio, *bounds, float(p_value) if np.isfinite(p_value) else 1.0)

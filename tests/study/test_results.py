@@ -1,0 +1,115 @@
+"""The table of runs, and what the contrasts of a study's file show in it."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from study.test_design import study_file
+from symbert.errors import IntegrityError, MissingInputError
+from symbert.files import write_json
+from symbert.report.comparisons import holm
+from symbert.study.design import Study, read_study, seeds_by_cell
+from symbert.study.page import write_study
+from symbert.study.results import answers_of, read_runs, write_runs
+
+STEPS = list(range(50, 1050, 50))
+
+
+def curve(exit_step: int) -> list[float]:
+    """A plateau at 3 nats until a step, and a straight fall after it."""
+    return [3.0 if step < exit_step else 3.0 - 0.002 * (step - exit_step + 50) for step in STEPS]
+
+
+EXITS = {"original": (600, 700), "pairwise": (300, 350)}  # by operator, of seeds 1 and 2
+
+
+@pytest.fixture
+def study(tmp_path) -> Study:
+    """The tiny study."""
+    return read_study(study_file(tmp_path))
+
+
+@pytest.fixture
+def runs(study, tmp_path) -> Path:
+    """runs.csv of curves whose exits are known."""
+    files = []
+    for cell, seeds in seeds_by_cell(study).items():
+        files.append(tmp_path / f"{cell.name}.json")
+        curves = [
+            {
+                **{"seed": seed, "corpus_hash": "c0ffee", "commit": "abc", "cpu_seconds": 1.5, "steps": STEPS},
+                **{"losses": curve(EXITS[cell.attention][seed - 1])},
+                "initial": {"logit_std": [0.25, 0.35], "attention_entropy": [2.0, 3.0]},
+            }
+            for seed in seeds
+        ]
+        definition = {**cell.definition, "pretrain": {**cell.definition["pretrain"], "evaluate_every": 50}}
+        write_json(files[-1], {"text": cell.text_name, "cell": definition, "curves": curves})
+    write_runs(files, tmp_path / "runs.csv")
+    return tmp_path / "runs.csv"
+
+
+@pytest.fixture
+def longer(tmp_path) -> Study:
+    """The tiny study with an evaluation every 50 steps, as the runs have."""
+    from study.test_design import TINY
+
+    pretrain = {**TINY["pretrain"], "evaluate_every": 50}
+    return read_study(study_file(tmp_path, pretrain=pretrain))
+
+
+def test_exits_follow_from_the_curves_by_the_reports_rule(runs):
+    frame = read_runs(runs)
+    for attention, exits in EXITS.items():
+        chosen = frame[frame["attention"] == attention]
+        assert chosen["exit"].tolist() == [*exits, *exits]  # at two rates
+    assert set(frame["logit_std"]) == {0.3} and set(frame["attention_entropy"]) == {2.5}
+
+
+def test_a_changed_exit_is_refused(runs):
+    runs.write_text(runs.read_text().replace(",600,", ",650,", 1))
+    with pytest.raises(IntegrityError, match=r"runs\.csv:2: exit expected 600, found 650"):
+        read_runs(runs)
+
+
+def test_contrasts_are_answered_at_every_point_of_their_grid_and_corrected_together(runs, longer):
+    answers = answers_of(longer, read_runs(runs))
+    assert [answer.place["learning_rate"] for answer in answers] == [1e-3, 2e-3]
+    for answer in answers:
+        assert (answer.first.median, answer.second.median) == (300, 600)
+        assert answer.result.ratio == 0.5
+    assert [answer.corrected for answer in answers] == holm([answer.result.p_value for answer in answers]).tolist()
+    assert not any(math.isclose(answer.corrected, answer.result.p_value) for answer in answers)
+
+
+def test_a_seed_that_was_not_trained_is_named(runs, longer):
+    frame = read_runs(runs)
+    with pytest.raises(MissingInputError, match="no run of seed 2; run the study"):
+        answers_of(longer, frame[frame["seed"] == 1])
+
+
+def test_the_page_has_its_numbers_from_the_runs(runs, longer, tmp_path):
+    (tmp_path / "tiny.page.md").write_text(
+        '{{ exits("both") }}\n{{ contrasts("operator") }}\n{{ exit("both", "original", learning_rate=0.001) }}\n'
+    )
+    write_study(tmp_path / "tiny.yaml", runs, tmp_path / "README.md")
+    page = (tmp_path / "README.md").read_text()
+    assert "| original   | 600 (600–700) | 600 (600–700) |" in page
+    assert "0.50 [0.50, 0.50]" in page and page.endswith("600 (600–700)\n")
+    contrasts = (tmp_path / "contrasts.csv").read_text().splitlines()
+    assert contrasts[1].startswith("operator,copies,tiny,0.001,pairwise,original,2,300.0,600.0,0.5,0.5,0.5")
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_number_that_the_template_asks_for_and_no_grid_has_is_refused(runs, longer, tmp_path):
+    (tmp_path / "tiny.page.md").write_text('{{ exit("both", "original", learning_rate=0.5) }}')
+    with pytest.raises(MissingInputError, match="the grid 'both' has no original at"):
+        write_study(tmp_path / "tiny.yaml", runs, tmp_path / "README.md")
+
+
+def test_curves_of_runs_are_kept_to_four_decimals(runs):
+    frame = read_runs(runs)
+    original = frame[(frame["attention"] == "original") & (frame["seed"] == 1)]["losses"].iloc[0]
+    assert np.allclose(original, curve(600), atol=5e-5)

@@ -1,0 +1,81 @@
+"""The texts of studies and their rows."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from symbert.errors import ConfigError
+from symbert.pretrain.data import PackedRows, verify_manifest, verify_shards
+from symbert.study import texts
+from symbert.study.design import StudyText
+from symbert.study.texts import MEMORY, TEXTS, copying, source, write_study_text
+
+TEXT = "def f(x):\n    return x\n" * 200
+
+
+@pytest.fixture
+def short(monkeypatch) -> None:
+    """Texts of 30,000 characters."""
+    monkeypatch.setattr(texts, "CHARACTERS", 30_000)
+
+
+def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> tuple[dict, dict[str, np.ndarray]]:
+    monkeypatch.setitem(TEXTS, "mine", lambda: content)
+    write_study_text(StudyText("mine", vocabulary, length, 10), tmp_path / "manifest.json")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    rows = {split: PackedRows(tmp_path / "manifest.json", split) for split in ("train", "validation")}
+    return manifest, {split: packed[np.arange(len(packed))] for split, packed in rows.items()}
+
+
+def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
+    manifest, rows = rows_of(tmp_path, monkeypatch)
+    count = len(TEXT) // 8
+    assert manifest["rows"] == {"train": count - 10, "validation": 10}
+    names = sorted(set(TEXT))
+    decoded = Counter("".join(names[token - 5] for token in row) for split in rows.values() for row in split.tolist())
+    assert decoded == Counter(TEXT[start : start + 8] for start in range(0, 8 * count, 8))
+    assert manifest["vocabulary_size"] == 5 + len(names)
+
+
+def test_training_accepts_the_manifest_and_the_shards(tmp_path, monkeypatch):
+    rows_of(tmp_path, monkeypatch)
+    verify_manifest(tmp_path / "manifest.json")
+    verify_shards(tmp_path / "manifest.json", tmp_path / "record.json")
+
+
+def test_a_rare_character_is_unknown(tmp_path, monkeypatch):
+    manifest, rows = rows_of(tmp_path, monkeypatch, content="ab" * 100_000 + "§")
+    assert manifest["vocabulary_size"] == 7
+    _, rows = rows_of(tmp_path, monkeypatch, content="§bcdefgh" + "ab" * 100_000)
+    assert sum((split == 1).sum() for split in rows.values()) == 7  # § and c … h, each once
+
+
+def test_word_pieces_have_the_size_that_was_asked_for(tmp_path, monkeypatch, short):
+    manifest, rows = rows_of(tmp_path, monkeypatch, vocabulary=300, content=texts.documentation())
+    assert manifest["vocabulary_size"] == 300
+    assert max(split.max() for split in rows.values()) < 300
+
+
+def test_half_of_the_synthetic_language_is_copied_from_nearby(short):
+    """A symbol of a copy stands within MEMORY symbols before it in the same company; by chance few pairs do."""
+    text = copying()
+    assert len(text) == 30_000 and text == copying()
+
+    def share_of_repeated_pairs(symbols: str) -> float:
+        repeated = [symbols[at : at + 3] in symbols[max(0, at - MEMORY) : at] for at in range(len(symbols) - 2)]
+        return sum(repeated) / len(repeated)
+
+    shuffled = "".join(np.random.default_rng(1).permutation(list(text)))
+    assert share_of_repeated_pairs(text) > 0.25
+    assert share_of_repeated_pairs(shuffled) < 0.05
+
+
+def test_source_is_code_of_the_pinned_package(short):
+    assert source()[:30_000].count("import ") > 10
+
+
+def test_an_unknown_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="the text 'novels' is unknown; choose from documentation, source, copying"):
+        write_study_text(StudyText("novels", None, 8, 10), tmp_path / "manifest.json")
