@@ -1,8 +1,9 @@
 """Wall, CPU and GPU hours of each stage."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import pandas as pd
 
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -10,17 +11,8 @@ from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import OTHER, STAGES, MeasuredJob, PretrainedRun, gpus, hours
 
 ALL = "all"
-
-
-@dataclass(frozen=True)
-class JobHours:
-    """What one job took, in hours; None where nobody measured it."""
-
-    stage: str
-    rule: str
-    wall: float
-    cpu: float | None
-    gpu: float | None
+HOURS = ["wall_hours", "cpu_hours", "gpu_hours"]
+Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours; None where nobody measured them
 
 
 @exhibit(
@@ -38,16 +30,19 @@ def hours_table(data: Data) -> Table:
     """
     jobs, runs = data.benchmarks, data.machines
     measured = {job.name for job in jobs if job.stage == "pretrain"}
-    spent = [_spent(job, runs) for job in jobs]
-    spent += [_of_sessions(run) for run in runs if run.name not in measured and run.sessions]
-    rows, stages = [], []
+    all_spent = [_spent(job, runs) for job in jobs]
+    for run in runs:
+        if run.name not in measured and run.sessions:
+            wall = sum(map(hours, run.sessions))
+            all_spent.append(("pretrain", "pretrain_model", wall, None, _gpu_hours(run.sessions)))
+    spent = pd.DataFrame(all_spent, columns=["stage", "rule", *HOURS])
+    rows = []
     for stage in (*STAGES, OTHER):
-        of_stage = [each for each in spent if each.stage == stage]
-        if of_stage:
-            stages.append(len(rows))
-            rows.append(_row(stage, ALL, of_stage))
-            rows += [_row(stage, rule, of_stage) for rule in dict.fromkeys(each.rule for each in of_stage)]
+        of_stage = spent[spent["stage"] == stage]
+        rows += [_row(stage, ALL, of_stage)] if len(of_stage) else []
+        rows += [_row(stage, rule, part) for rule, part in of_stage.groupby("rule", sort=False)]
     rows.append(_row(ALL, ALL, spent))
+    best = frozenset((at, "stage") for at, row in enumerate(rows) if row["rule"] == ALL)
     caption = (
         "Hours of the jobs that were measured, added up: jobs side by side count each. Wall and CPU hours are from "
         "Snakemake's benchmark files; CPU is sampled, and jobs of seconds are hardly seen. Pre-training that was "
@@ -55,45 +50,32 @@ def hours_table(data: Data) -> Table:
         "hours are wall hours times the GPUs of the run, of runs that are in the sweep. Rules without a benchmark, and "
         "jobs whose file is gone, are not counted."
     )
-    return table_of(rows, caption, "tab:hours", best=frozenset((at, "stage") for at in (*stages, len(rows) - 1)))
+    return table_of(rows, caption, "tab:hours", best=best)
 
 
-def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> JobHours:
-    """A measured job; that of pre-training is the last session of its run."""
+def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> Spent:
+    """The hours of a measured job; that of pre-training is the last session of its run."""
     run = next((run for run in runs if job.name == run.name or job.name.startswith(f"{run.name}-")), None)
-    if job.stage not in ("pretrain", "glue"):
-        return JobHours(job.stage, job.rule, job.wall, job.cpu, 0.0)
-    if run is None or not run.sessions:  # of a run that is no more in the sweep
-        return JobHours(job.stage, job.rule, job.wall, job.cpu, None)
-    *before, last = run.sessions
-    if job.stage == "glue":  # one process, on the kind of device that its model was trained on
-        return JobHours(job.stage, job.rule, job.wall, job.cpu, job.wall * min(gpus(last), 1))
-    wall = job.wall + sum(map(hours, before))
-    return JobHours(job.stage, job.rule, wall, job.cpu, job.wall * gpus(last) + _gpu_hours(before))
-
-
-def _of_sessions(run: PretrainedRun) -> JobHours:
-    """A run without a benchmark."""
-    return JobHours("pretrain", "pretrain_model", sum(map(hours, run.sessions)), None, _gpu_hours(run.sessions))
+    wall, gpu = job.wall, 0.0
+    if job.stage in ("pretrain", "glue"):
+        if run is None or not run.sessions:  # of a run that is no more in the sweep
+            gpu = None
+        elif job.stage == "glue":  # one process, on the kind of device that its model was trained on
+            gpu = wall * min(gpus(run.sessions[-1]), 1)
+        else:
+            *before, last = run.sessions
+            gpu = wall * gpus(last) + _gpu_hours(before)
+            wall += sum(map(hours, before))
+    return job.stage, job.rule, wall, job.cpu, gpu
 
 
 def _gpu_hours(sessions: Iterable[dict[str, Any]]) -> float:
     return sum(hours(session) * gpus(session) for session in sessions)
 
 
-def _row(stage: str, rule: str, spent: list[JobHours]) -> dict[str, Any]:
-    jobs = [each for each in spent if rule in (ALL, each.rule)]
-    return {
-        "stage": stage,
-        "rule": rule,
-        "jobs": len(jobs),
-        "wall_hours": decimal_of(sum(each.wall for each in jobs), 3),
-        "cpu_hours": _known(each.cpu for each in jobs),
-        "gpu_hours": _known(each.gpu for each in jobs),
-    }
-
-
-def _known(hours_of_jobs: Iterable[float | None]) -> Any:
-    """The sum of what was measured; None where nothing was."""
-    known = [value for value in hours_of_jobs if value is not None]
-    return decimal_of(sum(known), 3) if known else None
+def _row(stage: str, rule: str, spent: pd.DataFrame) -> dict[str, Any]:
+    """Sums over jobs; None where nobody measured any."""
+    sums = spent[HOURS].astype(float).sum(min_count=1)
+    sums["wall_hours"] = spent["wall_hours"].sum()
+    cells = {key: None if pd.isna(value) else decimal_of(value, 3) for key, value in sums.items()}
+    return {"stage": stage, "rule": rule, "jobs": len(spent), **cells}
