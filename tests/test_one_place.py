@@ -1,7 +1,7 @@
 """To add something takes as few edits as the documentation says, and the results of a chain then have it.
 
-A copy of the project gets one of everything: an operator and a size, which need no edit, a filter, a table, a figure, a
-configuration key and a metric of a training step.
+A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a filter, a table, a
+figure, a configuration key and a metric of a training step.
 """
 
 import csv
@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 CONFIGURATION = """\
 operators: {shifted: {class: "outside_package.operators:Biased"}}
 sizes: {slim: {num_hidden_layers: 1, hidden_size: 32, num_attention_heads: 2, intermediate_size: 64}}
+tasks:
+  shouting: {train: ../data/train.csv, validation: ../data/dev.csv, columns: [text], labels: [no, yes], metric: f1}
 corpus:
   filter: {rules: [categories, perplexity, quality_warnings, brevity]}
   pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}
@@ -32,7 +34,7 @@ sweep:
   sizes: [slim]
   attention: [original, shifted]
   finetune_seeds: [1]
-  tasks: [rte, sst2]
+  tasks: [rte, sst2, shouting]
   curve: {sizes: [slim], steps: {slim: [10, 20]}}
 """
 
@@ -83,10 +85,11 @@ KEY = """\
 """
 
 # What each addition writes: a file, the text in it before which it is written, and the text itself.
-# An operator and a size are configuration, which is no edit of the project.
+# An operator, a size and a task are configuration, which is no edit of the project.
 EDITS: dict[str, list[tuple[str, str, str]]] = {
     "operator": [],
     "size": [],
+    "task": [],
     "filter": [
         ("src/symbert/filters.py", "REASONS_BY_FILTER: dict", FILTER),
         ("src/symbert/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
@@ -102,7 +105,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
     ],
 }
-PLACES = {"operator": 0, "size": 0, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
+PLACES = {"operator": 0, "size": 0, "task": 0, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,10 @@ def extended(tmp_path_factory) -> Extended:
     (package / "__init__.py").touch()
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/operators.md").read_text(encoding="utf-8"), re.S)
     (package / "operators.py").write_text(example, encoding="utf-8")
+    (folder / "data").mkdir()
+    for name, count in (("train", 40), ("dev", 12)):
+        rows = [f"{'WORD!' * (number % 2)} number {number},{('no', 'yes')[number % 2]}" for number in range(count)]
+        (folder / f"data/{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     edited = {}
     for addition, edits in EDITS.items():
         before = contents(copy)
@@ -249,6 +256,27 @@ class TestChain:
         for attention in ("original", "shifted"):
             done = json.loads((results / f"pretrain/slim-{attention}/seed-1/done.json").read_text())
             assert (done["size"], done["attention"], done["steps"]) == ("slim", attention, 20)
+
+    def test_the_task_has_scores_beside_the_glue_score_and_is_no_stand_in(self, results):
+        scores = json.loads((results / "glue/slim-shifted/seed-1/step-20/shouting.json").read_text())
+        assert [list(record["metrics"]) for record in scores] == [["shouting"]] and not scores[0]["stand_in"]
+        row = next(row for row in rows_of(results, "table3_glue") if row["model"] == "slim-shifted")
+        counted = [float(row[f"{task} (stand-in)"]) for task in ("rte", "sst2")]
+        assert float(row["glue_score (stand-in)"]) == pytest.approx(sum(counted) / 2, abs=0.01)
+        assert float(row["shouting"]) == pytest.approx(100 * scores[0]["metrics"]["shouting"], abs=0.01)
+        caption = (results / "report/tables/table3_glue.md").read_text(encoding="utf-8")
+        assert "The user's own tasks do not count for it: shouting." in caption
+
+    def test_a_changed_file_of_the_task_makes_its_scores_anew_and_trains_nothing_else(self, extended, results):
+        file = extended.directory.parent / "data/train.csv"
+        content = file.read_text()
+        file.write_text(content + "one more,no\n")
+        said = extended.snakemake("--dry-run", "glue")
+        file.write_text(content)
+        jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.partition("Job stats:")[2].partition("\n\n")[0], re.M))
+        jobs = {name: int(count) for name, count in jobs.items() if name not in ("total", "glue")}
+        assert jobs == {"write_settings": 1, "download_task": 1, "prepare_task": 1, "finetune": 4}
+        assert "Nothing to be done" in extended.snakemake("--dry-run", "glue")
 
     def test_the_reason_of_the_filter_is_counted_and_in_the_table_of_the_corpus(self, results):
         files = (results / "corpus/filtered").glob("*.counts.json")

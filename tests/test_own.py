@@ -1,11 +1,11 @@
-"""Operators and sizes of the user's own: from the configuration to every command, by name."""
+"""Operators, sizes and tasks of the user's own: from the configuration to every command, by name."""
 
 import json
 import os
 
 import pytest
 
-from symbert import cli, operators, sizes
+from symbert import cli, operators, sizes, tasks
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError
@@ -15,12 +15,14 @@ from symbert.own import VARIABLE, inherit_own
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
 RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}
+IRONY = {"train": ".", "validation": ".", "columns": ["text"], "labels": ["no", "yes"], "metric": "accuracy"}
 MISCOUNTED = "model.wrong_operators:Miscounted"
 
 
 @pytest.fixture(autouse=True)
 def as_at_the_start(monkeypatch):
-    """No operator and no size of one's own stays behind."""
+    """No operator, size or task of one's own stays behind."""
+    monkeypatch.setattr(tasks, "OWN", {})
     monkeypatch.setenv(VARIABLE, "")
     monkeypatch.delenv(VARIABLE)
     for registry in (operators.OPERATORS, sizes.SIZES):
@@ -38,7 +40,8 @@ def own(config):
     """A configuration with two operators and a size that this project does not have."""
     curve = {"sizes": ["deep"], "steps": {"deep": [300]}}
     sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "curve": curve}
-    return merge(config, {"operators": {"ranked": RANKED}, "sizes": {"deep": DEEP}, "sweep": sweep})
+    own = {"operators": {"ranked": RANKED}, "sizes": {"deep": DEEP}, "tasks": {"irony": IRONY}}
+    return merge(config, {**own, "sweep": {**sweep, "tasks": ["rte", "irony"]}})
 
 
 def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
@@ -48,6 +51,7 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
     assert operators.OPERATORS["miscounted"].path == MISCOUNTED
     assert sizes.SIZES["deep"].num_hidden_layers == 12
     assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
+    assert tasks.task_named("irony").scores == {"validation": "irony"} and "irony" not in tasks.GLUE
     before = json.dumps(own)
     check(own)
     assert json.dumps(own) == before
@@ -96,6 +100,20 @@ def test_values_of_the_command_line_are_the_numbers_that_they_spell(config):
         ({"sizes": {"deep": {**DEEP, "hiden_size": 3}}}, "unknown key 'hiden_size' in 'sizes.deep'; did you mean"),
         ({"sizes": {"deep": {"hidden_size": 48}}}, "missing key 'num_hidden_layers' in 'sizes.deep'"),
         ({"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}}, "is 5, which does not divide 'hidden_size'"),
+        ({"tasks": {"irony": {**IRONY, "labels": None}}}, "'tasks.irony' has no labels, but not kind: regression"),
+        ({"tasks": {"irony": {**IRONY, "kind": "regression"}}}, "'tasks.irony' has labels and kind: regression"),
+        ({"tasks": {"irony": {**IRONY, "labels": ["a", "a"]}}}, "'labels' has one twice (a, a)"),
+        ({"tasks": {"irony": {**IRONY, "labels": [1, "1"]}}}, "'labels' has one twice (1, 1); keep one of them"),
+        ({"tasks": {"irony": {**IRONY, "labels": ["a"]}}}, "'tasks.irony.labels' is ['a'], expected a non-empty list"),
+        ({"tasks": {"irony": {**IRONY, "metric": "acuracy"}}}, "is 'acuracy'; did you mean 'accuracy'?"),
+        ({"tasks": {"irony": {**IRONY, "metric": "pearson"}}}, "'metric' is pearson, which needs kind: regression;"),
+        ({"tasks": {"irony": {**IRONY, "labels": [0, 1, 2], "metric": "f1"}}}, "is f1, which needs two labels;"),
+        ({"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}}, "'tasks.irony.columns' is ['a', 'b', 'c'],"),
+        ({"tasks": {"irony": {"train": "."}}}, "missing key 'validation' in 'tasks.irony'; add it"),
+        ({"tasks": {"rte": IRONY}}, "'tasks' has 'rte', which is a task or column of this project"),
+        ({"tasks": {"mnli_matched": IRONY}}, "'tasks' has 'mnli_matched', which is a task or column"),
+        ({"tasks": {"a/b": IRONY}}, "more than letters, digits, '_' and '-'; choose another name"),
+        ({"tasks": {"irony": IRONY}, "sweep": {"tasks": ["irny"]}}, "'sweep.tasks.0' is 'irny'; did you mean 'irony'?"),
         ({"sizes": {"tiny": DEEP}}, "'sizes' has 'tiny', which is a size of this project"),
         ({"sizes": {"deep-er": DEEP}}, "more than letters, digits, '_' and '.'; choose another name"),
         ({"sweep": {"sizes": ["tinny"]}}, "'sweep.sizes.0' is 'tinny'; did you mean 'tiny'"),

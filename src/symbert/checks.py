@@ -14,6 +14,7 @@ from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.own import define_own
 from symbert.settings import settings_from
+from symbert.tasks import task_named
 
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 
@@ -145,6 +146,10 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(
                 f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
             )
+    for task in config["sweep"]["tasks"]:
+        for split, path in task_named(task).files.items():
+            if not Path(path).exists():
+                raise MissingInputError(f"config: 'tasks.{task}.{split}': no file {path}; correct it")
     for size in curve["sizes"]:
         if size not in config["sweep"]["sizes"]:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")

@@ -31,12 +31,12 @@ from symbert.settings import (
     TaskSettings,
 )
 from symbert.sources import SOURCES
-from symbert.tasks import GLUE
+from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES
 
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
 Source = Literal[tuple(SOURCES)]
-Task = Literal[tuple(GLUE)]
+Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
 
@@ -141,6 +141,18 @@ class OwnSize(Settings):
     initializer_range: Positive | None = None
 
 
+class OwnTask(Settings):
+    """A task of the user's own: its files, and what to read of them."""
+
+    train: str
+    validation: str
+    columns: Annotated[list[str], Meta(min_length=1, max_length=2)]  # of text
+    metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
+    label: str = "label"  # its column
+    labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
+    kind: Literal["classification", "regression"] = "classification"
+
+
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
@@ -156,7 +168,7 @@ class Sweep(Settings):
     attention: Annotated[list[str], Meta(min_length=1)]
     pretrain_seeds: Seeds
     finetune_seeds: Seeds
-    tasks: Annotated[list[Task], Meta(min_length=1)]
+    tasks: Annotated[list[str], Meta(min_length=1)]
     untrained: bool
     curve: Curve
 
@@ -171,4 +183,5 @@ class Configuration(Common):
     rates: Rates
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]
+    tasks: dict[str, OwnTask]
     sweep: Sweep

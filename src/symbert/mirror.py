@@ -65,7 +65,8 @@ def fetch_mirror(
 def wanted_files(config: Config) -> list[PublishedFile]:
     """What the experiment reads from the hub's repositories: small files first, the parts of the corpus last."""
     repositories = repositories_of(config)
-    tasks = [] if source_of(config, "glue") == "files" else [GLUE[name] for name in config["sweep"]["tasks"]]
+    names = [] if source_of(config, "glue") == "files" else config["sweep"]["tasks"]
+    tasks = [GLUE[name] for name in names if name in GLUE]  # the user's own are here
     files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
     if HARMFUL_MODEL.repository in repositories:
         files.append(harmful_model_file(config["corpus"]["harmful_model"]))

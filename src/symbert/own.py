@@ -1,4 +1,4 @@
-"""The user's own operators and sizes: known by name where the configuration is read, and in every command of a job.
+"""The user's own operators, sizes and tasks: known by name where the configuration is read, and in all commands.
 
 A command is given names. What they stand for is in its environment, which Snakemake hands on to every job.
 """
@@ -7,17 +7,18 @@ import json
 import os
 from typing import Any
 
-from symbert import operators, sizes
+from symbert import operators, sizes, tasks
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
+from symbert.tasks import GLUE
 
-VARIABLE = "SYMBERT_OWN"  # of the environment: `operators` and `sizes` of the configuration, as JSON
+VARIABLE = "SYMBERT_OWN"  # of the environment: `operators`, `sizes` and `tasks` of the configuration, as JSON
 
 
 def define_own(config: dict[str, Any]) -> None:
-    """Make `operators` and `sizes` of a configuration known, here and to the processes that start from here.
+    """Make `operators`, `sizes` and `tasks` of a configuration known, here and to processes that start from here.
 
     In `sweep.attention`, the name of an operator replaces the import path of its class. ConfigError for a name that
     another one has, for a class that is not found, and for a name in the sweep that is not known.
@@ -32,9 +33,10 @@ def define_own(config: dict[str, Any]) -> None:
     _refuse_unknown("sweep.attention", sweep["attention"], list(OPERATORS))
     _refuse_unknown("sweep.sizes", sweep["sizes"], list(SIZES))
     _refuse_unknown("sweep.curve.sizes", curve["sizes"], list(SIZES))
+    _refuse_unknown("sweep.tasks", sweep["tasks"], [*GLUE, *config["tasks"]])
     for name in curve["steps"].keys() - SIZES.keys():
         raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
-    os.environ[VARIABLE] = json.dumps({key: config[key] for key in ("operators", "sizes")})
+    os.environ[VARIABLE] = json.dumps({key: config[key] for key in ("operators", "sizes", "tasks")})
 
 
 def inherit_own() -> None:
@@ -46,6 +48,8 @@ def inherit_own() -> None:
 def _define(own: dict[str, Any]) -> None:
     for name, shape in own["sizes"].items():
         sizes.define(name, shape)
+    for name, definition in own["tasks"].items():
+        tasks.define(name, definition)
     for name, definition in own["operators"].items():
         if not isinstance(definition.get("class"), str):
             raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")

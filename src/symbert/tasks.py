@@ -1,19 +1,25 @@
 """GLUE as a table: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
 
 The hub (nyu-mll/glue) holds one parquet file per split, GLUE's own archives (gluebenchmark.com) tab-separated ones.
+Beside these stand the user's own tasks, which the configuration defines.
 """
 
 import difflib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from typing import Any
 
-from symbert.errors import UsageError
+from symbert.errors import ConfigError, UsageError
 
 HIGHEST_GRADE = 5  # of similarity; the lowest is 0
+METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
+METRICS_OF_GRADES = ("pearson", "spearman")
+COLUMNS_OF_TABLES = ("model", "size", "attention", "step", "glue_score", "std", "mean_of_tasks", "finetune_seeds")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of a tab-separated file hold text and label."""
+    """Which columns of a file hold text and label."""
 
     text: tuple[str, ...]
     label: str = "label"
@@ -30,10 +36,11 @@ class Task:
     labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
     metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
     scores: dict[str, str]  # score column of each evaluation split
-    official_rows: dict[str, int]  # of the training and evaluation splits
-    folder: str  # of GLUE's archives
-    stand_in: str  # the function of symbert.glue.stand_ins that makes rows of this shape
-    layout: Layout | None = None  # of the files in that folder; None: the columns, and `label`
+    official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
+    folder: str = ""  # of GLUE's archives
+    stand_in: str = ""  # the function of symbert.glue.stand_ins that makes rows of this shape
+    layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
+    files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
 
     @property
     def num_labels(self) -> int:
@@ -150,12 +157,60 @@ _TASKS = (
 )
 
 GLUE: dict[str, Task] = {task.name: task for task in _TASKS}
+OWN: dict[str, Task] = {}
+"""The tasks of the user's own."""
 
 
 def task_named(name: str) -> Task:
     """The row of a task; UsageError suggests the nearest name."""
-    if name in GLUE:
-        return GLUE[name]
-    near = difflib.get_close_matches(name, GLUE, n=1)
-    remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(GLUE)}"
+    known = {**GLUE, **OWN}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
     raise UsageError(f"unknown GLUE task '{name}'; {remedy}")
+
+
+def define(name: str, definition: dict[str, Any]) -> Task:
+    """Make a task of the user's own known to this process: `definition` has the keys of `symbert.keys.OwnTask`.
+
+    ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
+    not fit them.
+    """
+    key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
+    metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
+    taken = {*GLUE, *(column for task in GLUE.values() for column in task.scores.values()), *COLUMNS_OF_TABLES}
+    if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise ConfigError(
+            f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
+            "digits, '_' and '-'; choose another name"
+        )
+    if (definition["kind"] == "regression") == bool(labels):
+        raise ConfigError(f"{key} has {'labels and' if labels else 'no labels, but not'} kind: regression; choose one")
+    if len(set(labels)) < len(labels):
+        raise ConfigError(f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them")
+    fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
+    for metric in metrics:
+        if metric not in fitting or (metric == "f1" and len(labels) != 2):
+            raise ConfigError(f"{key}: 'metric' is {metric}, which needs {_needed_by(metric)}; choose another")
+    OWN[name] = Task(
+        name,
+        columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
+        labels=labels,
+        metrics=tuple(metrics),
+        scores={"validation": name},
+        layout=Layout(tuple(definition["columns"]), definition["label"]),
+        files={split: definition[split] for split in ("train", "validation")},
+    )
+    return OWN[name]
+
+
+def _label_name(label: str | int | bool) -> str:
+    """YAML reads the words no and yes as truth values."""
+    return ("no", "yes")[label] if isinstance(label, bool) else str(label)
+
+
+def _needed_by(metric: str) -> str:
+    if metric in METRICS_OF_GRADES:
+        return "kind: regression"
+    return "two labels" if metric == "f1" else "labels"

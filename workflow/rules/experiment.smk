@@ -5,9 +5,12 @@ import shlex
 
 from symbert.experiment.announcement import announce
 from symbert.experiment.layout import Experiment
-from symbert.tasks import GLUE
+from symbert.glue.sources import published_split
+from symbert.tasks import task_named
 
-EXPERIMENT = Experiment(config)
+with one_line_errors():
+    EXPERIMENT = Experiment(config)
+    SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | EXPERIMENT.own_tasks
 RESULTS = EXPERIMENT.results
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
@@ -25,7 +28,6 @@ SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
 FINAL = EXPERIMENT.final
 COMPARED = EXPERIMENT.compared
-SECTIONS = EXPERIMENT.settings | EXPERIMENT.models
 
 
 def one_of(names):
@@ -103,8 +105,17 @@ def runs(pattern, sizes=SWEEP["sizes"]):
 
 TASKS = EXPERIMENT.tasks
 TASK_FILES = {
-    task: [f"nyu-mll/glue/{task}/{split}-00000-of-00001.parquet" for split in GLUE[task].splits] for task in TASKS
+    task.name: [] if task.files else [published_split(task, split).location for split in task.splits]
+    for task in map(task_named, TASKS)
 }
+
+
+def own_task(wildcards):
+    """What a task of one's own stands for, the content of its files among it; none for a task of GLUE."""
+    section = f"task-{wildcards.task}"
+    return [settings(section)] if section in SECTIONS else []
+
+
 with one_line_errors():
     MEASURED_TASKS = EXPERIMENT.measured_tasks
 

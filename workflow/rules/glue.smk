@@ -1,4 +1,4 @@
-# glue: published tasks → token ids → scores of every seed of one checkpoint.
+# glue: published tasks and one's own → token ids → scores of every seed of one checkpoint.
 
 
 localrules:
@@ -47,6 +47,7 @@ rule resolve_glue:
 rule download_task:
     input:
         lambda wildcards: published("glue", *TASK_FILES[wildcards.task]),
+        own_task,
         settings=settings("glue_source"),
         sources=f"{RESULTS}/glue/sources.json",
     output:

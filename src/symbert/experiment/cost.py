@@ -19,10 +19,11 @@ from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.pretrain.run import Run
 from symbert.report.machines import read_benchmarks
 from symbert.sizes import SIZES
-from symbert.tasks import GLUE
+from symbert.tasks import task_named
 
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
 EXAMPLE_TOKENS = 36
+BYTES_OF_A_ROW = 100  # of a file of the user's own, about
 EMBEDDED_CORE_HOURS = 0.002  # to make the stand-in corpus: 4 s on two cores, and some for slower ones
 
 
@@ -122,15 +123,22 @@ def finetuning_steps(experiment: Experiment, task: str) -> int:
 
 def evaluated_rows(experiment: Experiment, task: str) -> int:
     """Rows of the splits that a fine-tuned model is scored on."""
-    return sum(_rows(experiment, task, split) for split in GLUE[task].official_rows if split != "train")
+    return sum(_rows(experiment, task, split) for split in task_named(task).scores)
 
 
 def _rows(experiment: Experiment, task: str, split: str) -> int:
-    """Rows of a split; one that is limited, or made here, has fewer than the official one."""
-    glue, official = experiment.config["glue"], GLUE[task].official_rows[split]
-    stand_in = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
+    """Rows of a split; one that is limited, or made here, has fewer than the official one. Of own files about."""
+    glue, row = experiment.config["glue"], task_named(task)
+    if row.files:
+        path = Path(row.files[split])
+        files = (file for file in (path, *path.rglob("*")) if file.is_file())
+        rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
+    elif source_of(experiment.config, "glue") == "embedded":
+        rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
+    else:
+        rows = row.official_rows[split]
     limit = glue["max_examples" if split == "train" else "max_evaluation_examples"]
-    return min(stand_in if source_of(experiment.config, "glue") == "embedded" else official, limit or official)
+    return min(rows, limit or rows)
 
 
 def _examples_flops(experiment: Experiment, size: str, rows: int) -> float:

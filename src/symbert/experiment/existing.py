@@ -50,8 +50,8 @@ def read_json_or_empty(path: Path) -> Values:
 
 def agree(experiment: Experiment, *sections: str) -> bool:
     """Whether no existing settings file of these sections differs from today's configuration."""
-    folder = f"{experiment.results}/settings"
-    return not any(is_outdated(f"{folder}/{section}.json", experiment.settings[section]) for section in sections)
+    folder, values = f"{experiment.results}/settings", experiment.settings | experiment.own_tasks
+    return not any(is_outdated(f"{folder}/{section}.json", values[section]) for section in sections)
 
 
 def manifest_of(experiment: Experiment) -> Path:

@@ -7,11 +7,12 @@ from pathlib import Path
 from symbert.config import Config, experiment_of, sections, source_of
 from symbert.errors import ConfigError, UsageError
 from symbert.glue.challenges import challenges_for
+from symbert.glue.own_files import identity_of
 from symbert.pretrain.run import Run
 from symbert.project import read_chosen
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
 from symbert.sizes import VOCABULARY_SIZE
-from symbert.tasks import GLUE
+from symbert.tasks import task_named
 
 RUN = "{size}-{attention}/seed-{seed}"
 
@@ -48,7 +49,7 @@ class Experiment:
         ConfigError when sets are asked for and no task answers any.
         """
         chosen = self.config["glue"]["robustness"]
-        measured = [task for task in self.tasks if chosen["noise"] or challenges_for(GLUE[task], chosen["sets"])]
+        measured = [task for task in self.tasks if chosen["noise"] or challenges_for(task_named(task), chosen["sets"])]
         if chosen["sets"] and not measured:
             sets = ", ".join(chosen["sets"])
             raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
@@ -79,6 +80,13 @@ class Experiment:
         """What the runs of each size and operator stand for: sections of their own, so that an edited operator trains
         its own runs alone."""
         return {f"model-{run.size}-{run.attention}": run.model for run in self.runs()}
+
+    @cached_property
+    def own_tasks(self) -> dict[str, Config]:
+        """What the user's own tasks stand for: sections of their own, so that a changed file makes its own scores anew
+        alone."""
+        rows = map(task_named, self.tasks)
+        return {f"task-{task.name}": identity_of(task) for task in rows if task.files}
 
     def place(self, pattern: str, run: Run, **others: str | int) -> Path:
         """One of the patterns above, of a run; `others` are its step and task."""

@@ -8,7 +8,7 @@ from symbert.files import sha256_of
 from symbert.glue.challenges import challenges_for
 from symbert.pretrain.run import Run
 from symbert.settings import hash_of
-from symbert.tasks import GLUE
+from symbert.tasks import task_named
 
 
 def published_records(path: Path) -> list[Values]:
@@ -29,10 +29,11 @@ def scored_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str
     seeds: dict[str, set[int]] = {}
     for task in experiment.tasks:
         path = experiment.place(experiment.score, state.run, step=step, task=task)
-        scored = _seeds(published_records(path), basis)
-        if basis and not scored >= wanted:
+        today = basis if _has_todays_rows(experiment, task) else None
+        scored = _seeds(published_records(path), today)
+        if today and not scored >= wanted:
             kept = map(kept_record, (path.parent / "state" / task).glob("seed-*.json"))
-            scored |= _seeds([record for record in kept if record], basis)
+            scored |= _seeds([record for record in kept if record], today)
         seeds[task] = scored & wanted
     return seeds
 
@@ -44,7 +45,7 @@ def robustness_seeds(experiment: Experiment, state: RunState, step: int) -> dict
     for task in experiment.measured_tasks:
         path, sets = experiment.place(experiment.robustness, state.run, step=step, task=task), _sets(experiment, task)
         alike = [record for record in published_records(path) if set(record.get("sets") or ()) == sets]
-        seeds[task] = _seeds(alike, basis) & wanted
+        seeds[task] = _seeds(alike, basis if _has_todays_rows(experiment, task) else None) & wanted
     return seeds
 
 
@@ -53,9 +54,15 @@ def _seeds(records: list[Values], basis: Values | None) -> set[int]:
     return {one.get("finetune_seed") for one in records if basis is not None and basis.items() <= one.items()}
 
 
+def _has_todays_rows(experiment: Experiment, task: str) -> bool:
+    """Whether a task's rows are those of today's files and configuration, as far as that is known."""
+    section = f"task-{task}"
+    return section not in experiment.own_tasks or agree(experiment, section)
+
+
 def _sets(experiment: Experiment, task: str) -> set[str]:
     """The names of the sets that a task's classifiers are scored on, as `prepare_robustness` gives them."""
-    chosen, row = experiment.settings["robustness"], GLUE[task]
+    chosen, row = experiment.settings["robustness"], task_named(task)
     noise = {
         f"{kind}-{100 * share:g} {column}"
         for kind in chosen["noise_kinds"]

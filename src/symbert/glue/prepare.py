@@ -33,17 +33,20 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
     tokenizer = pair_encoder(vocabulary, wanted.max_length)
     available = {split: table.filter(pc.field("split") == split) for split in row.splits}
+    official = row.official_rows or {split: rows.num_rows for split, rows in available.items()}
     for split, rows in available.items():
-        check_complete(f"{task}: split '{split}'", rows.num_rows, row.official_rows[split], wanted)
+        check_complete(f"{task}: split '{split}'", rows.num_rows, official[split], wanted)
     used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
     facts = {
         "task": task,
         "stand_in": STAND_IN in (table.schema.metadata or {}),
         "rows": counts,
-        "official_rows": row.official_rows,
-        "partial": counts != row.official_rows,
+        "official_rows": official,
+        "partial": counts != official,
     }
+    if row.files:  # of an own task these may change; of scores kept under the hash of this file, none is of others
+        facts |= {"labels": row.labels, "metrics": row.metrics}
     prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in used.values()]
     write_prepared(output, pa.concat_tables(prepared), facts)
 

@@ -43,8 +43,9 @@ def prepare_robustness(raw: Path, task: str, vocabulary: Path, settings: Path, r
 
 def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
     for split, column in task.scores.items():
-        rows = sample(task, split, table.filter(pc.field("split") == split), wanted)
-        used = _used(rows, task.official_rows[split])
+        available = table.filter(pc.field("split") == split)
+        rows = sample(task, split, available, wanted)
+        used = _used(rows, task.official_rows.get(split, len(available)))
         for kind, share in product(chosen.noise_kinds, chosen.noise):
             noise = {"kind": "noise", "name": kind, "share": share, "column": column}
             scored = {"metrics": task.metrics, "classes": None}

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from symbert.corpus.sources import SOURCES, PublishedFile, open_source, resolve
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
+from symbert.glue.own_files import read_own_split
 from symbert.settings import SourceSettings, read_settings
 from symbert.tasks import HIGHEST_GRADE, Layout, Task, task_named
 
@@ -43,19 +44,21 @@ def resolve_glue(settings: Path, output: Path) -> None:
 def download_task(settings: Path, sources: Path, task: str, output: Path) -> None:
     """Write a task's training and evaluation rows to one parquet file: the hub's columns and `split`.
 
-    Raises DataError, naming file and column or line, when columns, types or labels are not those of the task.
+    Those of the user's own tasks come from their files, whatever the source. Raises DataError, naming file and column
+    or line, when columns, types or labels are not those of the task.
     """
     row, read = task_named(task), read_settings(settings, SourceSettings)
     schema, splits = published_schema(row), []
-    source = None if read.source == "files" else open_source(read, read_json(sources, SOURCES))
     for split in row.splits:
-        if source is None:
+        if row.files:
+            rows = read_own_split(row, split, schema)
+        elif read.source == "files":
             rows = pa.Table.from_pylist(list(read_original_split(Path(read.root), row, split)), schema=schema)
             rows = rows.replace_schema_metadata(None)
         else:
             file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
             try:
-                source.fetch(file, fetched)
+                open_source(read, read_json(sources, SOURCES)).fetch(file, fetched)
                 rows = read_published(fetched, file.location, schema, row.labels)
             finally:
                 fetched.unlink(missing_ok=True)

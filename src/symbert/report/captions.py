@@ -5,6 +5,7 @@ import pandas as pd
 from symbert.report import published
 from symbert.settings import ReportSettings
 from symbert.sources import SOURCES, is_stand_in
+from symbert.tasks import OWN
 
 UNTRAINED = "no pre-training"
 
@@ -67,7 +68,14 @@ def tasks_of(settings: ReportSettings) -> str:
     if settings.glue_source == "imported":
         return "GLUE as in the imported files"
     source = SOURCES.get(settings.glue_source)
-    return source.tasks if source else f"the user's own (source {settings.glue_source})"
+    words = source.tasks if source else f"the user's own (source {settings.glue_source})"
+    own = own_tasks(settings)
+    return f"{words}, and {', '.join(own)} of the user's own" if own else words
+
+
+def own_tasks(settings: ReportSettings) -> list[str]:
+    """The tasks that are the user's own."""
+    return [task for task in settings.tasks if task in OWN]
 
 
 def experiment_of(settings: ReportSettings) -> str:
@@ -105,7 +113,8 @@ def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     if stand_ins and not has_stand_ins(settings):
         notes.append(f"Stand-ins for GLUE's tasks, not GLUE: {stand_ins}.")
     if partial:
-        notes.append(f"Partial tasks (other rows than GLUE has): {partial}.")
+        whole = "GLUE or their files have" if own_tasks(settings) else "GLUE has"
+        notes.append(f"Partial tasks (other rows than {whole}): {partial}.")
     if constant:
         notes.append(f"One class predicted throughout: {'; '.join(constant)}.")
     unknown = set(scores.loc[scores["constant_prediction"].isna(), "task"])

@@ -104,7 +104,8 @@ def _warnings(settings: ReportSettings) -> list[str]:
     if is_stand_in(settings.corpus_source):
         stand_ins.append("The corpus is a stand-in made from documentation text.")
     if captions.has_stand_ins(settings):
-        stand_ins.append("The tasks are stand-ins made from documentation text, not GLUE.")
+        tasks = "tasks of GLUE" if captions.own_tasks(settings) else "tasks"
+        stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not GLUE.")
     others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
     notes = stand_ins if captions.has_stand_ins(settings) else [*stand_ins, others]
     return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]

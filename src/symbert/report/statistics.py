@@ -34,7 +34,7 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns.
 
     `scores` is a table of `symbert.report.scores`. The paper averages nine columns, MNLI's two as two;
-    a column outside them (wnli) is left out.
+    a column outside them (wnli, the user's own) is left out.
     """
     counted = scores[scores["column"].isin(COLUMNS)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean()

@@ -5,12 +5,14 @@ import itertools
 import json
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 
 from symbert.errors import DataError, MissingInputError
 from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
+from symbert.tasks import GLUE, OWN
 
 ATTENTION = tuple(OPERATORS)
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -403,11 +405,17 @@ def test_a_score_of_other_settings_refuses_the_table(demo_records, write_scores,
         (["wnli"], "", "There is no GLUE score. Wnli does not count for it, as in the paper."),
         (["rte", "wnli"], "60.00", "the mean of 1 column (rte). Wnli does not count for it, as in the paper."),
         (["rte", "cola"], "60.00", "the mean of 2 columns (rte, cola)."),
+        (
+            ["rte", "irony"],
+            "60.00",
+            "the mean of 1 column (rte). The user's own tasks do not count for it: irony.",
+        ),
     ],
 )
-def test_a_sweep_without_mnli_or_with_wnli_alone_has_its_table(
-    write_scores, settings_file, outputs, tasks, score, note
+def test_a_sweep_without_mnli_or_with_tasks_that_do_not_count_has_its_table(
+    write_scores, settings_file, outputs, tasks, score, note, monkeypatch
 ):
+    monkeypatch.setitem(OWN, "irony", replace(GLUE["wnli"], name="irony", scores={"validation": "irony"}))
     records = [wnli(task, attention, seed) for task in tasks for attention in ATTENTION[:2] for seed in (1, 2)]
     write_exhibit(
         "table-table3_glue",

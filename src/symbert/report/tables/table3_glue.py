@@ -12,7 +12,7 @@ from symbert.report.glue_lines import best_of, majority_lines, model_lines
 from symbert.report.scores import majority_of
 from symbert.report.statistics import SEEDS, stand_in_names
 from symbert.settings import ReportSettings
-from symbert.tasks import task_named
+from symbert.tasks import OWN, task_named
 
 SEVERAL = (
     "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
@@ -73,7 +73,9 @@ def _missing_notes(final: pd.DataFrame, columns: list[str]) -> list[str]:
 
 def _score_note(columns: list[str]) -> str:
     counted = [column for column in columns if column in published.COLUMNS]
-    others = "" if counted == columns else " Wnli does not count for it, as in the paper."
+    others = " Wnli does not count for it, as in the paper." if "wnli" in columns else ""
+    own = ", ".join(column for column in columns if column in OWN)
+    others += f" The user's own tasks do not count for it: {own}." if own else ""
     if not counted:
         return f"There is no GLUE score.{others}"
     if len(counted) == len(published.COLUMNS):

@@ -1,0 +1,214 @@
+"""Tasks of the user's own: what is read of which file, and the whole way from the example in docs/glue.md to scores."""
+
+import json
+import re
+import shutil
+
+import datasets
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from symbert import tasks
+from symbert.checks import check
+from symbert.config import merge
+from symbert.errors import DataError, MissingInputError
+from symbert.experiment.layout import Experiment
+from symbert.glue.finetune import finetune
+from symbert.glue.own_files import identity_of, read_own_split
+from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.robustness_sets import prepare_robustness
+from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.own import VARIABLE
+
+ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
+IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
+
+
+@pytest.fixture(autouse=True)
+def as_at_the_start(monkeypatch):
+    """No task of one's own stays behind."""
+    monkeypatch.setattr(tasks, "OWN", {})
+    monkeypatch.setenv(VARIABLE, "")
+
+
+def rows_of(path, **changes):
+    """Text, label and place of each row of a file."""
+    task = tasks.define("irony", IRONY | {"train": str(path), "validation": str(path)} | changes)
+    return [tuple(row.values()) for row in read_own_split(task, "train", published_schema(task)).to_pylist()]
+
+
+def saved(rows, folder):
+    """A folder of `save_to_disk`, whose class numbers are not in the order of the configuration's labels."""
+    features = {"text": datasets.Value("string"), "ironic": datasets.ClassLabel(names=["yes", "no"])}
+    data = datasets.Dataset.from_pandas(rows[list(features)], preserve_index=False)
+    datasets.DatasetDict({"train": data.cast(datasets.Features(features))}).save_to_disk(folder)
+
+
+WRITERS = {
+    "rows.csv": lambda rows, path: rows.to_csv(path, index=False),
+    "rows.csv.gz": lambda rows, path: rows.to_csv(path, index=False),
+    "rows.tsv": lambda rows, path: rows.to_csv(path, index=False, sep="\t"),
+    "rows.jsonl": lambda rows, path: rows.to_json(path, orient="records", lines=True),
+    "rows.parquet": lambda rows, path: rows.to_parquet(path),
+    "saved/train": lambda rows, path: saved(rows, path.parent),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_of_any_kind_gives_the_same_rows(tmp_path, name):
+    WRITERS[name](ROWS, tmp_path / name)
+    assert rows_of(tmp_path / name) == [("NA is a word", 0, 0), ("two, words", 1, 1), ("007", 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "cells", "classes"),
+    [
+        (["no", "yes"], ["0", "1", "no"], [0, 1, 0]),
+        ([False, True], ["no", "yes", "True"], [0, 1, 1]),
+        (["no", "yes"], [True, False, True], [1, 0, 1]),
+        ([1, 2], [2, 1, 1], [1, 0, 0]),
+        (["-1", "1"], [-1, 1, 1], [0, 1, 1]),
+        (["low", "middle", "high"], ["high", "low", "1"], [2, 0, 1]),
+    ],
+)
+def test_labels_are_words_or_whole_numbers_and_yaml_may_have_read_them_as_truth_values(
+    tmp_path, labels, cells, classes
+):
+    for name in ("rows.parquet", "rows.csv"):
+        WRITERS[name](ROWS.assign(ironic=cells), tmp_path / name)
+        assert [row[1] for row in rows_of(tmp_path / name, labels=labels, metric="accuracy")] == classes
+
+
+def test_pairs_and_grades(tmp_path):
+    ROWS.assign(ironic=[0.5, -3, 12]).to_csv(tmp_path / "rows.csv", index=False)
+    graded = {"columns": ["text", "more"], "labels": None, "kind": "regression", "metric": ["pearson", "spearman"]}
+    assert [row[2] for row in rows_of(tmp_path / "rows.csv", **graded)] == [0.5, -3.0, 12.0]
+    assert tasks.OWN["irony"].columns == ("sentence1", "sentence2") and tasks.OWN["irony"].num_labels == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "said"),
+    [
+        (ROWS, {"label": "verdict"}, "no column 'verdict', found text, ironic, more; correct 'tasks'"),
+        (ROWS, {"labels": ["a", "b"]}, "row 1: 'ironic' is 'no', expected one of a, b; correct it"),
+        (ROWS.assign(ironic=[1, 2, 3]), {"labels": [1, 2]}, "row 3: 'ironic' is '3', expected one of 1, 2"),
+        (ROWS.assign(ironic=["0", "1", "2"]), {}, "row 3: 'ironic' is '2', expected one of no, yes"),
+        (ROWS.assign(text=["a", "", "c"]), {}, "row 2: 'text' is empty; fill it, or leave the row out"),
+        (ROWS.assign(ironic=["no", None, "no"]), {}, "row 2: 'ironic' is empty"),
+        (ROWS[:0], {}, "has no rows; give 'irony' some"),
+        (ROWS.assign(ironic=["1", "NaN", "2"]), {"labels": None}, "row 2: 'ironic' is 'NaN', expected a number"),
+        (ROWS.assign(ironic=["1", "inf", "2"]), {"labels": None}, "row 2: 'ironic' is 'inf', expected a number"),
+        (ROWS, {"labels": None}, "row 1: 'ironic' is 'no', expected a number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path, rows, changes, said):
+    if changes.get("labels", ()) is None:
+        changes = changes | {"kind": "regression", "metric": "pearson"}
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(DataError) as refused:
+        rows_of(tmp_path / "rows.csv", **({"metric": "accuracy"} | changes))
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_label_that_is_not_a_number_in_a_parquet_file_is_empty(tmp_path):
+    ROWS.assign(ironic=[1.0, np.nan, 2.0]).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"row 2: 'ironic' is (empty|nan)"):
+        rows_of(tmp_path / "rows.parquet", labels=None, kind="regression", metric="pearson")
+
+
+def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
+    (tmp_path / "rows.txt").write_text("a")
+    (tmp_path / "rows.parquet").write_text("no parquet")
+    saved(ROWS, tmp_path / "saved")
+    for name, said in (
+        ("rows.txt", "is no .csv, .tsv, "),
+        ("rows.parquet", "damaged, or not what its name says"),
+        ("saved", f"has the splits train; name one of them, such as {tmp_path}/saved/train"),
+    ):
+        with pytest.raises(DataError, match=f"{name}: {said}"):
+            rows_of(tmp_path / name)
+    with pytest.raises(MissingInputError, match=r"none\.csv: file not found"):
+        rows_of(tmp_path / "none.csv")
+
+
+def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them(tmp_path):
+    for name in ("one.csv", "two.csv"):
+        ROWS.to_csv(tmp_path / name, index=False)
+    files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / "one.csv")}
+    known = identity_of(tasks.define("irony", IRONY | files))
+    assert json.loads(json.dumps(known)) == known, "as it stands in its settings file"
+    renamed = files | {"train": str(tmp_path / "two.csv")}
+    assert identity_of(tasks.define("irony", IRONY | renamed)) == known
+    assert identity_of(tasks.define("irony", IRONY | files | {"metric": "accuracy"})) != known
+    ROWS[:2].to_csv(tmp_path / "one.csv", index=False)
+    assert identity_of(tasks.define("irony", IRONY | files)) != known
+
+
+@pytest.fixture
+def example(root, config, tmp_path, monkeypatch):
+    """The demo's configuration with the example of docs/glue.md, whose files lie in the folder of the commands."""
+    (block,) = re.findall(r"```yaml\n(.*?)```", (root / "docs/glue.md").read_text(encoding="utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    ROWS.to_csv("data/train.csv", index=False)
+    ROWS[1:].to_csv("data/dev.csv", index=False)
+    chosen = merge(config, yaml.safe_load(block))
+    check(chosen)
+    return chosen
+
+
+def test_the_example_of_the_documentation_has_scores(example, vocabulary, write_section, checkpoint, tmp_path):
+    source = write_section("glue_source", source="embedded", root="nowhere")
+    resolve_glue(source, tmp_path / "sources.json")
+    download_task(source, tmp_path / "sources.json", "irony", tmp_path / "raw.parquet")
+    settings = write_section("task", max_length=16)
+    prepare_task(tmp_path / "raw.parquet", "irony", vocabulary, settings, tmp_path / "irony.parquet")
+    facts = facts_of(tmp_path / "irony.parquet")
+    assert facts["rows"] == facts["official_rows"] == {"train": 3, "validation": 2}
+    assert not facts["partial"] and not facts["stand_in"]
+    run = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "step": 1, "finetune_seeds": [1], "threads": 1}
+    glue = write_section("glue", epochs=1)
+    data, output = [tmp_path / "irony.parquet"], [tmp_path / "scores.json"]
+    finetune(checkpoint("original"), data, glue, state=tmp_path / "state", output=output, **run)
+    (record,) = json.loads(output[0].read_text())
+    assert record["task"] == "irony" and list(record["metrics"]) == ["irony"]
+    assert list(record["details"]["irony"]) == ["f1"] and record["stand_in"] is False
+    noise = write_section("robustness", noise=[0.2], noise_kinds=["swap"], sets=["ax"], root=str(tmp_path))
+    prepare_robustness(tmp_path / "raw.parquet", "irony", vocabulary, settings, noise, tmp_path / "noise.parquet")
+    assert list(facts_of(tmp_path / "noise.parquet")["sets"]) == ["swap-20 irony"], "no set asks a classifier of irony"
+
+
+def test_another_metric_is_another_prepared_file(example, vocabulary, write_section, tmp_path):
+    """Of the same rows alone, scores kept in the state folder would be those of the old metric."""
+    source, prepared = write_section("glue_source", source="embedded", root="nowhere"), []
+    resolve_glue(source, tmp_path / "sources.json")
+    for metric in ("f1", "accuracy"):
+        tasks.define("irony", example["tasks"]["irony"] | {"metric": metric})
+        download_task(source, tmp_path / "sources.json", "irony", tmp_path / "raw.parquet")
+        prepare_task(
+            tmp_path / "raw.parquet", "irony", vocabulary, write_section("task"), tmp_path / f"{metric}.parquet"
+        )
+        prepared.append((tmp_path / f"{metric}.parquet").read_bytes())
+    assert prepared[0] != prepared[1] and pq.read_table(tmp_path / "f1.parquet").num_rows == 5
+
+
+def test_its_settings_have_its_content_and_no_other_task_has_such_settings(example, tmp_path):
+    experiment = Experiment(example)
+    assert list(experiment.own_tasks) == ["task-irony"] and experiment.own_tasks["task-irony"]["labels"] == [
+        "no",
+        "yes",
+    ]
+    shutil.copy("data/train.csv", "data/dev.csv")
+    changed = Experiment(example).own_tasks["task-irony"]["sha256"]
+    before = experiment.own_tasks["task-irony"]["sha256"]
+    assert changed["train"] == before["train"] and changed["validation"] != before["validation"]
+
+
+def test_a_file_that_is_not_there_is_named_before_anything_runs(example):
+    missing = merge(example, {"tasks": {"irony": {"train": "data/none.csv"}}})
+    with pytest.raises(MissingInputError, match=r"config: 'tasks\.irony\.train': no file data/none\.csv; correct it"):
+        check(missing)
+    check(merge(missing, {"sweep": {"tasks": ["sst2"]}}))
