@@ -5,6 +5,7 @@ import itertools
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from symbert.corpus.counts import EDGES
@@ -226,6 +227,20 @@ def write_scores(tmp_path):
             name = f"{entry['size']}-{entry['attention']}-{entry['pretrain_seed']}-{entry['step']}-{entry['task']}.json"
             files.setdefault(tmp_path / folder / name, []).append(entry)
         return [write(path, entries) for path, entries in files.items()]
+
+    return make
+
+
+@pytest.fixture
+def runs_of():
+    """Makes the frame of runs: (size, attention, pretrain_seed, steps, losses) each."""
+
+    def make(*runs) -> pd.DataFrame:
+        columns = ["size", "attention", "pretrain_seed", "step", "loss"]
+        return pd.DataFrame(
+            [[*run, step, loss] for *run, steps, losses in runs for step, loss in zip(steps, losses, strict=True)],
+            columns=columns,
+        )
 
     return make
 

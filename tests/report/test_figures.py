@@ -18,9 +18,9 @@ from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import exit_of, loss_figure
 from symbert.report.figures.figure3_checkpoints import bracket, checkpoints_figure
 from symbert.report.panels import BAND_ENTRY, name_of, seeds_heading, short
-from symbert.report.runs import TrainedRun, read_runs
+from symbert.report.runs import exits_of, losses_of, read_runs
 from symbert.report.scores import read_scores
-from symbert.report.statistics import Crossing, curves_of, plateau_exit
+from symbert.report.statistics import Crossing, curves_of
 from symbert.report.style import RC, house_style, looks_of
 
 ATTENTION = tuple(OPERATORS)
@@ -155,19 +155,20 @@ def test_several_seeds_are_one_curve_with_a_band_and_a_range_of_exits(loss_input
         found = assert_legible(figure)
     panel = figure.axes[1]
     for name, at in (("original", 0), ("pairwise", 1)):
-        losses = np.array([run.losses for run in runs if run.attention == name])
+        seeds = losses_of(runs)["tiny", name]
+        steps, losses = seeds.columns, seeds.to_numpy()
         assert panel.lines[at].get_ydata().tolist() == losses.mean(axis=0).tolist()
         edges = bands(panel)[at].get_paths()[0].vertices
         assert {tuple(point) for point in edges} == {
-            *zip(runs[0].steps, losses.min(axis=0), strict=True),
-            *zip(runs[0].steps, losses.max(axis=0), strict=True),
+            *zip(steps, losses.min(axis=0), strict=True),
+            *zip(steps, losses.max(axis=0), strict=True),
         }
-        exits = [plateau_exit(run.steps, run.losses) for run in runs if run.attention == name]
+        exits = exits_of(seeds)
         assert len(set(exits)) > 1 and exit_of(exits) in found
         bar = next(line for line in panel.lines if list(line.get_xdata()) == [min(exits), max(exits)])
         (mark,) = (line for line in panel.lines if list(line.get_xdata()) == [statistics.mean(exits)])
         assert bar.get_color() == mark.get_color() == LOOKS[name].color
-        assert mark.get_ydata()[0] == np.interp(statistics.mean(exits), runs[0].steps, losses.mean(axis=0))
+        assert mark.get_ydata()[0] == np.interp(statistics.mean(exits), steps, losses.mean(axis=0))
     assert len(bands(panel)) == 2 and len(panel.lines) == 2 + 2 * 2
     assert "mean of 3 seeds" in found and BAND_ENTRY.name in found
     assert not any("may be chance" in text for text in found)
@@ -230,14 +231,14 @@ def test_exits_are_told_as_mean_and_range(exits, words):
     ],
 )
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])
-def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(settings_file, changes, overlaid, seeds):
+def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
+    settings_file, runs_of, changes, overlaid, seeds
+):
     steps = [250, 1_000, 14_000, 200_000]
     names = ("original", "symmetric", "shared")
-    runs = [
-        TrainedRun("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)
-    ]
+    runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        figure = loss_figure(data_of(runs, settings_file(**(PAPER | changes))))
+        figure = loss_figure(data_of(runs_of(*runs), settings_file(**(PAPER | changes))))
         found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     told = (
@@ -250,8 +251,8 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(s
     assert [line.get_color() for line in hollow] == [LOOKS[name].color for name in ("original", "symmetric")] * overlaid
 
 
-def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file):
-    runs = [TrainedRun("base", "original", 1, [250, 100_000], [9.0, 1.7])]
+def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file, runs_of):
+    runs = runs_of(("base", "original", 1, [250, 100_000], [9.0, 1.7]))
     with house_style():
         figure = loss_figure(data_of(runs, settings_file(**(PAPER | {"steps": 100_000}))))
     assert len(figure.axes[1].lines) == 1

@@ -16,9 +16,8 @@ from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.imported import import_scores
-from symbert.report.runs import read_runs
+from symbert.report.runs import exits_of, losses_of, read_runs
 from symbert.report.scores import read_scores
-from symbert.report.statistics import plateau_exit
 from symbert.report.style import house_style
 from symbert.report.trainer_results import read_losses, read_results, run_named
 from symbert.settings import ReportSettings, read_settings
@@ -266,19 +265,17 @@ def test_only_matthews_says_whether_one_class_was_predicted_throughout(write_res
 
 
 def test_evaluations_are_at_even_steps_and_the_one_after_the_training_is_left_out(write_losses):
-    (run,) = read_losses(write_losses(evaluations=8), 200_000)
-    assert (run.size, run.attention, run.pretrain_seed) == ("base", "pairwise", 1)
-    assert run.steps == [25_000 * at for at in range(1, 9)] and run.losses == [9.0 - at for at in range(8)]
-    (whole,) = read_losses(write_losses(evaluations=8, after=0), 200_000)
-    assert whole == run
+    run = read_losses(write_losses(evaluations=8), 200_000)
+    assert run.values.tolist() == [["base", "pairwise", 1, 25_000 * at, 10.0 - at] for at in range(1, 9)]
+    assert read_losses(write_losses(evaluations=8, after=0), 200_000).equals(run)
 
 
 def test_a_table_of_something_else_has_no_losses(write_losses):
     file = write_losses(end=" - train/loss")
-    assert read_losses(file, 200_000) == []
+    assert read_losses(file, 200_000).empty
     for content in (b"", b"caf\xe9;1\n\xff", b"a,b\n" + 200_000 * b"x", 200_000 * b"x"):
         file.write_bytes(content)
-        assert read_losses(file, 200_000) == []
+        assert read_losses(file, 200_000).empty
 
 
 def test_a_table_of_losses_that_is_cut_off_by_a_field_without_an_end_is_named(write_losses):
@@ -354,8 +351,8 @@ def test_an_import_is_an_experiment_that_the_report_reads(results, directory, tm
     curve = read_scores([imported / "glue/curve.json"], settings.tasks, [1], settings.settings_hash)
     assert len(curve) == 4
     folder = imported / "pretrain/small-original/seed-1"
-    (run,) = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], settings.steps)
-    assert run.steps == [250 * at for at in range(1, 17)] and told["left_out"] == []
+    run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], settings.steps)
+    assert run["step"].tolist() == [250 * at for at in range(1, 17)] and told["left_out"] == []
 
 
 def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write_result, directory, tmp_path):
@@ -399,8 +396,8 @@ def test_losses_are_not_stretched_over_the_steps_until_the_last_checkpoint_score
     assert not (tmp_path / "out").exists()
     import_scores(directory, "theirs", tmp_path / "out", steps=2_000)
     folder = tmp_path / "out/pretrain/base-pairwise/seed-1"
-    (run,) = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], 2_000)
-    assert run.steps == [250 * at for at in range(1, 9)]
+    run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], 2_000)
+    assert run["step"].tolist() == [250 * at for at in range(1, 9)]
 
 
 def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_of_another(
@@ -542,12 +539,12 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
     files = sorted((folder / "pretrain").glob("base-*/*/done.json"))
     metrics = [file.with_name("metrics.jsonl") for file in files]
     data = Data(settings=folder / "settings/report.json", done=files, metrics=metrics)
-    runs = data.runs
-    assert {run.attention: run.losses for run in runs} == authors_losses, "800 evaluations, not the 801st"
-    for run in runs:
-        at = [run.steps.index(step) for step in published.LOSS_STEPS]
-        assert [run.losses[index] for index in at] == pytest.approx(published.LOSSES["base", run.attention], abs=0.0051)
-        assert plateau_exit(run.steps, run.losses) == published.RAW_PLATEAU_EXITS["base", run.attention]
+    losses = losses_of(data.runs)
+    found = {attention: seeds.loc[1].tolist() for (_, attention), seeds in losses.items()}
+    assert found == authors_losses, "800 evaluations, not the 801st"
+    for model, seeds in losses.items():
+        assert seeds.loc[1, list(published.LOSS_STEPS)].tolist() == pytest.approx(published.LOSSES[model], abs=0.0051)
+        assert exits_of(seeds) == [published.RAW_PLATEAU_EXITS[model]]
     with house_style():
         found = assert_legible(loss_figure(data))
     assert {"26,750", "14,250", "11,750", "1.683", "1.788", "1.681", PRINTED_ENTRY.name} <= set(found)

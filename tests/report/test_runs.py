@@ -2,11 +2,12 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.report.runs import TrainedRun, models_of, read_runs, size_of
+from symbert.report.runs import exits_of, losses_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
 TRUE_STD = {"logit_std": [0.3, True], "attention_entropy": [4.0, 4.1]}
@@ -19,30 +20,29 @@ def test_runs_are_sorted_and_paired_by_directory(write_run):
     ]
     done, metrics = zip(*runs, strict=True)
     found = read_runs(list(done), list(metrics)[::-1], 1800)
-    assert [(run.attention, run.pretrain_seed, run.losses) for run in found] == [
-        ("original", 1, [7.0]),
-        ("original", 2, [8.0]),
-        ("pairwise", 2, [6.0]),
+    assert found[["attention", "pretrain_seed", "loss"]].values.tolist() == [
+        ["original", 1, 7.0],
+        ["original", 2, 8.0],
+        ["pairwise", 2, 6.0],
     ]
 
 
 def test_only_validation_lines_are_read(write_run):
     done, metrics = write_run("tiny", "original", POINTS)
-    (run,) = read_runs([done], [metrics], 1800)
-    assert (run.steps, run.losses) == ([50, 100], [6.0, 5.5])
+    assert read_runs([done], [metrics], 1800)[["step", "loss"]].values.tolist() == [[50, 6.0], [100, 5.5]]
 
 
 def test_the_start_of_a_run_is_the_mean_over_its_layers(write_run):
     done, metrics = write_run("tiny", "original", POINTS, initial=((0.25, 0.5), (4.0, 4.5)))
-    (run,) = read_runs([done], [metrics], 1800)
-    assert (run.logit_std, run.attention_entropy) == (0.375, 4.25)
+    run = read_runs([done], [metrics], 1800)
+    assert run[["logit_std", "attention_entropy"]].values.tolist() == [[0.375, 4.25]] * 2, "alike in every row"
 
 
 def test_a_run_without_an_initial_line_has_no_start(write_run):
     done, metrics = write_run("tiny", "original", POINTS)
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[1:]))
-    (run,) = read_runs([done], [metrics], 1800)
-    assert (run.logit_std, run.attention_entropy, run.steps) == (None, None, [50, 100])
+    run = read_runs([done], [metrics], 1800)
+    assert run[["logit_std", "attention_entropy"]].isna().all(axis=None) and run["step"].tolist() == [50, 100]
 
 
 @pytest.mark.parametrize("initial", [{}, {"logit_std": [], "attention_entropy": []}, {"logit_std": 0.3}, TRUE_STD])
@@ -66,8 +66,7 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
     found = sha256_of(metrics)
     told = json.loads(done.read_text())
     done.write_text(json.dumps(told | {"metrics_sha256": found}))
-    (run,) = read_runs([done], [metrics], 1800)
-    assert run.losses == [6.0, 5.5]
+    assert read_runs([done], [metrics], 1800)["loss"].tolist() == [6.0, 5.5]
     metrics.write_text(metrics.read_text().replace("5.5", "4.5"))
     with pytest.raises(IntegrityError) as refused:
         read_runs([done], [metrics], 1800)
@@ -75,8 +74,8 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
         f"{metrics}: sha256 expected {found}, found {sha256_of(metrics)}; delete it and run pretrain again"
     )
     done.write_text(json.dumps(told))
-    (run,) = read_runs([done], [metrics], 1800)
-    assert run.losses == [6.0, 4.5], "of a run of before, which does not say"
+    losses = read_runs([done], [metrics], 1800)["loss"]
+    assert losses.tolist() == [6.0, 4.5], "of a run of before, which does not say"
 
 
 def test_files_of_different_runs_are_refused(write_run):
@@ -88,32 +87,28 @@ def test_files_of_different_runs_are_refused(write_run):
 def test_runs_of_several_sizes_are_read_but_not_drawn_in_one_figure(write_run):
     first, second = write_run("small", "original", POINTS), write_run("tiny", "original", POINTS)
     runs = read_runs([first[0], second[0]], [first[1], second[1]], 1800)
-    assert [run.size for run in runs] == ["tiny", "small"]
+    assert list(runs["size"].unique()) == ["tiny", "small"]
     with pytest.raises(DataError, match="sizes tiny and small in one figure; draw one size at a time"):
         size_of(runs)
-    assert size_of(runs[:1]) == "tiny"
+    assert size_of(runs[runs["size"] == "tiny"]) == "tiny"
 
 
-def test_the_seeds_of_a_model_are_one_model():
-    falls = [5.6] * 9 + [4.0, 3.0, 2.6]
-    runs = [
-        TrainedRun("tiny", "original", 1, list(range(50, 650, 50)), falls),
-        TrainedRun("tiny", "original", 2, list(range(50, 650, 50)), [5.0] * 12),
-        TrainedRun("tiny", "pairwise", 1, [50], [4.0]),
-    ]
-    original, pairwise = models_of(runs)
-    assert (original.size, original.attention, pairwise.attention) == ("tiny", "original", "pairwise")
-    assert original.losses.shape == (2, 12) and original.losses[1].tolist() == [5.0] * 12
-    assert original.exits == [500, None]
+def test_the_seeds_of_a_model_are_one_model(runs_of):
+    falls, steps = [5.6] * 9 + [4.0, 3.0, 2.6], range(50, 650, 50)
+    runs = runs_of(("tiny", "original", 1, steps, falls), ("tiny", "original", 2, steps, [5.0] * 12))
+    models = losses_of(pd.concat([runs, runs_of(("tiny", "pairwise", 1, [50], [4.0]))]))
+    assert list(models) == [("tiny", "original"), ("tiny", "pairwise")]
+    original = models["tiny", "original"]
+    assert original.shape == (2, 12) and original.loc[2].tolist() == [5.0] * 12
+    assert exits_of(original) == [500, None]
 
 
-def test_seeds_that_were_evaluated_at_different_steps_are_refused():
-    runs = [
-        TrainedRun("tiny", "original", 1, [50, 100], [6.0, 5.0]),
-        TrainedRun("tiny", "original", 2, [50, 90], [6.0, 5.0]),
-    ]
+@pytest.mark.parametrize("others", [[50, 90], [50], [50, 100, 150]])
+def test_seeds_that_were_evaluated_at_different_steps_are_refused(runs_of, others):
+    losses = [6.0, 5.0, 4.0][: len(others)]
+    runs = runs_of(("tiny", "original", 1, [50, 100], [6.0, 5.0]), ("tiny", "original", 2, others, losses))
     with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
-        models_of(runs)
+        losses_of(runs)
 
 
 def test_a_run_of_another_length_is_refused(write_run):
@@ -148,7 +143,7 @@ def test_a_broken_line_is_named(write_run):
 
 def test_a_wanted_run_that_is_not_there_is_named(write_run):
     done, metrics = write_run("tiny", "original", [(50, 5.0)])
-    assert len(read_runs([done], [metrics], 1800, [("tiny", "original", 1)])) == 1
+    assert not read_runs([done], [metrics], 1800, [("tiny", "original", 1)]).empty
     with pytest.raises(DataError, match="tiny-low_rank8 seed 1 is missing; run pretrain"):
         read_runs([done], [metrics], 1800, [("tiny", "original", 1), ("tiny", "low_rank8", 1)])
 
@@ -159,7 +154,7 @@ def test_runs_of_two_attention_dropouts_share_no_table(write_run):
     for (done, _), dropout in zip(pairs, (0.1, 0.1, 0.125), strict=True):
         done.write_text(json.dumps(json.loads(done.read_text()) | {"settings": {"attention_dropout": dropout}}))
     done, metrics = map(list, zip(*pairs, strict=True))
-    assert len(read_runs(done[:2], metrics[:2], 1800)) == 2
+    assert set(read_runs(done[:2], metrics[:2], 1800)["pretrain_seed"]) == {1, 2}
     with pytest.raises(DataError) as caught:
         read_runs(done, metrics, 1800)
     assert str(caught.value) == (

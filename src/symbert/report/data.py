@@ -13,7 +13,7 @@ from symbert.report.exhibits import EXHIBITS, options_of
 from symbert.report.formats import write_table
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import Timing, TrainedRun, read_runs, read_timings
+from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.statistics import final_scores
 from symbert.settings import ReportSettings, read_settings
@@ -83,17 +83,19 @@ class Data:
         return read_robustness(self.files["robustness"], self.trained, self.settings.settings_hash)
 
     @cached_property
-    def runs(self) -> list[TrainedRun]:
+    def runs(self) -> pd.DataFrame:
         """Validation losses of every run that was asked for, or of those of one size."""
         if not self.has("runs"):
-            return []
+            return read_runs([], [], 0)
         wanted = [run for run in self.settings.runs if self.files.get("size") in (None, run[0])]
         return read_runs(self.files["done"], self.files.get("metrics", []), self.settings.steps, wanted)
 
     @cached_property
-    def timings(self) -> list[Timing]:
+    def timings(self) -> pd.DataFrame:
         """The speed of each run."""
-        return read_timings(self.files["timing"], self.runs, self.settings.batch_size) if self.has("timings") else []
+        if not self.has("timings"):
+            return read_timings([], read_runs([], [], 0), 0)
+        return read_timings(self.files["timing"], self.runs, self.settings.batch_size)
 
     @cached_property
     def machines(self) -> list[PretrainedRun]:

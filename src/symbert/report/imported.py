@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,16 @@ from msgspec import to_builtins
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
 from symbert.report import order, published
-from symbert.report.runs import TrainedRun
 from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
 from symbert.settings import ReportSettings
 from symbert.tasks import GLUE
 
 IMPORTED = "imported"  # what settings say where only those who measured know
 RHYTHM = 250  # steps between two evaluations of the paper's authors
+MODEL = ["size", "attention"]
+PRETRAIN_SEED = 1  # of all models: names of directories have none
+
+Losses = dict[tuple[str, str], pd.DataFrame]  # by size and operator: a row per evaluation
 
 
 def import_scores(directory: Path, /, name: str, output: Path | None = None, steps: int | None = None) -> None:
@@ -44,12 +46,12 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
     final, curve = ([record for record in part if record["task"] not in left_out] for part in (final, curve))
     facts = {
         "name": name,
-        **_origin(directory, records, [file for file, curves in losses.items() if curves]),
+        **_origin(directory, records, [file for file, curves in losses.items() if len(curves)]),
         "steps": length,
         "steps_from": source,
         "left_out": left_out,
         "sweep": _sweep(final, curve, runs),
-        "losses": [[run.size, run.attention, run.pretrain_seed] for run in runs],
+        "losses": [[*model, PRETRAIN_SEED] for model in runs],
     }
     output = output or Path("results") / f"{IMPORTED}-{name}"
     record = output / "import.json"
@@ -58,15 +60,13 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
             raise ConfigError(f"{record}: of other files than these; choose another --name, or remove {output}")
     elif output.is_dir() and any(output.iterdir()):
         raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
-    for run in runs:
-        folder = output / "pretrain" / f"{run.size}-{run.attention}" / f"seed-{run.pretrain_seed}"
-        identity = {"size": run.size, "attention": run.attention, "pretrain_seed": run.pretrain_seed, "steps": length}
+    for (size, attention), run in runs.items():
+        folder = output / "pretrain" / f"{size}-{attention}" / f"seed-{PRETRAIN_SEED}"
+        identity = {"size": size, "attention": attention, "pretrain_seed": PRETRAIN_SEED, "steps": length}
         write_json(folder / "done.json", identity | {"origin": IMPORTED})
-        points = [
-            json.dumps({"split": "validation", "step": step, "loss": loss}) + "\n"
-            for step, loss in zip(run.steps, run.losses, strict=True)
-        ]
-        write_text(folder / "metrics.jsonl", "".join(points))
+        points = run[["step", "loss"]].to_dict("records")
+        lines = [json.dumps({"split": "validation"} | point) + "\n" for point in points]
+        write_text(folder / "metrics.jsonl", "".join(lines))
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
     write_json(output / "settings/report.json", to_builtins(_settings(name, length, facts["sweep"]["tasks"])))
@@ -85,23 +85,23 @@ def _length(records: list[Record], given: int | None) -> tuple[int, str]:
     return given, "the command"
 
 
-def _pretrained(losses: dict[Path, list[TrainedRun]], steps: int, guessed_from: str | None) -> list[TrainedRun]:
-    """The runs of all files in the order of tables; DataError when two are of one model.
+def _pretrained(losses: dict[Path, pd.DataFrame], steps: int, guessed_from: str | None) -> Losses:
+    """The losses of all files by model, in the order of tables; DataError when two are of one model.
 
     UsageError where losses do not fit a length of pre-training that nobody gave: an export does not say at which steps
     losses were computed, and over a wrong length they would be stretched.
     """
-    runs = sorted(chain.from_iterable(losses.values()), key=lambda run: order.model_rank(run.size, run.attention))
-    for run, following in pairwise(runs):
-        if (run.size, run.attention) == (following.size, following.attention):
-            raise DataError(f"losses: {run.size}-{run.attention} has several curves; keep one csv file of it")
-    for file, curves in losses.items() if guessed_from else ():
-        for run in curves:
-            if len(run.losses) * RHYTHM != steps:
-                raise UsageError(
-                    f"{file}: {len(run.losses)} evaluations in {steps} steps, known from {guessed_from}, are not "
-                    f"{RHYTHM} steps apart as the authors' are; give --steps"
-                )
+    every = pd.concat(losses.values(), keys=losses, names=["file"]) if losses else pd.DataFrame(columns=MODEL)
+    runs = dict(sorted(every.groupby(MODEL), key=lambda run: order.model_rank(*run[0])))
+    for (size, attention), run in runs.items():
+        if run["step"].duplicated().any():
+            raise DataError(f"losses: {size}-{attention} has several curves; keep one csv file of it")
+    for run in runs.values() if guessed_from else ():
+        if len(run) * RHYTHM != steps:
+            raise UsageError(
+                f"{run.index[0][0]}: {len(run)} evaluations in {steps} steps, known from {guessed_from}, are not "
+                f"{RHYTHM} steps apart as the authors' are; give --steps"
+            )
     return runs
 
 
@@ -152,17 +152,16 @@ def _origin(directory: Path, records: list[Record], tables: list[Path]) -> dict[
     }
 
 
-def _sweep(final: list[Record], curve: list[Record], runs: list[TrainedRun]) -> dict[str, Any]:
+def _sweep(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, Any]:
     """The axes of what was imported, by the keys of the configuration's `sweep`."""
     compared, checkpoints = (pd.DataFrame(part, columns=["size", "step", "finetune_seed"]) for part in (final, curve))
-    models = {(record["size"], record["attention"]) for record in (*final, *curve)}
-    models |= {(run.size, run.attention) for run in runs}
+    models = {(record["size"], record["attention"]) for record in (*final, *curve)} | runs.keys()
     tasks = {record["task"] for record in (*final, *curve)}
     steps = {size: sorted(part["step"].unique().tolist()) for size, part in checkpoints.groupby("size")}
     return {
         "sizes": order.sizes(size for size, _ in models),
         "attention": order.attentions(attention for _, attention in models),
-        "pretrain_seeds": [1],
+        "pretrain_seeds": [PRETRAIN_SEED],
         "finetune_seeds": sorted(compared["finetune_seed"].unique().tolist()),
         "tasks": [task for task in GLUE if task in tasks],
         "curve": {

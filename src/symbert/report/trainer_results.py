@@ -19,7 +19,6 @@ from symbert.declared import suggestion
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json
 from symbert.operators import OPERATORS
-from symbert.report.runs import TrainedRun
 from symbert.report.scores import Record, is_score
 from symbert.sizes import SIZES
 from symbert.tasks import GLUE
@@ -150,9 +149,10 @@ def _known(word: str, kind: str, known: Iterable[str], origin: Path) -> str:
     return word
 
 
-def read_losses(file: Path, steps: int) -> list[TrainedRun]:
-    """The runs in a dashboard's export of validation losses, of `steps` steps each; none in another file.
+def read_losses(file: Path, steps: int) -> pd.DataFrame:
+    """Size, attention, pretrain_seed, step and loss of the runs in a dashboard's export of validation losses.
 
+    Each has `steps` steps. Another file has no rows.
     The column Step is an index of the log, and not the step. Evaluations are evenly spaced, and the last of them is at
     the last step; one more, after the training, follows at a shorter distance and is left out. DataError names the
     file and the column that are not so.
@@ -162,15 +162,16 @@ def read_losses(file: Path, steps: int) -> list[TrainedRun]:
         header = pd.read_csv(file, nrows=1, header=None, **as_text).iloc[0]  # a name that stands twice is in it twice
         columns = [column for column in header if column.endswith(LOSS)]
     except ValueError:  # an empty file, or one that is no table
-        return []
+        columns = []
     try:
         table = pd.read_csv(file, usecols=["Step", *columns], **as_text) if columns else None
     except ValueError as error:
         raise DataError(f"{file}: {' '.join(str(error).split())}; export it again") from error
-    return [_run(file, table[["Step", column]], column, steps) for column in columns]
+    runs = [_run(file, table[["Step", column]], column, steps) for column in columns]
+    return pd.concat([pd.DataFrame(columns=["size", "attention", "pretrain_seed", "step", "loss"]), *runs])
 
 
-def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> TrainedRun:
+def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> pd.DataFrame:
     name = run_named(column.removesuffix(LOSS), file)
     if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
         raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
@@ -188,7 +189,8 @@ def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> TrainedRun
     if rest:
         raise DataError(f"{file}: {len(losses)} evaluations in '{column}' do not share {steps} steps; give --steps")
     evaluated = [every * (at + 1) for at in range(len(losses))]
-    return TrainedRun(name["size"], name["attention"], name["pretrain_seed"], evaluated, losses)
+    run = {key: name[key] for key in ("size", "attention", "pretrain_seed")}
+    return pd.DataFrame(run | {"step": evaluated, "loss": losses})
 
 
 def _number(text: str) -> float:

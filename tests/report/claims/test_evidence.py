@@ -14,12 +14,12 @@ from symbert.report.claims.evidence import (
     crossing,
     final_scores_of,
     lead,
-    model_of,
     plateau_exit,
     ratio_of,
     ratios_without_collapsed,
     saved,
     sizes_of,
+    validation_losses,
 )
 from symbert.report.claims.symmetric import deviation
 from symbert.report.runs import read_runs
@@ -40,7 +40,8 @@ def counted(parameters_file):
 @pytest.fixture
 def data(counted):
     """Makes the data of an experiment: counts, and whatever else is given."""
-    return lambda **more: SimpleNamespace(parameters=counted, **({"trained": None, "runs": []} | more))
+    none = {"trained": None, "runs": read_runs([], [], 0)}
+    return lambda **more: SimpleNamespace(parameters=counted, **none | more)
 
 
 @pytest.fixture
@@ -128,7 +129,8 @@ def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(data
 
 def test_losses_and_exits_are_those_of_the_runs(data, runs):
     found = data(runs=runs({"original": FALL, "symmetric": [*FALL[:-1], 2.7]}))
-    assert [model_of(found, "base", name).losses[:, -1] for name in ("symmetric", "original")] == [[2.7], [2.6]]
+    last = [validation_losses(found, "base", name).iloc[:, -1].tolist() for name in ("symmetric", "original")]
+    assert last == [[2.7], [2.6]]
     assert plateau_exit(found, "base", "original") == plateau_exit(found, "base", "symmetric") == 500
     assert sizes_of(found) == ["base"]
 
@@ -145,7 +147,7 @@ def test_a_run_that_never_leaves_the_plateau_has_no_exit(data, runs):
         (lambda found: final_scores_of(found, "base", "original", "shared"), "no base-shared in this experiment"),
         (lambda found: final_scores_of(found, "base", "pairwise", columns=("wnli",)), "wnli is not among the tasks"),
         (lambda found: deviation(final_scores_of(found, "base", "original")), "one fine-tuning seed has no spread"),
-        (lambda found: model_of(found, "base", "pairwise"), "no losses of base-pairwise"),
+        (lambda found: validation_losses(found, "base", "pairwise"), "no losses of base-pairwise"),
     ],
 )
 def test_what_is_missing_is_named(data, table, question, reason):

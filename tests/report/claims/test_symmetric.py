@@ -3,7 +3,7 @@
 import math
 from types import SimpleNamespace
 
-import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import f
 
@@ -36,9 +36,10 @@ def trained(monkeypatch):
     """Data of runs with these losses, or exits from the plateau, by size and operator."""
 
     def make(key, values):
-        models = [SimpleNamespace(size=size, attention=name, **{key: value}) for (size, name), value in values.items()]
-        monkeypatch.setattr(evidence, "models_of", lambda runs: models)
-        return SimpleNamespace(runs=[])
+        monkeypatch.setattr(evidence, "losses_of", lambda runs: values)
+        if key == "exits":
+            monkeypatch.setattr(evidence, "exits_of", lambda exits: exits)
+        return SimpleNamespace(runs=None)
 
     return make
 
@@ -233,6 +234,6 @@ def test_a_run_that_never_leaves_the_plateau_refutes_the_claims_about_its_exit(t
 )
 def test_losses_are_told_apart_by_half_a_tenth(trained, loss, ours, a_tenth_more, the_same):
     losses = {("base", "symmetric"): [[3, loss]], ("base", "original"): [[3, 1.683]]}
-    found = trained("losses", {model: np.array(values) for model, values in losses.items()})
+    found = trained("losses", {model: pd.DataFrame(values) for model, values in losses.items()})
     assert symmetric.check_loss(found, "base", "symmetric", 0.1) == Finding(ours, a_tenth_more)
     assert symmetric.check_loss(found, "base", "symmetric", 0.0) == Finding(ours, the_same)

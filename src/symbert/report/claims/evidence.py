@@ -10,7 +10,7 @@ import pandas as pd
 from symbert.report import captions, order, published
 from symbert.report.comparisons import Comparison, Interval, compared
 from symbert.report.data import Data
-from symbert.report.runs import Model, models_of
+from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
 from symbert.sources import is_stand_in
 
@@ -86,7 +86,7 @@ class MissingEvidence(Exception):
 def sizes_of(data: Data) -> list[str]:
     """The sizes that were trained or scored, the largest first."""
     scored = [] if data.trained is None else list(data.trained["size"])
-    return order.sizes([*scored, *(run.size for run in data.runs)])[::-1]
+    return order.sizes([*scored, *data.runs["size"]])[::-1]
 
 
 def saved(data: Data, size: str, attention: str, kind: str = "parameters") -> float:
@@ -130,17 +130,17 @@ def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
     return differences[0]
 
 
-def model_of(data: Data, size: str, attention: str) -> Model:
-    """The losses of an operator."""
-    for model in models_of(data.runs):
-        if (model.size, model.attention) == (size, attention):
-            return model
-    raise MissingEvidence(f"no losses of {size}-{attention}")
+def validation_losses(data: Data, size: str, attention: str) -> pd.DataFrame:
+    """The losses of an operator: a row per pre-training seed, a column per step."""
+    losses = losses_of(data.runs)
+    if (size, attention) not in losses:
+        raise MissingEvidence(f"no losses of {size}-{attention}")
+    return losses[size, attention]
 
 
 def plateau_exit(data: Data, size: str, attention: str) -> float | None:
     """Mean step at which runs leave the initial plateau; None where one does not."""
-    exits = model_of(data, size, attention).exits
+    exits = exits_of(validation_losses(data, size, attention))
     return None if None in exits else spread(exits).mean
 
 

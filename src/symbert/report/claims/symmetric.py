@@ -291,6 +291,6 @@ def check_growth(data: Data, size: str) -> Finding:
 )
 def check_loss(data: Data, size: str, attention: str, expected: float) -> Finding:
     """How much higher than that of `original` an operator's last validation loss is, near what is expected."""
-    models = (evidence.model_of(data, size, name) for name in (attention, "original"))
-    ours, original = (float(model.losses[:, -1].mean()) for model in models)
+    losses = (evidence.validation_losses(data, size, name) for name in (attention, "original"))
+    ours, original = (float(seeds.to_numpy()[:, -1].mean()) for seeds in losses)
     return Finding(listed("{:.3f}", [ours - original]), abs(ours - original - expected) <= LOSS_TOLERANCE)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,7 +23,7 @@ from symbert.report.panels import (
     seeds_heading,
     short,
 )
-from symbert.report.runs import Model, models_of, size_of
+from symbert.report.runs import exits_of, losses_of, size_of
 from symbert.report.statistics import spread
 from symbert.report.style import GREY, MARK, Look, looks_of
 
@@ -42,39 +43,40 @@ def loss_figure(data: Data) -> Figure:
 
     The authors' losses are hollow markers where they may stand beside these.
     """
-    settings, size, models = data.settings, size_of(data.runs), models_of(data.runs)
-    looks = looks_of(model.attention for model in models)
-    beside = published.LOSSES.keys() if captions.shows_the_papers_losses(settings) else ()
-    printed = [model for model in models if (model.size, model.attention) in beside]
+    settings, size = data.settings, size_of(data.runs)
+    losses = {attention: seeds for (_, attention), seeds in losses_of(data.runs).items()}
+    looks = looks_of(losses)
+    beside = captions.shows_the_papers_losses(settings)
+    printed = {name: published.LOSSES[size, name] for name in losses if beside and (size, name) in published.LOSSES}
     entries = [
-        Entry(
-            looks[model.attention].line(),
-            name_of(model.attention),
-            [exit_of(model.exits), f"{model.losses[:, -1].mean():.3f}"],
-        )
-        for model in models
+        Entry(looks[name].line(), name_of(name), [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"])
+        for name, seeds in losses.items()
     ]
-    counts = [len(model.runs) for model in models]
+    counts = [*map(len, losses.values())]
     entries += [BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
     chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
     note = f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
     figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
     prepare(panel, "validation loss (nats per token)")
-    _draw_curves(panel, models, printed, looks)
+    _draw_curves(panel, losses, printed, looks)
     draw_key(key, [("leaves plateau at", 0.79), ("final loss", RIGHT)], entries, seeds_heading(counts))
     return figure
 
 
-def _draw_curves(panel: Axes, models: list[Model], printed: list[Model], looks: dict[str, Look]) -> None:
-    """Draw losses, the authors' own of `printed`, and exits; no small markers where the authors' hollow ones are."""
-    for position, model in enumerate(models):
-        marks = [] if model in printed else _marks(model.steps, position / len(models))
-        draw_seeds(panel, model.steps, model.losses, looks[model.attention], markevery=marks)
-    for model in printed:
-        _draw_printed(panel, model, looks[model.attention])
+def _draw_curves(
+    panel: Axes, losses: dict[str, pd.DataFrame], printed: dict[str, tuple[float, ...]], looks: dict[str, Look]
+) -> None:
+    """Draw losses, those that the authors `printed`, and exits; no small markers where the authors' hollow ones are."""
+    for position, (name, seeds) in enumerate(losses.items()):
+        steps = seeds.columns.tolist()
+        marks = [] if name in printed else _marks(steps, position / len(losses))
+        draw_seeds(panel, steps, seeds.to_numpy(), looks[name], markevery=marks)
+    for name, values in printed.items():
+        look = looks[name]
+        panel.plot(published.LOSS_STEPS, values, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
     bottom, top = panel.get_ylim()
-    for row, model in enumerate(reversed(models), start=1):
-        _mark_exit(panel, model, looks[model.attention], bottom + RANGE_ROW * row * (top - bottom))
+    for row, name in enumerate(reversed(losses), start=1):
+        _mark_exit(panel, losses[name], looks[name], bottom + RANGE_ROW * row * (top - bottom))
 
 
 def exit_of(exits: Sequence[int | None]) -> str:
@@ -96,21 +98,16 @@ def _marks(steps: Sequence[int], offset: float) -> list[int]:
     return list(range(int(offset * every), len(steps), every))
 
 
-def _draw_printed(panel: Axes, model: Model, look: Look) -> None:
-    steps, losses = published.LOSS_STEPS, published.LOSSES[model.size, model.attention]
-    panel.plot(steps, losses, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
-
-
-def _mark_exit(panel: Axes, model: Model, look: Look, height: float) -> None:
+def _mark_exit(panel: Axes, losses: pd.DataFrame, look: Look, height: float) -> None:
     """A large marker where the curve leaves the plateau, a line down to the step, and the seeds' range at `height`.
 
     Nothing is drawn where a seed does not leave the plateau.
     """
-    exits = [step for step in model.exits if step is not None]
-    if len(exits) < len(model.runs):
+    exits = exits_of(losses)
+    if None in exits:
         return
     bottom, reached = panel.get_ylim()[0], spread(exits)
-    loss = float(np.interp(reached.mean, model.steps, model.losses.mean(axis=0)))
+    loss = float(np.interp(reached.mean, losses.columns, losses.to_numpy().mean(axis=0)))
     panel.vlines(reached.mean, bottom, loss, color=look.color, linewidth=0.8, linestyle=":", zorder=1.5)
     if reached.count > 1:
         panel.plot([reached.lowest, reached.highest], [height, height], color=look.color, **RANGE)

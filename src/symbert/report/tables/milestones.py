@@ -9,7 +9,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of
 from symbert.report.order import model_rank
-from symbert.report.runs import Model, models_of
+from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, interpolated_crossing, mean_curves, spread
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ def milestones_table(data: Data) -> Table:
     """Milestones of pre-training: the last validation loss, the exit from the initial plateau by a defined rule beside
     the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final score.
     """
-    models = {(model.size, model.attention): model for model in models_of(data.runs)}
+    models = losses_of(data.runs)
     curves: dict[tuple[str, str], tuple[pd.Series, float]] = {}  # the mean over seeds, and the line that it is to reach
     for size, scores in [] if data.curve is None else data.curve.groupby("size", sort=False):
         means, line = mean_curves(scores)
@@ -63,18 +63,18 @@ def milestones_table(data: Data) -> Table:
     hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
     hidden |= set() if models else {*LOSSES, *PRINTED_EXITS}
     hidden |= set() if curves else {*CROSSINGS, *PRINTED_CROSSINGS}
-    hidden |= set(RANGE) if all(len(model.runs) == 1 for model in models.values()) else set()
+    hidden |= set(RANGE) if all(len(losses) == 1 for losses in models.values()) else set()
     readable = frame.drop(columns=list(hidden))
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
     return Table(frame, _caption(data, list(readable)), "tab:milestones", readable=readable, note=" ".join(absent))
 
 
-def _losses(model: Model) -> Row:
+def _losses(losses: pd.DataFrame) -> Row:
     """Means over pre-training seeds; no exit where a seed does not leave the plateau."""
-    row = {"validation_loss": decimal_of(spread(run.losses[-1] for run in model.runs).mean, 3)}
-    if None not in model.exits:
-        exits = spread(model.exits)
+    row = {"validation_loss": decimal_of(spread(losses.iloc[:, -1]).mean, 3)}
+    if None not in exits_of(losses):
+        exits = spread(exits_of(losses))
         row |= {"plateau_exit": round(exits.mean), "earliest_exit": exits.lowest, "latest_exit": exits.highest}
     return row
 
@@ -89,7 +89,7 @@ def _crossing(curve: pd.Series, line: float) -> Row:
 
 
 def _caption(data: Data, columns: list[str]) -> str:
-    seeds = {run.pretrain_seed for run in data.runs} or set([] if data.curve is None else data.curve["pretrain_seed"])
+    seeds = set(data.runs["pretrain_seed"]) or set([] if data.curve is None else data.curve["pretrain_seed"])
     notes = [f"Milestones of learning. {captions.experiment_of(data.settings)}."]
     notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []
     notes += [] if data.curve is None else [captions.finetuning_of(data.settings, data.curve)]
