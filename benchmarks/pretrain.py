@@ -22,8 +22,8 @@ from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
 from benchmarks.twins import compare_losses
-from symbert.model.device import pick_device, resolve_precision
 from symbert.pretrain.pace import measure_peak
+from symbert.training.device import pick_device, resolve_precision
 
 ROWS, VOCABULARY = 8192, 30_522
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")

@@ -17,8 +17,9 @@ from safetensors import SafetensorError
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
-from symbert.pretrain import checkpoint
-from symbert.pretrain.checkpoint import KEEP, CheckpointStore, Position, kept_weights
+from symbert.pretrain import checkpoint, storage
+from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.storage import KEEP, kept_weights
 from symbert.settings import PretrainSettings, read_settings
 from symbert.training import weights
 from symbert.training.optimizer import build_optimizer
@@ -241,7 +242,7 @@ def test_a_checkpoint_that_cannot_be_read_is_skipped_too(tmp_path, monkeypatch, 
             raise OSError(5, "Input/output error", str(path))
         return sha256_of(path)
 
-    monkeypatch.setattr(checkpoint, "sha256_of", read)
+    monkeypatch.setattr(storage, "sha256_of", read)
     assert store.load_newest(*tiny(0.0)).step == 10
     assert "Input/output error" in capsys.readouterr().err
 

@@ -47,8 +47,10 @@ def test_the_last_step_is_kept_too(settings, steps, save_every, kept):
     assert storage_of(1000, settings(steps=steps, save_every=save_every)).kept == kept
 
 
-def test_storage_is_known_without_torch():
-    imported = "import sys, symbert.pretrain.storage; print('torch' in sys.modules)"
+@pytest.mark.parametrize("module", ["storage", "extract"])
+def test_storage_is_known_and_a_checkpoint_extracted_without_torch(module):
+    """Its import takes longer than anything that they do."""
+    imported = f"import sys, symbert.pretrain.{module}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", imported], capture_output=True, text=True).stdout == "False\n"
 
 

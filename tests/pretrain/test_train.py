@@ -10,12 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
-from symbert.model.device import pick_device
 from symbert.pretrain.data import training_batch, validation_batches
 from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
+from symbert.training.device import pick_device
 
 
 @pytest.fixture

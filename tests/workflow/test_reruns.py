@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from symbert.report.exhibits import EXHIBITS
-from workflow.checkout import HANG, Checkout, check_out, wait_for
+from workflow.checkout import HANG, Checkout, wait_for
 
 RESULTS = Path("results/demo-embedded")
 RUN = RESULTS / "pretrain/tiny-original/seed-1"
@@ -399,20 +399,19 @@ def test_a_lost_table_or_figure_runs_its_rule_and_the_page(copy, finished):
     assert difference(copy, finished, RESULTS / "report") == set()
 
 
-def test_a_lost_file_of_a_table_is_made_again_whatever_its_format(root, tmp_path):
+def test_a_lost_file_of_a_table_is_made_again_whatever_its_format(copy):
     """Of what nobody asks for Snakemake misses nothing: a deleted .tex was "nothing to be done"."""
-    fresh = check_out(root, tmp_path / "fresh")
-    made(fresh, "paper_tables")
-    tables = fresh.directory / RESULTS / "report/tables"
-    files = sorted(tables.iterdir())
-    assert [file.suffix for file in files] == [".csv", ".html", ".md", ".tex"] * 3
-    for file in tables.glob("table2_parameters.*"):
-        before = file.read_bytes()
+    tables, jobs = copy.directory / RESULTS / "report/tables", {"tabulate_table2_parameters": 1, "paper_tables": 1}
+    before = {file: file.read_bytes() for file in tables.glob("table2_parameters.*")}
+    assert sorted(file.suffix for file in before) == [".csv", ".html", ".md", ".tex"]
+    for file, content in before.items():
         file.unlink()
-        jobs = made(fresh, "paper_tables")
-        assert jobs == {"tabulate_table2_parameters": 1, "paper_tables": 1}, file.suffix
-        assert file.read_bytes() == before
-    assert planned(fresh, targets=("paper_tables",)) == {}
+        assert planned(copy, targets=("paper_tables",)) == jobs, file.suffix
+        file.write_bytes(content)
+    file.unlink()
+    assert made(copy, "paper_tables") == jobs
+    assert {file: file.read_bytes() for file in tables.glob("table2_parameters.*")} == before
+    assert planned(copy, targets=("paper_tables",)) == {}
 
 
 def test_what_is_lost_between_is_made_again(copy):
@@ -485,8 +484,8 @@ def slow_down(checkout: Checkout, module: str, name: str, seconds: float) -> Non
 
     Edited code runs nothing again.
     """
-    with open(checkout.directory / "src/symbert" / module, "a") as code:
-        code.write(LATE.format(name=name, seconds=seconds))
+    path = checkout.directory / "src/symbert" / module
+    path.write_text(path.read_text(encoding="utf-8") + LATE.format(name=name, seconds=seconds), encoding="utf-8")
 
 
 def forget(checkout: Checkout) -> None:
@@ -494,7 +493,7 @@ def forget(checkout: Checkout) -> None:
     shutil.rmtree(checkout.directory / RUN / "state")
     for name in ("done.json", "metrics.jsonl", "timing.json"):
         (checkout.directory / RUN / name).unlink()
-    slow_down(checkout, "pretrain/loop.py", "Loop._save", 0.3)
+    slow_down(checkout, "pretrain/session.py", "Loop._save", 0.3)
 
 
 @pytest.mark.campaign
@@ -547,7 +546,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
 @pytest.mark.campaign
 def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished):
     shutil.rmtree(copy.directory / SCORES)
-    slow_down(copy, "glue/job.py", "Finetuning._run", 0.5)
+    slow_down(copy, "glue/finetune.py", "Protocol.classifier", 0.5)
     interrupt(copy, "glue", "glue/tiny-original/*/step-20/state/mnli/seed-1-*.json", signal.SIGINT)
     before = contents(copy.directory / SCORES / "state/mrpc", copy.directory / SCORES / "state/cola")
     assert len(before) == 2 * 2 * 3, "two tasks with two seeds each: record, weights and their checksum"

@@ -15,9 +15,9 @@ from transformers.utils import logging
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.model.bert import SymBertForSequenceClassification, refuse_other_code
-from symbert.model.device import autocast
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.settings import GlueSettings
+from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from symbert.card import model_card
 from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import copy_file, publish, read_json, write_json, write_text
 from symbert.model.bert import (
@@ -19,7 +20,6 @@ from symbert.model.bert import (
     SymBertPreTrainedModel,
     refuse_other_code,
 )
-from symbert.model.card import model_card
 from symbert.model.fold import fold, refuse_non_finite
 
 FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}

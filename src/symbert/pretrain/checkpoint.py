@@ -21,10 +21,10 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import FullDiskError, InputOutputError, IntegrityError, MissingInputError, SymbertError
+from symbert.errors import FullDiskError, InputOutputError, IntegrityError, SymbertError
 from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, write_json, writing
 from symbert.pretrain.log import METRICS, verify_metrics
-from symbert.pretrain.storage import KEEP
+from symbert.pretrain.storage import KEEP, name_of_step, recorded_hash, verify
 from symbert.settings import hash_of
 from symbert.training.weights import Tensors, weights_of, write_tensors
 
@@ -53,7 +53,7 @@ class CheckpointStore:
         When the disk is full, InputOutputError says what is needed, and the checkpoints before it stay.
         """
         files = {"model.safetensors": weights_of(model), "optimizer.safetensors": _states_of(model, optimizer)}
-        final = self.resume / _name(position.step)
+        final = self.resume / name_of_step(position.step)
         temporary = self.resume / f".{final.name}.tmp"
         self._remove_surplus(final.name)
         with _room_for(final, files.values(), temporary), writing(final):
@@ -69,9 +69,9 @@ class CheckpointStore:
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
         """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
-        path = self.weights / f"{_name(step)}.safetensors"
+        path = self.weights / f"{name_of_step(step)}.safetensors"
         with suppress(SymbertError):
-            _verify(path, _recorded_hash(path))
+            verify(path, recorded_hash(path))
             return
         weights = weights_of(model)
         with _room_for(path, [weights]):
@@ -112,31 +112,12 @@ class CheckpointStore:
         return sorted(self.resume.glob("step-*"), reverse=True)
 
 
-def kept_weights(state: Path, step: int) -> Path:
-    """The verified weights file of a step; MissingInputError names the nearest kept steps."""
-    path = state / "weights" / f"{_name(step)}.safetensors"
-    if not path.is_file():
-        kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
-        near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"
-        raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
-    _verify(path, _recorded_hash(path))
-    return path
-
-
-def _recorded_hash(path: Path) -> str:
-    return read_json(path.with_suffix(".json"), {"sha256": str}, "the file is damaged")["sha256"]
-
-
-def _name(step: int) -> str:
-    return f"step-{step:08d}"
-
-
 def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
     facts = read_json(directory / "checkpoint.json", RECORD, "the file is damaged")
     if facts.pop("hash") != hash_of(facts):
         raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
     for name, expected in facts.pop("sha256").items():
-        _verify(directory / name, expected)
+        verify(directory / name, expected)
     position = Position(**facts)
     if position.metrics_sha256 is not None:
         verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
@@ -151,14 +132,6 @@ def _load_weights(model: nn.Module, path: Path) -> None:
     if others:
         raise IntegrityError(f"{path}: not of this model, by its tensor {others[0]}; made by another version?")
     model.tie_weights()
-
-
-def _verify(path: Path, expected: str) -> None:
-    if not path.is_file():
-        raise MissingInputError(f"{path}: file of a checkpoint is missing")
-    computed = sha256_of(path)
-    if computed != expected:
-        raise IntegrityError(f"{path}: sha256 {computed[:12]}…, expected {expected[:12]}…: the file is damaged")
 
 
 @contextmanager

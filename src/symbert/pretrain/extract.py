@@ -1,16 +1,18 @@
-"""A kept step of a run, or the model that it started from, as a Hugging Face directory."""
+"""A kept step of a run, or the model that it started from, as a Hugging Face directory. Imports torch for step 0 alone,
+because that takes longer than everything else."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from symbert.card import model_card
 from symbert.corpus.wordpiece import encoder, read_vocabulary
 from symbert.errors import IntegrityError
 from symbert.files import copy_file, read_json, sha256_of, write_json, write_text
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
-from symbert.model.card import model_card
 from symbert.operators import operator_code
-from symbert.pretrain.checkpoint import kept_weights
-from symbert.training.weights import write_weights
+from symbert.pretrain.storage import kept_weights
+
+if TYPE_CHECKING:
+    from symbert.model.bert import SymBertForMaskedLM
 
 REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.
@@ -32,13 +34,15 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     weights = output / "model.safetensors"
     _check_vocabulary(vocabulary, config["vocab_size"], run)
     if kept is None:
+        from symbert.training.weights import write_weights
+
         write_weights(initial_model(config, run["pretrain_seed"]), weights)
         facts = {name: run[name] for name in FACTS_OF_START}
         facts["settings"] = {"operator_code": operator_code(run["attention"])}
     else:
         copy_file(kept, weights)
         facts = {**run, "corpus_source": corpus_source}
-    config |= {"architectures": [SymBertForMaskedLM.__name__], "pretraining": {**facts, "step": step}}
+    config |= {"architectures": ["SymBertForMaskedLM"], "pretraining": {**facts, "step": step}}
     write_json(output / "config.json", config)
     _write_tokenizer(vocabulary, output)
     write_text(output / "README.md", model_card(config))
@@ -53,8 +57,10 @@ def _check_vocabulary(vocabulary: Path, size: int, run: dict[str, Any]) -> None:
         raise IntegrityError(f"{vocabulary}: sha256 expected {run['vocabulary_sha256']}, found {sha256}; {REMEDY}")
 
 
-def initial_model(config: dict[str, Any], seed: int) -> SymBertForMaskedLM:
+def initial_model(config: dict[str, Any], seed: int) -> "SymBertForMaskedLM":
     """The model of a run's config.json with the weights that the run starts from."""
+    from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
+
     model = SymBertForMaskedLM(SymBertConfig.from_dict(config))
     initialize(model, seed)
     return model

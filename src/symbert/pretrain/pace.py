@@ -15,7 +15,7 @@ from torch import nn
 
 from symbert.files import MEGABYTE
 from symbert.flops import step_flops
-from symbert.model.device import AUTOCAST
+from symbert.training.device import AUTOCAST
 
 NOTED = 100  # newest steps that a note is about
 KEPT = 5000  # newest steps that the summary is about

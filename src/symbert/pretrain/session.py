@@ -11,7 +11,6 @@ import torch
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
-from symbert.model.device import resolve_precision
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings
@@ -24,6 +23,7 @@ from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
 from symbert.settings import PretrainSettings, hash_of, read_settings
+from symbert.training.device import resolve_precision
 from symbert.training.machine import facts_of_machine
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 

@@ -1,11 +1,11 @@
-"""What a run writes into its state directory, planned before it is written. Imports no torch."""
+"""What a run writes into its state directory: how much, planned beforehand, and the weights kept. Imports no torch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.errors import InputOutputError
-from symbert.files import free_space
+from symbert.errors import InputOutputError, IntegrityError, MissingInputError
+from symbert.files import free_space, read_json, sha256_of
 from symbert.progress import data_size
 from symbert.settings import PretrainSettings
 
@@ -71,3 +71,33 @@ def _missing(storage: Storage, state: Path) -> int:
 
 def _size(files: Iterable[Path]) -> int:
     return sum(file.stat().st_size for file in files)
+
+
+def kept_weights(state: Path, step: int) -> Path:
+    """The verified weights file of a step; MissingInputError names the nearest kept steps."""
+    path = state / "weights" / f"{name_of_step(step)}.safetensors"
+    if not path.is_file():
+        kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
+        near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"
+        raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
+    verify(path, recorded_hash(path))
+    return path
+
+
+def recorded_hash(path: Path) -> str:
+    """The SHA-256 that was noted beside a kept weights file."""
+    return read_json(path.with_suffix(".json"), {"sha256": str}, "the file is damaged")["sha256"]
+
+
+def name_of_step(step: int) -> str:
+    """The name of a checkpoint or of kept weights, which sorts by step."""
+    return f"step-{step:08d}"
+
+
+def verify(path: Path, expected: str) -> None:
+    """MissingInputError or IntegrityError, unless a file of a checkpoint is there with the expected SHA-256."""
+    if not path.is_file():
+        raise MissingInputError(f"{path}: file of a checkpoint is missing")
+    computed = sha256_of(path)
+    if computed != expected:
+        raise IntegrityError(f"{path}: sha256 {computed[:12]}…, expected {expected[:12]}…: the file is damaged")

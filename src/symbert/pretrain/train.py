@@ -16,7 +16,6 @@ from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
-from symbert.model.device import autocast, resolve_precision
 from symbert.model.logits import describe_attention
 from symbert.model.masking import Masker
 from symbert.pretrain.data import (
@@ -32,6 +31,7 @@ from symbert.pretrain.data import (
 from symbert.pretrain.run import Run
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
+from symbert.training.device import autocast, resolve_precision
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels
 

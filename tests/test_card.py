@@ -1,8 +1,8 @@
 import pytest
 import yaml
 
+from symbert.card import SETTINGS, model_card
 from symbert.model.bert import build_config
-from symbert.model.card import SETTINGS, model_card
 from symbert.model.fold import plain_config
 from symbert.operators import OPERATORS
 from symbert.settings import PretrainSettings

@@ -122,9 +122,9 @@ generator of text, has not been made safe for decisions about people, and repeat
 
 
 def _licence(facts: dict[str, Any]) -> str:
+    """MIT for the weights, and whose the text is that they learned from, as far as the corpus is known."""
     source = SOURCES.get(facts.get("corpus_source"))
     terms = source.terms if source else ""
-    """MIT for the weights, and whose the text is that they learned from, as far as the corpus is known."""
     return f"""\
 ## Licence
 

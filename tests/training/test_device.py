@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symbert.errors import ConfigError
-from symbert.model.device import autocast, pick_device, resolve_precision
+from symbert.training.device import autocast, pick_device, resolve_precision
 
 CPU = torch.device("cpu")
 
