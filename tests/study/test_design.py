@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from symbert.errors import ConfigError, MissingInputError
-from symbert.study.design import cell_of, cells_of, read_study, seeds_by_cell
+from symbert.study.design import cell_of, points_of, read_study, seeds_by_cell
 
 STUDIES = Path(__file__).parents[2] / "studies"
 TINY = {
@@ -32,7 +32,7 @@ TINY = {
     "contrasts": {
         "operator": {
             **{"question": "Does pairwise leave earlier?", "grid": "both"},
-            **{"first": "pairwise", "second": "original", "expected": "shorter"},
+            **{"first": {"attention": "pairwise"}, "second": {"attention": "original"}, "expected": "shorter"},
         }
     },
 }
@@ -56,7 +56,7 @@ def test_every_study_of_the_project_is_read_and_has_its_text(path):
 
 def test_a_grid_is_the_product_of_its_axes(tmp_path):
     study = read_study(study_file(tmp_path))
-    cells = [(cell.attention, cell.pretrain.learning_rate) for cell in cells_of(study, study.grids["both"])]
+    cells = [(cell.attention, cell.pretrain.learning_rate) for _, cell in points_of(study, study.grids["both"])]
     assert cells == [("original", 1e-3), ("original", 2e-3), ("pairwise", 1e-3), ("pairwise", 2e-3)]
 
 
@@ -96,6 +96,10 @@ def axes(**changes: object) -> dict:
         ({"grids": axes(depth=[2])}, r"'grids\.both\.axes' has 'depth'; choose from text, size, attention, steps"),
         ({"grids": axes(size=None)}, r"'grids\.both\.axes' lacks 'size'; add a list"),
         ({"grids": axes(text=["novels"])}, r"'grids\.both\.axes\.text' has 'novels', which 'texts' lacks"),
+        (
+            {"grids": axes(attention=["original"])},
+            "compares attention pairwise, which the grid both lacks",
+        ),
         ({"grids": {}}, r"'contrasts\.operator\.grid' is both, which 'grids' lacks"),
         ({"questions": []}, "questions"),
     ],

@@ -11,8 +11,8 @@ from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import write_json
 from symbert.report.comparisons import holm
 from symbert.study.design import Study, read_study, seeds_by_cell
-from symbert.study.page import write_study
-from symbert.study.results import answers_of, read_runs, write_runs
+from symbert.study.page import draw_grid, write_study
+from symbert.study.results import answers_of, complete_grids, read_runs, write_runs
 
 STEPS = list(range(50, 1050, 50))
 
@@ -84,28 +84,36 @@ def test_contrasts_are_answered_at_every_point_of_their_grid_and_corrected_toget
     assert not any(math.isclose(answer.corrected, answer.result.p_value) for answer in answers)
 
 
+def test_a_grid_that_lacks_a_run_is_not_complete_and_answers_nothing(runs, longer):
+    frame = read_runs(runs)
+    assert complete_grids(longer, frame) == ["both"]
+    fewer = frame.drop(index=frame.index[3])
+    assert complete_grids(longer, fewer) == [] and answers_of(longer, fewer) == []
+
+
 def test_a_seed_that_was_not_trained_is_named(runs, longer):
     frame = read_runs(runs)
     with pytest.raises(MissingInputError, match="no run of seed 2; run the study"):
-        answers_of(longer, frame[frame["seed"] == 1])
+        draw_grid(longer, longer.grids["both"], frame[frame["seed"] == 1])
 
 
 def test_the_page_has_its_numbers_from_the_runs(runs, longer, tmp_path):
     (tmp_path / "tiny.page.md").write_text(
-        '{{ exits("both") }}\n{{ contrasts("operator") }}\n{{ exit("both", "original", learning_rate=0.001) }}\n'
+        '{{ exits("both") }}\n{{ contrasts("operator") }}\n'
+        '{{ exit("both", attention="original", learning_rate=0.001) }}\n'
     )
     write_study(tmp_path / "tiny.yaml", runs, tmp_path / "README.md")
     page = (tmp_path / "README.md").read_text()
-    assert "| original   | 600 (600–700) | 600 (600–700) |" in page
+    assert "| original   | 600 (600–700)         | 600 (600–700)         |" in page
     assert "0.50 [0.50, 0.50]" in page and page.endswith("600 (600–700)\n")
     contrasts = (tmp_path / "contrasts.csv").read_text().splitlines()
-    assert contrasts[1].startswith("operator,copies,tiny,0.001,pairwise,original,2,300.0,600.0,0.5,0.5,0.5")
+    assert contrasts[1].startswith("operator,copies,tiny,0.001,2,300.0,600.0,0.5,0.5,0.5")
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_number_that_the_template_asks_for_and_no_grid_has_is_refused(runs, longer, tmp_path):
-    (tmp_path / "tiny.page.md").write_text('{{ exit("both", "original", learning_rate=0.5) }}')
-    with pytest.raises(MissingInputError, match="the grid 'both' has no original at"):
+    (tmp_path / "tiny.page.md").write_text('{{ exit("both", attention="original", learning_rate=0.5) }}')
+    with pytest.raises(MissingInputError, match="the grid 'both' has 0 cells with"):
         write_study(tmp_path / "tiny.yaml", runs, tmp_path / "README.md")
 
 

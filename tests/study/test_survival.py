@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from symbert.study.survival import Contrast, Exits, contrast, median_exit, survival_curve
+from symbert.study.survival import Comparison, Exits, compare, median_exit, survival_curve
 
 EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
 LAST = 50
@@ -57,7 +57,7 @@ def test_the_median_is_where_the_curve_first_reaches_one_half(exits):
 
 @given(EXITS, EXITS)
 def test_the_test_is_mantels(first, second):
-    p_value = contrast(*pair(first, second)).p_value
+    p_value = compare(*pair(first, second)).p_value
     assert p_value == pytest.approx(log_rank_by_hand(*same_length(first, second)), abs=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
         np.median([first[seed] for seed in drawn]) / np.median([second[seed] for seed in drawn])
         for drawn in product(range(3), repeat=3)
     )
-    result = contrast(Exits.of(first, LAST), Exits.of(second, LAST))
+    result = compare(Exits.of(first, LAST), Exits.of(second, LAST))
     assert result.ratio == 20 / 25
     assert (result.low, result.high) == (ratios[0], ratios[-1])  # each has 1 of 27, more than 2.5 %
 
@@ -87,19 +87,19 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
 def test_runs_of_a_seed_are_drawn_together():
     """Exits that are twice those of the other cell, seed by seed, have that ratio in every resample."""
     first, second = [20, 24, 40, 30, 28], [10, 12, 20, 15, 14]
-    result = contrast(Exits.of(first, LAST), Exits.of(second, LAST))
+    result = compare(Exits.of(first, LAST), Exits.of(second, LAST))
     assert (result.ratio, result.low, result.high) == (2, 2, 2)
 
 
 def test_cells_that_never_leave_are_undecided_and_not_equal():
     never = Exits.of([None] * 6, LAST)
-    result = contrast(never, never)
+    result = compare(never, never)
     assert math.isnan(result.ratio) and result.p_value == 1
     assert result.verdict(1.0) == "undecided"
 
 
 def test_a_cell_that_never_leaves_takes_longer_than_one_that_does():
-    result = contrast(Exits.of([None] * 10, LAST), Exits.of([*range(10, 20)], LAST))
+    result = compare(Exits.of([None] * 10, LAST), Exits.of([*range(10, 20)], LAST))
     assert result.ratio == result.low == math.inf
     assert result.verdict(result.p_value) == "longer"
 
@@ -116,4 +116,4 @@ def test_a_cell_that_never_leaves_takes_longer_than_one_that_does():
     ],
 )
 def test_verdicts_need_both_the_test_and_the_interval(bounds, p_value, verdict):
-    assert Contrast(*bounds, p_value).verdict(p_value) == verdict
+    assert Comparison(*bounds, p_value).verdict(p_value) == verdict

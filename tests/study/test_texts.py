@@ -10,7 +10,7 @@ from symbert.errors import ConfigError
 from symbert.pretrain.data import PackedRows, verify_manifest, verify_shards
 from symbert.study import texts
 from symbert.study.design import StudyText
-from symbert.study.texts import MEMORY, TEXTS, copying, source, write_study_text
+from symbert.study.texts import DISTANCE, SPAN, TEXTS, copying, source, write_study_text
 
 TEXT = "def f(x):\n    return x\n" * 200
 
@@ -58,18 +58,17 @@ def test_word_pieces_have_the_size_that_was_asked_for(tmp_path, monkeypatch, sho
     assert max(split.max() for split in rows.values()) < 300
 
 
-def test_half_of_the_synthetic_language_is_copied_from_nearby(short):
-    """A symbol of a copy stands within MEMORY symbols before it in the same company; by chance few pairs do."""
-    text = copying()
-    assert len(text) == 30_000 and text == copying()
+def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distance(short):
+    text = np.frombuffer(copying().encode("utf-32-le"), np.uint32)
+    assert len(text) == 30_000 and copying() == copying()
 
-    def share_of_repeated_pairs(symbols: str) -> float:
-        repeated = [symbols[at : at + 3] in symbols[max(0, at - MEMORY) : at] for at in range(len(symbols) - 2)]
-        return sum(repeated) / len(repeated)
+    def share_of_repeated_spans(distance: int) -> float:
+        spans = text.reshape(-1, SPAN)
+        skipped = distance // SPAN
+        return (spans[skipped:] == spans[:-skipped]).all(axis=1).mean()
 
-    shuffled = "".join(np.random.default_rng(1).permutation(list(text)))
-    assert share_of_repeated_pairs(text) > 0.25
-    assert share_of_repeated_pairs(shuffled) < 0.05
+    assert share_of_repeated_spans(DISTANCE) == pytest.approx(0.75, abs=0.03)
+    assert share_of_repeated_spans(SPAN) == 0
 
 
 def test_source_is_code_of_the_pinned_package(short):

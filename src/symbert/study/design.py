@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
@@ -39,13 +39,13 @@ class Grid(Settings):
 
 
 class Contrast(Settings):
-    """A comparison of two operators in a grid, named before the runs."""
+    """A comparison of two values of axes of a grid, named before the runs, at every point of the other axes."""
 
     question: str
     grid: str
-    first: str  # operators
-    second: str
-    expected: str  # shorter | longer | equal | unknown: the first one's time to the exit
+    first: dict[str, Any]  # values by axis: {attention: pairwise}
+    second: dict[str, Any]
+    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the exit
 
 
 class Study(Settings):
@@ -132,22 +132,30 @@ def read_study(path: Path) -> Study:
     for name, contrast in study.contrasts.items():
         if contrast.grid not in study.grids:
             raise ConfigError(f"{path}: 'contrasts.{name}.grid' is {contrast.grid}, which 'grids' lacks")
+        axes = study.grids[contrast.grid].axes
+        for side in (contrast.first, contrast.second):
+            for axis, value in side.items():
+                if value not in axes.get(axis, ()):
+                    raise ConfigError(
+                        f"{path}: 'contrasts.{name}' compares {axis} {value}, which the grid {contrast.grid} lacks"
+                    )
     return study
 
 
-def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
-    """The cells of a grid, the last axis changing first."""
+def points_of(study: Study, grid: Grid) -> Iterator[tuple[dict[str, Any], Cell]]:
+    """The points of a grid, its values by axis, and the cell at each; the last axis changes first."""
     for values in product(*grid.axes.values()):
         point = dict(zip(grid.axes, values, strict=True))
-        text, size, attention = (point.pop(axis) for axis in AXES)
-        pretrain = settings_from({**values_of(study.pretrain), **point}, PretrainSettings, "study: pretrain")
-        yield Cell(text, study.texts[text], size, attention, pretrain)
+        settings = {axis: value for axis, value in point.items() if axis not in AXES}
+        pretrain = settings_from({**values_of(study.pretrain), **settings}, PretrainSettings, "study: pretrain")
+        text = point["text"]
+        yield point, Cell(text, study.texts[text], point["size"], point["attention"], pretrain)
 
 
 def seeds_by_cell(study: Study) -> dict[Cell, list[int]]:
     """All cells of a study, each once, with the seeds that any of its grids asks for."""
     wanted: dict[Cell, set[int]] = {}
     for grid in study.grids.values():
-        for cell in cells_of(study, grid):
+        for _, cell in points_of(study, grid):
             wanted.setdefault(cell, set()).update(grid.seeds)
     return {cell: sorted(seeds) for cell, seeds in wanted.items()}

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from symbert.errors import MissingInputError
 from symbert.files import write_text
 from symbert.report.style import GREY, PAGE_WIDTH, Look, house_style, looks_of, save_figure
-from symbert.study.design import Grid, Study, read_study
-from symbert.study.results import Answer, Runs, answers_of, points_of, read_runs, runs_of
+from symbert.study.design import Grid, Study, points_of, read_study
+from symbert.study.results import Answer, Runs, answers_of, complete_grids, read_runs, runs_of
 from symbert.study.survival import survival_curve
 
 PANEL_HEIGHT = 1.7  # inches
@@ -24,35 +24,41 @@ PANELS = 4  # side by side
 def write_study(study: Path, runs: Path, output: Path) -> None:
     """Publish the page of a study from its runs.csv: the template beside the study's file, filled in, as Markdown.
 
-    Beside `output` it writes contrasts.csv and a figure of curves and exits for each grid. The template
-    (`NAME.page.md`, Jinja) is given `study`, `answers` by name, and functions that make tables and numbers.
+    Beside `output` it writes contrasts.csv and a figure of curves and exits for each grid all of whose runs there are.
+    The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names of grids), `answers`, and
+    functions that make tables and numbers.
     """
     template = Path(study).with_suffix(".page.md")
     if not template.is_file():
         raise MissingInputError(f"{template}: file not found; write the page's text there")
     design, frame = read_study(study), read_runs(runs)
-    answers = answers_of(design, frame)
+    complete, answers = complete_grids(design, frame), answers_of(design, frame)
     write_text(output.with_name("contrasts.csv"), _answers_frame(answers).to_csv(index=False, lineterminator="\n"))
-    for name, grid in design.grids.items():
+    for name in complete:
         with house_style():
-            save_figure(draw_grid(design, grid, frame), [output.with_name(f"{name}.png")])
+            save_figure(draw_grid(design, design.grids[name], frame), [output.with_name(f"{name}.png")])
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     text = environment.from_string(template.read_text(encoding="utf-8")).render(
         study=design,
         runs=frame,
+        complete=complete,
         answers=answers,
-        contrasts=lambda name: contrasts_table([answer for answer in answers if answer.name == name]),
+        contrasts=lambda *names: contrasts_table([answer for answer in answers if answer.name in names]),
         exits=lambda grid: exits_table(design, design.grids[grid], frame),
-        exit=lambda grid, attention, **place: exit_in_words(_runs_at(design, grid, attention, place, frame)),
+        exit=lambda grid, **point: exit_in_words(_runs_at(design, grid, point, frame)),
     )
     write_text(output, text)
 
 
-def _runs_at(study: Study, grid: str, attention: str, place: dict[str, Any], frame: pd.DataFrame) -> Runs:
-    for point, cells in points_of(study, study.grids[grid]):
-        if place.items() <= point.items() and attention in cells:
-            return runs_of(frame, cells[attention], study.grids[grid].seeds)
-    raise MissingInputError(f"study: the grid '{grid}' has no {attention} at {place}; correct the page's template")
+def _runs_at(study: Study, grid: str, wanted: dict[str, Any], frame: pd.DataFrame) -> Runs:
+    """The runs at the one point of a grid that has these values."""
+    points = points_of(study, study.grids[grid])
+    cells = [cell for point, cell in points if wanted.items() <= point.items()]
+    if len(cells) != 1:
+        raise MissingInputError(
+            f"study: the grid '{grid}' has {len(cells)} cells with {wanted}; correct the page's template"
+        )
+    return runs_of(frame, cells[0], study.grids[grid].seeds)
 
 
 def exit_in_words(runs: Runs) -> str:
@@ -66,26 +72,38 @@ def _step(step: float) -> str:
     return f"{step:,.0f}" if math.isfinite(step) else "never"
 
 
+def _places(study: Study, grid: Grid, frame: pd.DataFrame) -> dict[str, dict[str, Runs]]:
+    """The runs of a grid by what varies beside the operator, in words, and by operator."""
+    varied = [axis for axis, values in grid.axes.items() if axis != "attention" and len(values) > 1] or ["text"]
+    places: dict[str, dict[str, Runs]] = {}
+    for point, cell in points_of(study, grid):
+        place = ", ".join(_axis_in_words(axis, point[axis]) for axis in varied)
+        places.setdefault(place, {})[point["attention"]] = runs_of(frame, cell, grid.seeds)
+    return places
+
+
+def _axis_in_words(axis: str, value: Any) -> str:
+    """A text and a size say themselves what they are."""
+    return str(value) if axis in ("text", "size") else f"{axis.replace('_', ' ')} {value}"
+
+
 def exits_table(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
-    """Markdown: a row per operator, a column per point of the grid, with median exits and their ranges."""
-    points = list(points_of(study, grid))
-    varied = [key for key in points[0][0] if len({place[key] for place, _ in points}) > 1] or ["text"]
+    """Markdown: a row per operator, a column per point of the other axes, with median exits and their ranges."""
     columns = {
-        ", ".join(str(place[key]) for key in varied): {
-            attention: exit_in_words(runs_of(frame, cell, grid.seeds)) for attention, cell in cells.items()
-        }
-        for place, cells in points
+        place: {attention: exit_in_words(runs) for attention, runs in by_operator.items()}
+        for place, by_operator in _places(study, grid, frame).items()
     }
     return pd.DataFrame(columns).rename_axis("operator").to_markdown(disable_numparse=True)
 
 
 def contrasts_table(answers: list[Answer]) -> str:
-    """Markdown: a row per point at which two operators were compared."""
+    """Markdown: a row per point at which two cells were compared."""
     rows = [
         {
-            "where": ", ".join(map(str, answer.place.values())),
-            answer.first.cell.attention: exit_in_words(answer.first),
-            answer.second.cell.attention: exit_in_words(answer.second),
+            "contrast": answer.name.replace("-", " "),
+            "at": ", ".join(_axis_in_words(axis, value) for axis, value in answer.place.items()),
+            "exit": exit_in_words(answer.first),
+            "of the other": exit_in_words(answer.second),
             "ratio of medians": f"{_ratio(answer.result.ratio)} [{_ratio(answer.result.low)}, "
             f"{_ratio(answer.result.high)}]",
             "log-rank p": f"{answer.result.p_value:.4f}",
@@ -106,8 +124,6 @@ def _answers_frame(answers: list[Answer]) -> pd.DataFrame:
         {
             "contrast": answer.name,
             **answer.place,
-            "first": answer.first.cell.attention,
-            "second": answer.second.cell.attention,
             "seeds": len(answer.first.frame),
             "first_median_exit": answer.first.median,
             "second_median_exit": answer.second.median,
@@ -121,25 +137,24 @@ def _answers_frame(answers: list[Answer]) -> pd.DataFrame:
 
 def draw_grid(study: Study, grid: Grid, frame: pd.DataFrame) -> Figure:
     """For each point of a grid the mean loss of each operator, and below it the share of runs still on the plateau."""
-    points = list(points_of(study, grid))
-    looks = looks_of(dict.fromkeys(attention for _, cells in points for attention in cells))
-    columns = min(PANELS, len(points))
-    rows = math.ceil(len(points) / columns)
+    places, looks = _places(study, grid, frame), looks_of(grid.axes["attention"])
+    columns = min(PANELS, len(places))
+    rows = math.ceil(len(places) / columns)
     figure = Figure(figsize=(PAGE_WIDTH, PANEL_HEIGHT * 2 * rows + 0.6))
     panels = figure.subplots(2 * rows, columns, squeeze=False)
     for panel in panels.flat:
         panel.set_visible(False)
-    for position, (place, cells) in enumerate(points):
+    for position, (place, by_operator) in enumerate(places.items()):
         above, below = (panels[2 * (position // columns) + part, position % columns] for part in (0, 1))
-        above.set_title(", ".join(map(str, place.values())), fontsize=6)
+        above.set_title(place, fontsize=7)
         above.set_ylabel("loss (nats)" if position % columns == 0 else "")
         below.set_ylabel("on the plateau" if position % columns == 0 else "")
         below.set_xlabel("step")
         for panel in (above, below):
             panel.set_visible(True)
             panel.set_xscale("log")
-        for attention, cell in cells.items():
-            _draw_runs(above, below, runs_of(frame, cell, grid.seeds), looks[attention])
+        for attention, runs in by_operator.items():
+            _draw_runs(above, below, runs, looks[attention])
         below.set_ylim(-0.03, 1.03)
     handles = [panels[0, 0].plot([], [], **look.line(), label=name)[0] for name, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=7, frameon=False)
@@ -147,8 +162,9 @@ def draw_grid(study: Study, grid: Grid, frame: pd.DataFrame) -> Figure:
 
 
 def _draw_runs(above: Axes, below: Axes, runs: Runs, look: Look) -> None:
-    whole = [losses for losses in runs.frame["losses"] if len(losses) == max(map(len, runs.frame["losses"]))]
+    """The mean loss of the runs that did not diverge, a band over seeds, and the curve of those on the plateau."""
     steps = max(runs.frame["steps_evaluated"], key=len)
+    whole = [losses for losses in runs.frame["losses"] if len(losses) == len(steps)]
     above.plot(steps, np.mean(whole, axis=0), color=look.color, linestyle=look.linestyle)
     if len(whole) > 1:
         above.fill_between(steps, np.min(whole, axis=0), np.max(whole, axis=0), color=look.color, alpha=0.12, lw=0)
@@ -156,7 +172,6 @@ def _draw_runs(above: Axes, below: Axes, runs: Runs, look: Look) -> None:
     at = np.concatenate([[steps[0]], at, [runs.cell.pretrain.steps]])
     shares = np.concatenate([[1.0], shares, [shares[-1]]])
     below.step(at, shares, where="post", color=look.color, linestyle=look.linestyle)
-    censored = runs.exits.steps[~runs.exits.left]
-    if len(censored):
+    if censored := runs.exits.steps[~runs.exits.left].tolist():
         below.plot(censored, [shares[-1]] * len(censored), marker="+", color=look.color, linestyle="none")
     below.axhline(0.5, color=GREY, linewidth=0.4)

@@ -1,7 +1,6 @@
 """The results of a study: `runs.csv`, a row per run with its curve, and what follows from it by the study's file."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_text
 from symbert.report.comparisons import holm
 from symbert.report.statistics import plateau_exit
-from symbert.study.design import AXES, Cell, Grid, Study, cell_of, cells_of
-from symbert.study.survival import Contrast, Exits, contrast, median_exit
+from symbert.study.design import AXES, Cell, Study, cell_of, points_of
+from symbert.study.survival import Comparison, Exits, compare, median_exit
 
 CELL = {"text": str, "cell": dict, "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict}]}
 SETTINGS = ("learning_rate", "batch_size", "steps")  # of pre-training, for readers; `cell` stands for all of them
@@ -99,41 +98,45 @@ def runs_of(frame: pd.DataFrame, cell: Cell, seeds: list[int]) -> Runs:
     return Runs(cell, chosen)
 
 
-def points_of(study: Study, grid: Grid) -> Iterator[tuple[dict[str, Any], dict[str, Cell]]]:
-    """The points of a grid but for the operator, each with its cells by operator."""
-    points: dict[tuple, dict[str, Cell]] = {}
-    for cell in cells_of(study, grid):
-        place = {"text": cell.text_name, "size": cell.size}
-        place |= {axis: getattr(cell.pretrain, axis) for axis in grid.axes if axis not in AXES}
-        points.setdefault(tuple(place.items()), {})[cell.attention] = cell
-    for place, cells in points.items():
-        yield dict(place), cells
+def complete_grids(study: Study, frame: pd.DataFrame) -> list[str]:
+    """The names of the grids all of whose runs there are."""
+    trained = set(zip(frame["cell"], frame["seed"], strict=True))
+    return [
+        name
+        for name, grid in study.grids.items()
+        if all((cell.key, seed) in trained for _, cell in points_of(study, grid) for seed in grid.seeds)
+    ]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a contrast of the study's file shows at one point of its grid."""
+    """What a contrast of the study's file shows at one point of the other axes."""
 
     name: str
     place: dict[str, Any]
     first: Runs
     second: Runs
-    result: Contrast
-    corrected: float  # p value with Holm's correction over all answers of the study
+    result: Comparison
+    corrected: float  # p value with Holm's correction over all answers from the same grid
 
     @property
     def verdict(self) -> str:
-        """Whether the first operator's time to the exit is shorter, longer, equal, or undecided."""
+        """Whether the first one's time to the exit is shorter, longer, equal, or undecided."""
         return self.result.verdict(self.corrected)
 
 
 def answers_of(study: Study, frame: pd.DataFrame) -> list[Answer]:
-    """All contrasts that were named before the runs, at every point of their grids. Nothing else is corrected for."""
-    given = []
-    for name, asked in study.contrasts.items():
-        grid = study.grids[asked.grid]
-        for place, cells in points_of(study, grid):
-            first, second = (runs_of(frame, cells[operator], grid.seeds) for operator in (asked.first, asked.second))
-            given.append((name, place, first, second, contrast(first.exits, second.exits)))
-    corrected = holm([result.p_value for *_, result in given]) if given else []
-    return [Answer(*one, float(p_value)) for one, p_value in zip(given, corrected, strict=True)]
+    """All contrasts of complete grids, which were named before the runs, at every point of their grids."""
+    answers = []
+    for grid_name in complete_grids(study, frame):
+        grid, compared = study.grids[grid_name], []
+        points = [(point, runs_of(frame, cell, grid.seeds)) for point, cell in points_of(study, grid)]
+        for name, asked in study.contrasts.items():
+            for point, first in points if asked.grid == grid_name else ():
+                if asked.first.items() <= point.items():
+                    second = next(runs for other, runs in points if other == {**point, **asked.second})
+                    place = {axis: value for axis, value in point.items() if axis not in asked.first}
+                    compared.append((name, place, first, second, compare(first.exits, second.exits)))
+        corrected = holm([result.p_value for *_, result in compared]) if compared else []
+        answers += [Answer(*one, float(p_value)) for one, p_value in zip(compared, corrected, strict=True)]
+    return answers

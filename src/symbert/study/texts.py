@@ -12,7 +12,7 @@ from symbert.corpus.documentation import read_documentation
 from symbert.corpus.embedded import write_vocabulary
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder
-from symbert.draws import below, mix, permute
+from symbert.draws import permute, uniform
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import publish, sha256_of, write_json
 from symbert.study.design import StudyText
@@ -20,7 +20,7 @@ from symbert.study.design import StudyText
 CHARACTERS = 3_000_000  # of a text, at most
 SOURCE_PACKAGE = "transformers"  # whose code is the text `source`; its version is pinned with our dependencies
 RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
-SYMBOLS, SPAN, MEMORY, COPIED = 64, 8, 40, 0.5  # of the synthetic language
+SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
 
 def documentation() -> str:
@@ -44,28 +44,16 @@ def source() -> str:
 
 
 def copying() -> str:
-    """A synthetic language: spans of 1 to SPAN symbols, half of them new, half copied from the last MEMORY symbols.
+    """A synthetic language: spans of SPAN symbols, of which a share COPIED repeats what stands DISTANCE symbols before.
 
-    New symbols follow Zipf's law. What a symbol of a copy is can be known only from where else its span stands.
+    Other symbols are drawn independently by Zipf's law. So nothing but a symbol's copies says what it is.
     """
-    weights = 1 / np.arange(1, SYMBOLS + 1)
-    bounds = np.cumsum(weights / weights.sum())
-    words = mix(11, np.arange(4 * CHARACTERS // SPAN))
-    lengths, is_copy = 1 + below(words, SPAN), below(mix(12, words), 1000) < 1000 * COPIED
-    drawn = np.searchsorted(bounds, (mix(13, np.arange(CHARACTERS + SPAN)) >> np.uint64(11)) * 2.0**-53)
-    starts = mix(14, words)
-    symbols = np.empty(CHARACTERS + SPAN, np.int64)
-    end = 0
-    for length, copies, start in zip(lengths.tolist(), is_copy.tolist(), starts.tolist(), strict=True):
-        if end >= CHARACTERS:
-            break
-        if copies and end >= MEMORY:
-            begin = end - MEMORY + start % (MEMORY - length + 1)
-            symbols[end : end + length] = symbols[begin : begin + length]
-        else:
-            symbols[end : end + length] = drawn[end : end + length]
-        end += length
-    return "".join(map(chr, (symbols[:CHARACTERS] + 0x4E00).tolist()))  # letters that no one takes for words
+    weights = np.cumsum(1 / np.arange(1, SYMBOLS + 1))
+    symbols = np.searchsorted(weights / weights[-1], uniform(1, np.arange(CHARACTERS))).reshape(-1, SPAN)
+    for number in np.flatnonzero(uniform(2, np.arange(len(symbols))) < COPIED):
+        if number >= DISTANCE // SPAN:
+            symbols[number] = symbols[number - DISTANCE // SPAN]
+    return "".join(map(chr, (symbols.ravel() + ord("a")).tolist()))
 
 
 TEXTS: dict[str, Callable[[], str]] = {each.__name__: each for each in (documentation, source, copying)}
