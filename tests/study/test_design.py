@@ -41,7 +41,7 @@ TINY = {
 def study_file(tmp_path: Path, **changes: object) -> Path:
     """A tiny study with other values of some keys."""
     path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump({**TINY, **changes}))
+    path.write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
     return path
 
 
