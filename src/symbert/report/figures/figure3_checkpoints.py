@@ -27,16 +27,14 @@ from symbert.report.statistics import (
     curves_of,
     first_crossing,
     glue_scores,
+    mean_curves,
     stand_in_names,
-    target_line,
 )
 from symbert.report.style import DASHED, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
 
 TARGET_LINE = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
 COLUMNS = [("95 % reached at", 0.79), ("final score", RIGHT)]
-
-Curves = dict[str, pd.DataFrame]  # by operator: score (percent), a row per pre-training seed, a column per step
 
 
 @exhibit(chapter="Pre-training", place=2, heading="Figure 3: score over checkpoints", reads=("settings", "curve"))
@@ -49,34 +47,42 @@ def checkpoints_figure(data: Data) -> Figure:
     scores, settings = data.curve, data.settings
     majority_of(scores)
     sizes = order.sizes(scores["size"])
-    looks = looks_of(scores["attention"])
     curves = {size: curves_of(scores[scores["size"] == size]) for size in sizes}
+    seeds = {size: [*map(len, curves[size].values())] or [1] for size in sizes}  # of each operator
+    has_band = {size: max(seeds[size]) > 1 for size in sizes}
     baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
     majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
     kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
     figure, panels = figure_of(
         f"{kind[0].upper()}{kind[1:]} over checkpoints",
-        _note(scores, settings, any(map(_has_band, curves.values()))),
-        [len(curves[size]) + 1 + len(majority) + _has_band(curves[size]) for size in sizes],
+        _note(scores, settings, any(has_band.values())),
+        [len(curves[size]) + 1 + len(majority) + has_band[size] for size in sizes],
     )
     for size, (panel, key) in zip(sizes, panels, strict=True):
         prepare(panel, f"{kind} (%)")
         panel.set_title(f"BERT-{size}", loc="left")
-        entries = _draw_curves(panel, curves[size], looks) if curves[size] else []
-        entries += [_draw_majority(panel, score) for score in majority]
-        draw_key(key, COLUMNS, entries, seeds_heading([*map(len, curves[size].values())] or [1]))
+        entries = []
+        if curves[size]:
+            means, line = mean_curves(scores[scores["size"] == size])
+            panel.axhline(line, zorder=1.5, **TARGET_LINE)
+            entries += _draw_curves(panel, curves[size], means, line, looks_of(scores["attention"]))
+            entries += [BAND_ENTRY] * has_band[size]
+            entries.append(Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"]))
+        for score in majority:
+            panel.axhline(score, zorder=1.5, **MAJORITY_LINE)
+            entries.append(Entry(MAJORITY_LINE, "majority baseline", ["", f"{score:.2f}"]))
+        draw_key(key, COLUMNS, entries, seeds_heading(seeds[size]))
     return figure
 
 
-def _has_band(curves: Curves) -> bool:
-    return any(len(seeds) > 1 for seeds in curves.values())
-
-
 def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
+    stand_ins, partial = captions.stand_in_tasks(scores), captions.partial_tasks(scores)
+    kinds = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
+    kinds += [f"partial: {partial}"] if partial else []
     notes = [
         captions.experiment_of(settings),
         f"pre-trained on {captions.corpus_of(settings)}",
-        f"scored on {captions.tasks_of(settings)}{_kinds(scores, settings)}",
+        f"scored on {captions.tasks_of(settings)}" + (f" ({'; '.join(kinds)})" if kinds else ""),
     ]
     notes += [] if several else [captions.seeds_of(1)]
     runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]
@@ -87,19 +93,10 @@ def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
     return "; ".join(notes)
 
 
-def _kinds(scores: pd.DataFrame, settings: ReportSettings) -> str:
-    """In brackets, which tasks are stand-ins, where their source does not say so, and which are partial."""
-    stand_ins, partial = captions.stand_in_tasks(scores), captions.partial_tasks(scores)
-    notes = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
-    notes += [f"partial: {partial}"] if partial else []
-    return f" ({'; '.join(notes)})" if notes else ""
-
-
-def _draw_curves(panel: Axes, curves: Curves, looks: dict[str, Look]) -> list[Entry]:
-    """Draw the line and the curves; a large marker is where a curve, straight between checkpoints, first meets it."""
-    means = {attention: seeds.mean() for attention, seeds in curves.items()}
-    line = target_line(mean.iloc[-1] for mean in means.values())
-    panel.axhline(line, zorder=1.5, **TARGET_LINE)
+def _draw_curves(
+    panel: Axes, curves: dict[str, pd.DataFrame], means: dict[str, pd.Series], line: float, looks: dict[str, Look]
+) -> list[Entry]:
+    """Draw the curves; a large marker is where a curve, straight between checkpoints, first meets the line."""
     entries = []
     for attention, mean in means.items():
         look, crossing = looks[attention], first_crossing(list(mean.index), list(mean), line)
@@ -108,13 +105,7 @@ def _draw_curves(panel: Axes, curves: Curves, looks: dict[str, Look]) -> list[En
             height = mean.iloc[0] if crossing.before is None else line
             panel.plot([crossing.step], [height], zorder=4, **look.line(**MARK))
         entries.append(Entry(look.line(), name_of(attention), [bracket(crossing), f"{mean.iloc[-1]:.2f}"]))
-    entries += [BAND_ENTRY] * _has_band(curves)
-    return [*entries, Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"])]
-
-
-def _draw_majority(panel: Axes, majority: float) -> Entry:
-    panel.axhline(majority, zorder=1.5, **MAJORITY_LINE)
-    return Entry(MAJORITY_LINE, "majority baseline", ["", f"{majority:.2f}"])
+    return entries
 
 
 def bracket(crossing: Crossing | None) -> str:
