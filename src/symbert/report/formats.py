@@ -1,10 +1,11 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -85,14 +86,37 @@ class Column:
         return "number" if self.is_number else "text" if self.length > LONG else None
 
 
-def table_of(rows: list[dict[str, Any]], caption: str, label: str, **options: Any) -> Table:
-    """A table of rows that have the same keys in the same order."""
-    return Table(frame_of(rows), caption, label, **options)
+def table_of(
+    rows: list[dict[str, Any]],
+    caption: str,
+    label: str,
+    names: Mapping[str, str] = MappingProxyType({}),
+    best: Iterable[tuple[int, str]] = (),
+    marked: Iterable[tuple[int, str]] = (),
+    readable: pd.DataFrame | None = None,
+) -> Table:
+    """A table of rows that have the same keys in the same order; `names` are those of columns called otherwise."""
+    best, marked = (frozenset((at, names.get(column, column)) for at, column in cells) for cells in (best, marked))
+    return Table(frame_of(rows).rename(columns=names), caption, label, best, readable, marked=marked)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """A frame of cells as they are; the first row has all keys."""
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
+
+
+def best_of(
+    rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str], lowest: Iterable[str] = ()
+) -> frozenset[tuple[int, str]]:
+    """The cells with the highest value of their column, in `lowest` with the lowest, among several rows of a group.
+
+    `groups` has the group of each row, or None: it is compared with none.
+    """
+    values = pd.DataFrame(rows, columns=list(columns)).astype(float)
+    values[list(lowest)] *= -1
+    grouped = values.groupby(pd.Series(groups, dtype=object))
+    best = values.eq(grouped.transform("max")) & grouped.transform("count").gt(1)
+    return frozenset((at, column) for column in values for at in values.index[best[column]])
 
 
 def decimal_of(value: float, decimals: int) -> Decimal:

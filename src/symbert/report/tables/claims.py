@@ -47,7 +47,7 @@ def claims_table(data: Data) -> Table:
     seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
     of_one = " With one pre-training seed, intervals speak of the noise of fine-tuning only." if seeds == 1 else ""
     caption = f"{CAPTION}{of_one} {captions.experiment_of(data.settings)}."
-    return table_of(rows, caption, "tab:claims", best=frozenset(reached))
+    return table_of(rows, caption, "tab:claims", best=reached)
 
 
 def _judged(claim: Claim, data: Data) -> tuple[str | None, str]:

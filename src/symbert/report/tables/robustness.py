@@ -1,12 +1,13 @@
 """Table `robustness`: clean scores, what noise leaves of them, and scores on out-of-domain sets."""
 
+from typing import Any
+
 import pandas as pd
 
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import DAGGER, Table, table_of
-from symbert.report.glue_lines import Line, best_of
+from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.robustness import (
     ADVERSARIAL,
     ADVERSARIAL_MEAN,
@@ -53,17 +54,23 @@ def robustness_table(data: Data) -> Table:
     robustness = data.robustness
     baseline = _scores(baseline_scores(robustness)).iloc[0]
     scores = _with_drops(_scores(robustness), baseline, noise_levels(robustness))
-    models = scores.groupby(level=["size", "attention"], sort=False)
-    lines = [line for model, seeds in models for line in _lines(*model, seeds, _collapsed(*model, robustness))]
-    lines.append(Line({"model": "majority baseline"} | {column: baseline.get(column) for column in scores}))
-    names = _headings(robustness, list(scores))
-    best = best_of(lines, scores, lowest=[column for column in scores if column.endswith((DROP, LOST))])
+    rows, sizes, marked = [], [], set()
+    for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
+        own = robustness[(robustness["size"] == size) & (robustness["attention"] == attention)]
+        collapsed = own.loc[own["constant_prediction"].eq(True), "label"]
+        marked |= {(len(rows), column) for column in collapsed}
+        of_model = _rows(f"{size}-{attention}", seeds)
+        rows += of_model
+        sizes += [size, None][: len(of_model)]
+    rows.append({"model": "majority baseline"} | {column: baseline.get(column) for column in scores})
+    less_is_better = [column for column in scores if column.endswith((DROP, LOST))]
     return table_of(
-        [{names.get(key, key): value for key, value in line.row.items()} for line in lines],
+        rows,
         _caption(data.trained, robustness, data.settings),
         "tab:robustness",
-        best=frozenset((at, names.get(column, column)) for at, column in best),
-        marked=frozenset((at, names.get(key, key)) for at, line in enumerate(lines) for key in line.collapsed),
+        names=_headings(robustness, list(scores)),
+        best=best_of(rows, [*sizes, None], scores, lowest=less_is_better),
+        marked=marked,
     )
 
 
@@ -84,25 +91,17 @@ def _with_drops(scores: pd.DataFrame, baseline: pd.Series, levels: dict[str, lis
     return scores
 
 
-def _lines(size: str, attention: str, seeds: pd.DataFrame, collapsed: frozenset[str]) -> list[Line]:
+def _rows(model: str, seeds: pd.DataFrame) -> list[dict[str, Any]]:
     """Mean and standard deviation over fine-tuning seeds, or over the means of several pre-training seeds.
 
     None where a score is missing.
     """
     runs = seeds.groupby(level="pretrain_seed", sort=False)
     units = runs.agg(lambda values: values.mean(skipna=False)) if runs.ngroups > 1 else seeds
-    model = f"{size}-{attention}"
     spreads = {column: None if units[column].isna().any() else spread(units[column]) for column in seeds}
-    means = {column: values and values.mean for column, values in spreads.items()}
+    means = {"model": model} | {column: values and values.mean for column, values in spreads.items()}
     deviations = {column: values and values.deviation for column, values in spreads.items()}
-    several = len(units) > 1
-    return [Line({"model": model} | means, size, collapsed), *[Line({"model": f"{model}, std"} | deviations)] * several]
-
-
-def _collapsed(size: str, attention: str, robustness: pd.DataFrame) -> frozenset[str]:
-    """The columns in which a run of the model predicts one class throughout."""
-    own = robustness[(robustness["size"] == size) & (robustness["attention"] == attention)]
-    return frozenset(own.loc[own["constant_prediction"].eq(True), "label"])
+    return [means, {"model": f"{model}, std"} | deviations] if len(units) > 1 else [means]
 
 
 def _headings(robustness: pd.DataFrame, columns: list[str]) -> dict[str, str]:

@@ -53,7 +53,7 @@ def settings_table(data: Data) -> Table:
         "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
         f"code; bold where they differ. A dash: not told.{by_hash}"
     )
-    return table_of(rows, caption, "tab:settings", best=frozenset(other))
+    return table_of(rows, caption, "tab:settings", best=other)
 
 
 def _value(settings: dict[str, Any], key: str) -> str:

@@ -1,18 +1,32 @@
 """Table 3: GLUE scores of this experiment beside the majority baseline."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import pandas as pd
 
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import DAGGER, Table, table_of
-from symbert.report.glue_lines import best_of, majority_lines, model_lines
+from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.scores import majority_of
-from symbert.report.statistics import SEEDS, stand_in_names
+from symbert.report.statistics import SEEDS, Spread, seed_scores, spread, stand_in_names
 from symbert.settings import ReportSettings
 from symbert.tasks import OWN, task_named
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table, and what is said of it beside its cells."""
+
+    row: Row
+    size: str | None = None  # of the models that it is compared with; None: with none
+    collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
+
 
 SEVERAL = (
     "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
@@ -30,13 +44,80 @@ def glue_table(data: Data) -> Table:
     """
     final, settings = data.scores, data.settings
     columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
-    with_paper = captions.shows_the_papers_scores(settings)
-    lines = [*model_lines(final, columns, with_paper), *majority_lines(final, columns)]
-    names = stand_in_names(final)
-    rows = [{names.get(key, key): value for key, value in line.row.items()} for line in lines]
-    best = frozenset((at, names.get(column, column)) for at, column in best_of(lines, ("glue_score", *columns)))
-    marked = frozenset((at, names.get(column, column)) for at, line in enumerate(lines) for column in line.collapsed)
-    return table_of(rows, _caption(final, columns, settings), "tab:glue", best=best, marked=marked)
+    lines = [*_model_lines(final, columns, captions.shows_the_papers_scores(settings))]
+    if majority_of(final):  # as if the majority were a seed's; of imported scores it is not known
+        cell = final.iloc[0][SEEDS].to_dict()
+        baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
+        lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
+    rows = [line.row for line in lines]
+    best = best_of(rows, [line.size for line in lines], ("glue_score", *columns))
+    marked = frozenset((at, column) for at, line in enumerate(lines) for column in line.collapsed)
+    caption, names = _caption(final, columns, settings), stand_in_names(final)
+    return table_of(rows, caption, "tab:glue", names=names, best=best, marked=marked)
+
+
+def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
+    """Lines of each model: of its seeds and their mean, the paper's beneath, and that of no pre-training.
+
+    There is but one line of a model where none has several pre-training seeds.
+    """
+    several = final["pretrain_seed"].nunique() > 1
+    for (size, attention, step), scores in final.groupby(["size", "attention", "step"], sort=False):
+        model = captions.model_name(size, attention, step)
+        row = _row(model, scores, columns)
+        if several:
+            seeds = [
+                Line(_row(f"{model}, seed {seed}", part, columns), None, _collapsed(part))
+                for seed, part in scores.groupby("pretrain_seed", sort=False)
+            ]
+            yield from seeds if step else ()
+            spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
+            row |= {key: values and values.mean for key, values in spreads.items()}
+            row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+            row["std"] = spreads["glue_score"] and spreads["glue_score"].deviation
+        yield Line(row, size if step else None, _collapsed(scores))
+        if step and with_paper and (size, attention) in published.SCORES:
+            yield Line(_paper_row(size, attention, columns))
+
+
+def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
+    return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
+
+
+def _row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
+    """The cells of one pre-trained model; only fine-tuning seeds with all columns count for its means of columns."""
+    seeds = seed_scores(scores).reindex(columns=["glue_score", "mean_of_tasks", *columns])
+    complete = seeds.dropna(subset=columns)
+    score, tasks = _spread(complete["glue_score"]), _spread(complete["mean_of_tasks"])
+    spreads = {column: _spread(seeds[column]) for column in columns}
+    return {
+        "model": name,
+        "glue_score": score and score.mean,
+        "std": score and score.deviation,
+        **{column: values and values.mean for column, values in spreads.items()},
+        "mean_of_tasks": tasks and tasks.mean,
+        "finetune_seeds": len(complete),
+    }
+
+
+def _paper_row(size: str, attention: str, columns: list[str]) -> Row:
+    score, std, *scores = published.SCORES[size, attention]
+    printed = dict(zip(published.COLUMNS, scores, strict=True))
+    whole = set(columns) >= set(published.COLUMNS)  # the paper's mean is of all its columns
+    return {
+        "model": f"{size}-{attention}, the paper",
+        "glue_score": score if whole else None,
+        "std": std if whole else None,
+        **{column: printed.get(column) for column in columns},
+        "mean_of_tasks": None,
+        "finetune_seeds": published.FINETUNE_SEEDS,
+    }
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    """The spread of the values that are known; None without any."""
+    known = [value for value in values if pd.notna(value)]
+    return spread(known) if known else None
 
 
 def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) -> str:
