@@ -10,10 +10,11 @@ from transformers import BertConfig
 
 from symbert import syntax
 from symbert.errors import ConfigError
-from symbert.model.attention import SelfAttention, attention_of
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import attention_of
 from symbert.operators import BUILT_IN, OPERATORS, operator_code
 
-IMPORT = "from symbert.errors import ConfigError"
+IMPORT = "from symbert.operators import Description"
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_no_two_operators_have_the_same_code():
         (
             "return query, query, self",
             "return query, 2 * query, self",
-            {"symmetric", "pairwise", "pairwise-identity", "pairwise-scaled"},
+            {"symmetric", "pairwise", "pairwise-identity", "pairwise-scaled", "symmetric-others"},
         ),
         ("init.ones_(scale)", "init.zeros_(scale)", {"shared"}),
         ("init.normal_(self.weight, 0.0, self.deviation)", "init.ones_(self.weight)", {"original-gain"}),
@@ -84,6 +85,9 @@ def test_the_code_of_every_operator_is_that_of_earlier_runs():
         "original-gain": "e795372c3a2da0d1",
         "pairwise-identity": "b40d0c364e07353b",
         "pairwise-scaled": "88b05c898c8bbb02",
+        "original-symmetric": "265b3411c5950ad5",
+        "original-unscaled": "899a1aa916ac17fe",
+        "symmetric-others": "67f25ab0efafee36",
     }
 
 

@@ -9,7 +9,7 @@ import operator as arithmetic
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from symbert.syntax import class_named, classes_of, code_of, file_of
 
 SIDES = ("query", "key", "value")  # of attention: what a token asks, answers and gives
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
+SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 ARITHMETIC = {
     ast.Add: arithmetic.add,
     ast.Sub: arithmetic.sub,
@@ -39,7 +40,8 @@ class Description:
 
     parameters: str = ""  # of query, key, value and factors of a layer, with biases; h: hidden size, n: heads
     leading: str = ""  # the terms of `parameters` that grow with h²
-    control_of: str = ""  # the operator from which this one differs in its initial values only
+    control_of: str = ""  # the operator whose parameters this one has, and from which it differs in one respect
+    scaled: str = ""  # the weights that a start of a given width multiplies: "query key"
     projections: dict[str, str] = field(default_factory=dict)  # Figure 1: learned maps, with what each one gives
     factors: dict[str, str] = field(default_factory=dict)  # Figure 1: what else is learned, by what it changes
     symbols: str = ""  # Figure 1: what the letters of the factors mean
@@ -61,6 +63,7 @@ class Operator:
     name: str
     path: str  # module:Class
     arguments: dict[str, Any] = field(default_factory=dict)  # with which the class is called, beside a configuration
+    start: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
 
     @cached_property
     def _class(self) -> ast.ClassDef:
@@ -78,7 +81,17 @@ class Operator:
 
     @cached_property
     def description(self) -> Description:
-        """What its class says for tables and figures. ConfigError when that is no `Description` of literals."""
+        """What its class says for tables and figures. ConfigError when that is no `Description` of literals.
+
+        A class of this project under a name of the user's own is a control, in the colour of its class.
+        """
+        said = self._said_by_class()
+        class_name = self.path.split(":")[1]
+        if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
+            return replace(said, control_of=name_of(class_name), marker="", line="")
+        return said
+
+    def _said_by_class(self) -> Description:
         for statement in self._class.body:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
                 try:
@@ -94,7 +107,7 @@ class Operator:
     def counted_as(self) -> Description:
         """The description with the formulas of its parameters: its own, or that of the operator it is a control of."""
         control_of = self.description.control_of
-        return operator_named(control_of).description if control_of else self.description
+        return operator_named(control_of).counted_as if control_of else self.description
 
     def count(self, hidden_size: int, heads: int) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
@@ -103,19 +116,22 @@ class Operator:
 
     @cached_property
     def code(self) -> str:
-        """16 hexadecimal digits that stand for what it computes: its code and its arguments."""
+        """16 hexadecimal digits that stand for what it computes: its code, its arguments and its start."""
         code = code_of(*self.path.split(":"))
+        if self.start is not None:
+            return hash_of(code, self.arguments, self.start, self.counted_as.scaled, code_of(*SET_WIDTH))
         return hash_of(code, self.arguments) if self.arguments else code
 
     @property
     def is_built_in(self) -> bool:
-        """Whether its class is one of this project."""
-        return self.path.startswith(f"{BUILT_IN}:")
+        """Whether it is one of this project: a class of its own module, under that class's name."""
+        return self.path.startswith(f"{BUILT_IN}:") and self.name == name_of(self.path.split(":")[1])
 
     @property
     def own_definition(self) -> dict[str, Any]:
-        """Under `operator` the class and arguments of one of the user's own; nothing for one of this project."""
-        return {} if self.is_built_in else {"operator": {"class": self.path, **self.arguments}}
+        """Under `operator` the class, start and arguments of one of the user's own; nothing for one of this project."""
+        start = {} if self.start is None else {"start": self.start}
+        return {} if self.is_built_in else {"operator": {"class": self.path, **start, **self.arguments}}
 
 
 def name_of(class_name: str) -> str:
@@ -132,11 +148,15 @@ OPERATORS: dict[str, Operator] = {
 def define(name: str, definition: dict[str, Any]) -> Operator:
     """Make an operator of the user's own known to this process by its name.
 
-    `definition` has the import path of its class (`class: my_package.operators:LowRank`) and its arguments.
-    ConfigError for a name that another operator has, and for a class that is not found.
+    `definition` has the import path of its class (`class: my_package.operators:LowRank`), or the name of an operator of
+    this project, and its arguments. `start` is none of them: it is the width of the initial logits. ConfigError for a
+    name that another operator has, for a class that is not found, and for a start that is no width.
     """
-    arguments = {key: value for key, value in definition.items() if key != "class"}
-    new = Operator(name, definition["class"], arguments)
+    arguments = {key: value for key, value in definition.items() if key not in ("class", "start")}
+    known, start = OPERATORS.get(definition["class"]), definition.get("start")
+    new = Operator(name, known.path if known and known.is_built_in else definition["class"], arguments, start)
+    if not (start in (None, "narrow", "wide") or (type(start) in (int, float) and start > 0)):
+        raise ConfigError(f"attention '{name}': 'start' is {start!r}, expected narrow, wide or a number above 0")
     if OPERATORS.get(name, new) != new:
         raise ConfigError(
             f"attention '{name}' is {OPERATORS[name].path} already; give {new.path} a name of its own: "

@@ -17,6 +17,7 @@ from symbert.operators import OPERATORS, Operator
 HEADS = {"masked": SymBertForMaskedLM, "classification": SymBertForSequenceClassification}
 IDS = torch.arange(24).reshape(2, 12)
 MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
+FOLDING = [name for name in OPERATORS if name != "symmetric-others"]  # which some plain BERT equals
 
 
 def trained(attention: str, head: str = "masked") -> SymBertPreTrainedModel:

@@ -8,8 +8,8 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError
-from symbert.model.attention import SelfAttention, attention_of
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import SymBertForMaskedLM, attention_of, build_config, initialize
 from symbert.operators import OPERATORS, operator_named
 
 HIDDEN, HEADS, HEAD = 12, 3, 4
@@ -51,8 +51,9 @@ def written_out_query_key_value(module: SelfAttention, name: str, hidden: torch.
         return tuple(torch.einsum("bxd,de->bxe", shared, torch.diag(scale[rows])) for scale in diagonals)
     query, value = project(module.query), project(module.value)
     if name.startswith("original"):
-        return query, project(module.key), value
-    if name == "symmetric":
+        factor = math.sqrt(HEAD) if name == "original-unscaled" else 1
+        return factor * query, project(module.key), value
+    if name.startswith("symmetric"):
         return query, query, value
     return torch.einsum("bxd,de->bxe", query, module.pairwise_factors[head]), query, value
 
@@ -60,10 +61,13 @@ def written_out_query_key_value(module: SelfAttention, name: str, hidden: torch.
 def written_out(module: SelfAttention, name: str, hidden: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
     """The mixed values `batch token hidden`, one head at a time, with the softmax as a quotient of sums."""
     mixed = []
+    attended = attended[:, None, :].expand(-1, hidden.shape[1], -1)
+    if name == "symmetric-others":
+        attended = attended & ~torch.eye(hidden.shape[1], dtype=torch.bool)
     for head in range(HEADS):
         query, key, value = written_out_query_key_value(module, name, hidden, head)
         logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
-        exponentials = logits.masked_fill(~attended[:, None, :], -torch.inf).exp()
+        exponentials = logits.masked_fill(~attended, -torch.inf).exp()
         mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
     return torch.cat(mixed, -1)
 
@@ -168,6 +172,36 @@ def test_the_query_of_original_gain_starts_wider_by_the_root_of_the_head_and_all
     torch.testing.assert_close(gain.pop("query.weight"), expected, rtol=1e-6, atol=0)
     del original["query.weight"]
     assert gain.keys() == original.keys() and all(torch.equal(gain[key], original[key]) for key in gain)
+
+
+def test_original_symmetric_starts_with_equal_query_and_key_that_are_trained_apart():
+    start, symmetric = started("original-symmetric"), started("symmetric")
+    assert torch.equal(start["key.weight"], start["query.weight"])
+    assert all(torch.equal(start[key], values) for key, values in symmetric.items())
+    module = SymBertForMaskedLM(build_config("tiny", "original-symmetric")).bert.encoder.layer[0].attention.self
+    assert module.key.weight is not module.query.weight and len(list(module.parameters())) == 6
+
+
+def test_original_unscaled_starts_with_the_weights_of_original_and_the_logits_of_original_gain():
+    unscaled, original = started("original-unscaled"), started("original")
+    assert unscaled.keys() == original.keys()
+    assert all(torch.equal(unscaled[key], original[key]) for key in original)
+    gain, unscaled = operator("original-gain"), operator("original-unscaled")
+    unscaled.load_state_dict(gain.state_dict())
+    torch.testing.assert_close(
+        logits_of(unscaled, hidden_states()), math.sqrt(HEAD) * logits_of(gain, hidden_states()), rtol=1e-12, atol=0
+    )
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_a_token_of_symmetric_others_attends_to_itself_only_where_it_stands_alone(implementation):
+    module, hidden = operator("symmetric-others", implementation), hidden_states()
+    alone = module(hidden[:, :1])[0]
+    torch.testing.assert_close(alone, module.value(hidden[:, :1]), rtol=0, atol=1e-12)
+    first_only = torch.tensor([[1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)[:, None, None, :]
+    mask = torch.zeros(2, 1, 1, 7, dtype=torch.float64).masked_fill(~first_only, -torch.inf)
+    mixed = module(hidden, mask if implementation == "eager" else first_only)[0]
+    torch.testing.assert_close(mixed[0, :1], alone[0], rtol=0, atol=1e-12)
 
 
 def test_the_factors_of_pairwise_identity_start_as_the_identity():

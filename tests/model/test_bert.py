@@ -98,7 +98,10 @@ def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradient
 
 
 SELF = ".attention.self."
-OWN_START = {"original-gain": "query.weight"}  # a control that starts one of the common weights otherwise
+OWN_START = {
+    "original-gain": "query.weight",
+    "original-symmetric": "key.weight",
+}  # of controls
 
 
 @pytest.mark.parametrize("attention", OPERATORS)
@@ -112,7 +115,9 @@ def test_all_operators_of_one_seed_start_from_the_same_common_parameters(attenti
             assert torch.equal(start[name], original[name]), name
 
 
-@pytest.mark.parametrize("attention", ["symmetric", "pairwise", "pairwise-identity", "pairwise-scaled"])
+@pytest.mark.parametrize(
+    "attention", ["symmetric", "pairwise", "pairwise-identity", "pairwise-scaled", "symmetric-others"]
+)
 def test_queries_and_values_start_as_those_of_original(attention):
     own = {name.split(SELF)[1] for name in model(attention).state_dict() if SELF in name}
     assert own - {"pairwise_factors"} == {"query.weight", "query.bias", "value.weight", "value.bias"}

@@ -7,12 +7,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, BertModel
 
-from model.models import HEADS, IDS, trained
+from model.models import FOLDING, HEADS, IDS, trained
 from symbert import cli
 from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
 from symbert.model.export import export
-from symbert.operators import OPERATORS
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(195))]
 FACTS = {"attention": "pairwise", "size": "tiny", "step": 20, "steps": 30}
@@ -59,7 +58,7 @@ def test_a_process_that_knows_nothing_of_this_project_computes_equal_logits(tmp_
         torch.testing.assert_close(found, model(IDS).logits, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", FOLDING)
 def test_every_operator_is_exported_with_equal_logits(tmp_path, attention):
     model = write_checkpoint(tmp_path / "checkpoint", attention)
     export(tmp_path / "checkpoint", "bert", tmp_path / "bert")

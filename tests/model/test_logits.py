@@ -32,9 +32,12 @@ def written_out(attention: str, ids: torch.Tensor) -> dict[str, list[float]]:
     for states, layer in zip(hidden, double.bert.encoder.layer, strict=False):
         query, key, _ = layer.attention.self.query_key_value(states)
         logits = torch.einsum("bhxd,bhyd->bhxy", query, key) / math.sqrt(query.shape[-1])
-        weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
+        attended = torch.ones_like(logits)
+        if attention == "symmetric-others":
+            attended -= torch.eye(logits.shape[-1])
+        weights = attended * logits.exp() / (attended * logits.exp()).sum(-1, keepdim=True)
         spreads.append(((logits**2).mean() - logits.mean() ** 2).sqrt().item())
-        entropies.append((weights * (1 / weights).log()).sum(-1).mean().item())
+        entropies.append((weights * (1 / weights).log()).nansum(-1).mean().item())
     return {"logit_std": spreads, "attention_entropy": entropies}
 
 

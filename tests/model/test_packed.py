@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import MIXING, Convolved, define, started, trained
+from model.models import FOLDING, MIXING, Convolved, define, started, trained
 from symbert.model import packed
 from symbert.model.fold import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
@@ -132,6 +132,6 @@ def test_what_mixes_tokens_only_after_some_training_is_found_at_its_start(monkey
     assert encoder_for(model.bert) is encode_by_length
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", FOLDING)
 def test_our_operators_leave_tokens_apart(attention):
     assert encoder_for(started("tiny", attention, "classification").bert) is encode

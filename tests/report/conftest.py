@@ -342,6 +342,9 @@ def counts_of(size, attention):
     }
     layer |= {
         "original-gain": layer["original"],
+        "original-symmetric": layer["original"],
+        "original-unscaled": layer["original"],
+        "symmetric-others": layer["symmetric"],
         "pairwise-identity": layer["pairwise"],
         "pairwise-scaled": layer["pairwise"],
     }

@@ -378,7 +378,7 @@ def test_seeds_are_counted_only_where_there_are_several():
 
 
 def test_long_names_are_cut_and_those_of_operators_are_not():
-    assert name_of("x" * 50) == "x" * 16 + "…"
+    assert name_of("x" * 50) == "x" * 17 + "…"
     assert [name_of(name) for name in ATTENTION] == list(ATTENTION)
 
 
@@ -406,7 +406,7 @@ def test_an_unknown_figure_format_is_refused(score_inputs, tmp_path):
 
 def test_operators_differ_in_grey_too():
     looks = looks_of([*ATTENTION, "one", "two", "three", "four"])
-    assert len({look.marker for look in looks.values()}) == len({look.color for look in looks.values()}) == 11
+    assert len({look.marker for look in looks.values()}) == len({look.color for look in looks.values()}) == 14
     assert all(looks[name] == LOOKS[name] for name in ATTENTION), "the same look in every figure"
     grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (to_rgb(look.color) for look in looks.values())]
     assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"

@@ -9,8 +9,6 @@ docstring begins with its formula, and `description` is what tables and figures 
 to add one, here or in a package of one's own.
 """
 
-import importlib
-import inspect
 from abc import ABC, abstractmethod
 
 import torch
@@ -20,8 +18,7 @@ from transformers import initialization as init
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from symbert.errors import ConfigError
-from symbert.operators import Description, operator_of
+from symbert.operators import Description
 
 QueryKeyValue = tuple[Tensor, Tensor, Tensor]  # each `batch heads token head`
 
@@ -77,6 +74,7 @@ class OriginalAttention(SelfAttention):
     description = Description(
         parameters="3(h² + h)",
         leading="3h²",
+        scaled="query key",
         projections={"Q": "query", "K": "key", "V": "value"},
         color="#000000",
         marker="o",
@@ -102,6 +100,7 @@ class SymmetricAttention(SelfAttention):
     description = Description(
         parameters="2(h² + h)",
         leading="2h²",
+        scaled="query",
         projections={"Q": "query key", "V": "value"},
         color="#E69F00",
         marker="s",
@@ -128,6 +127,7 @@ class PairwiseAttention(SymmetricAttention):
     description = Description(
         parameters="2(h² + h) + h²/n",
         leading="2h² + h²/n",
+        scaled="pairwise_factors",
         projections={"Q": "query key", "V": "value"},
         factors={"query": "S"},
         symbols="S: a d × d matrix per head",
@@ -159,6 +159,7 @@ class SharedAttention(SelfAttention):
     description = Description(
         parameters="(h² + h) + 3h",
         leading="h²",
+        scaled="query_scale key_scale",
         projections={"P": "query key value"},
         factors={"query": "∘ a", "key": "∘ b", "value": "∘ c"},
         symbols="a, b, c: vectors of length h",
@@ -210,6 +211,45 @@ class OriginalGainAttention(OriginalAttention):
         self.query = WideLinear(config.hidden_size, self.attention_head_size**0.5 * config.initializer_range)
 
 
+class CopiedLinear(nn.Linear):
+    """A Linear layer that starts with the weights of another one, which is drawn before it."""
+
+    def __init__(self, source: nn.Linear) -> None:
+        self.source = (source,)  # in a tuple, which makes it no part of this module
+        super().__init__(source.in_features, source.out_features)
+
+    def initialize(self) -> None:
+        init.copy_(self.weight, self.source[0].weight)
+        init.copy_(self.bias, self.source[0].bias)
+
+
+class OriginalSymmetricAttention(OriginalAttention):
+    """Q(x) K(y)ᵀ, where K starts as Q and is then trained freely: a control of the start.
+
+    Its scores start as those of `symmetric` (Saponati et al. 2025, arXiv 2502.10927, start BERT in this way).
+    """
+
+    description = Description(control_of="original", color="#880066", marker="d", line="dashed")
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.key = CopiedLinear(self.query)
+
+
+class OriginalUnscaledAttention(OriginalAttention):
+    """√d Q(x) K(y)ᵀ: logits that are not divided by √d in the end, with the weights of `original` at the start.
+
+    A control of the start: its logits are those of `original-gain`, and a step of training moves them further. The
+    query carries the factor, so that a plain BERT equals it.
+    """
+
+    description = Description(control_of="original", color="#5500EE", marker="*", line="dotted")
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        query, key, value = super().query_key_value(hidden)
+        return self.attention_head_size**0.5 * query, key, value
+
+
 class PairwiseIdentityAttention(PairwiseAttention):
     """Q(x) S Q(y)ᵀ, where S starts as the identity: a control of the start.
 
@@ -235,24 +275,20 @@ class PairwiseScaledAttention(PairwiseAttention):
         init.normal_(self.pairwise_factors, 0.0, self.attention_head_size**-0.5)
 
 
-def attention_of(config: BertConfig) -> SelfAttention:
-    """The operator that `config.attention` names, made with its arguments.
+class SymmetricOthersAttention(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, where a token attends to the others only: a control of what a token scores with itself.
 
-    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
-    it refuses.
+    A token that stands alone attends to itself. No plain BERT equals it.
     """
-    operator = operator_of(vars(config))
-    module, name = operator.path.split(":")
-    try:
-        made = getattr(importlib.import_module(module), name)
-        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
-            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        return made(config, **operator.arguments)
-    except Exception as error:  # the user's own code raises what it likes
-        if operator.is_built_in:
-            raise
-        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
-        raise ConfigError(
-            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
-            f"{' '.join(str(error).split())}); correct the class or its arguments"
-        ) from error
+
+    description = Description(control_of="symmetric", color="#DD00DD", marker="H", line="long-dashed")
+
+    def forward(self, hidden: Tensor, attention_mask: Tensor | None = None, **kwargs) -> tuple[Tensor, Tensor | None]:
+        own = torch.eye(hidden.shape[1], dtype=torch.bool, device=hidden.device)[None, None]
+        attended = ~own
+        if attention_mask is not None:  # true, or zeros that are added to logits, where a token is attended
+            attended = attended & (attention_mask if attention_mask.dtype == torch.bool else attention_mask == 0)
+        attended = attended | (own & ~attended.any(-1, keepdim=True))
+        if self.config._attn_implementation == "eager":
+            attended = torch.zeros(1).to(hidden).masked_fill(~attended, torch.finfo(hidden.dtype).min)
+        return super().forward(hidden, attended, **kwargs)

@@ -4,6 +4,8 @@ After `import symbert.model`, `AutoModelForMaskedLM.from_pretrained(directory)` 
 load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
 """
 
+import importlib
+import inspect
 import zlib
 from pathlib import Path
 
@@ -25,8 +27,9 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
-from symbert.model.attention import SelfAttention, WideLinear, attention_of
-from symbert.operators import operator_code, operator_named
+from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
+from symbert.model.start import set_width
+from symbert.operators import operator_code, operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
@@ -58,10 +61,33 @@ class SymBertPreTrainedModel(BertPreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, SelfAttention | WideLinear):
+        if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
             module.initialize()
         else:
             super()._init_weights(module)
+
+
+def attention_of(config: BertConfig) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments.
+
+    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
+    it refuses.
+    """
+    operator = operator_of(vars(config))
+    module, name = operator.path.split(":")
+    try:
+        made = getattr(importlib.import_module(module), name)
+        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
+        return made(config, **operator.arguments)
+    except Exception as error:  # the user's own code raises what it likes
+        if operator.is_built_in:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
+        raise ConfigError(
+            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}); correct the class or its arguments"
+        ) from error
 
 
 class SymBertModel(SymBertPreTrainedModel, BertModel):
@@ -136,7 +162,7 @@ def refuse_other_code(config: SymBertConfig, checkpoint: Path) -> None:
 
 @torch.no_grad()
 def initialize(model: SymBertPreTrainedModel, seed: int) -> None:
-    """Draw every parameter anew as a function of (seed, module name) alone.
+    """Draw every parameter anew as a function of (seed, module name) alone, then give each layer its operator's start.
 
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
@@ -150,3 +176,7 @@ def initialize(model: SymBertPreTrainedModel, seed: int) -> None:
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
             model._init_weights(module)
             drawn |= parameters
+    if (operator := operator_named(model.config.attention)).start is not None:
+        for module in model.modules():
+            if isinstance(module, SelfAttention):
+                set_width(module, operator)

@@ -1,5 +1,7 @@
 """How wide a model's attention logits are and how flat its attention is: the scale that an operator starts with."""
 
+import copy
+
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -18,9 +20,12 @@ def describe_attention(model: PreTrainedModel, input_ids: Tensor) -> dict[str, l
     found: list[tuple[float, float]] = []
 
     def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
-        query, key, _ = module.query_key_value(inputs[0])
-        logits = (query @ key.transpose(-1, -2)).float() * module.scaling
-        found.append((logits.std(correction=0).item(), _entropy(logits).item()))
+        logits = logits_of(module, inputs[0])
+        if type(module).forward is SelfAttention.forward:
+            entropy = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
+        else:
+            entropy = torch.special.entr(weights_of(module, inputs[0])).sum(-1).mean()
+        found.append((logits.std(correction=0).item(), entropy.item()))
 
     layers = [module for module in model.modules() if isinstance(module, SelfAttention)]
     hooks = [layer.register_forward_pre_hook(describe) for layer in layers]
@@ -34,5 +39,21 @@ def describe_attention(model: PreTrainedModel, input_ids: Tensor) -> dict[str, l
     return {"logit_std": [std for std, _ in found], "attention_entropy": [entropy for _, entropy in found]}
 
 
-def _entropy(logits: Tensor) -> Tensor:
-    return -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
+def logits_of(module: SelfAttention, hidden: Tensor) -> Tensor:
+    """The logits of a layer without any mask, `batch heads token token`."""
+    query, key, _ = module.query_key_value(hidden)
+    return (query @ key.transpose(-1, -2)).float() * module.scaling
+
+
+def weights_of(module: SelfAttention, hidden: Tensor) -> Tensor:
+    """The attention weights of a layer by its own forward pass, `batch heads token token`.
+
+    Of a forward pass that gives no weights, the softmax of the logits.
+    """
+    usual, module.config = module.config, copy.copy(module.config)
+    module.config._attn_implementation = "eager"
+    try:
+        weights = module.forward(hidden)[1]
+    finally:
+        module.config = usual
+    return logits_of(module, hidden).softmax(-1) if weights is None else weights.float()

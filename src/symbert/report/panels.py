@@ -16,7 +16,7 @@ from symbert.report.style import GREY, WIDTH, Look, new_figure
 
 PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
 LABELS = 0.4  # inches: what the labels of each further panel take
-CHARACTERS, PAGE_CHARACTERS, NAME_CHARACTERS = 54, 112, 17  # of a heading's line, of a wide one's, of a name in a key
+CHARACTERS, PAGE_CHARACTERS, NAME_CHARACTERS = 54, 112, 18  # of a heading's line, of a wide one's, of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
 
 

@@ -41,8 +41,9 @@ def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, output
     assert (rows["shared"]["exact"], rows["shared"]["counted_base"]) == ("(h² + h) + 3h", "592896")
     for control, operator in (("original-gain", "original"), ("pairwise-scaled", "pairwise")):
         assert rows[control] == rows[operator] | {"attention": control, "printed": ""}
-    controls = "original-gain is original, pairwise-identity is pairwise, pairwise-scaled is pairwise."
-    assert f"Controls differ in their initial values only: {controls}" in outputs[1].read_text()
+    controls = "original-gain is original, original-symmetric is original, original-unscaled is original, "
+    controls += "pairwise-identity is pairwise, pairwise-scaled is pairwise, symmetric-others is symmetric."
+    assert f"Controls have the parameters of another operator: {controls}" in outputs[1].read_text()
     write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
     assert "Controls" not in outputs[1].read_text()
 

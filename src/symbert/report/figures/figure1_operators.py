@@ -1,6 +1,6 @@
 """Figure 1: operators as diagrams, from the hidden states of two tokens to what the first one gets.
 
-The controls differ from an operator in their initial values only and are not drawn. Lengths are inches.
+Controls, which have the parameters of another operator, are not drawn. Lengths are inches.
 """
 
 import math

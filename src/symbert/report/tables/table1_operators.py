@@ -6,7 +6,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Formula, Table, table_of
 
-LATEX = str.maketrans({"²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
+LATEX = str.maketrans({"√": r"\sqrt ", "²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
 
 
 @exhibit(chapter="Operators", place=2, heading="Table 1: parameters per operator", reads=("parameters",))
@@ -44,7 +44,7 @@ def operators_table(data: Data) -> Table:
         f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts. "
         f"Erratum: {published.ERRATUM}"
     )
-    caption += f" Controls differ in their initial values only: {', '.join(controls)}." if controls else ""
+    caption += f" Controls have the parameters of another operator: {', '.join(controls)}." if controls else ""
     return table_of(rows, caption, "tab:operators")
 
 
