@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
+from symbert.layout import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import training_batch
 from symbert.pretrain.pace import model_flops
-from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from transformers import BertForMaskedLM
 
 from benchmarks.trainers import Task, stock_model
+from symbert.layout import Run
 from symbert.model.fold import fold
 from symbert.pretrain.data import IGNORED, training_batch
-from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 
 SEQUENCES = 4

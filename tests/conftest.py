@@ -8,6 +8,9 @@ import pytest
 import yaml
 
 from symbert.config import merge
+from symbert.layout import Experiment
+from symbert.project import read_config
+from traces import Traces
 
 ROOT = Path(__file__).parents[1]
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
@@ -76,3 +79,40 @@ def write_section(tmp_path, config):
         return path
 
     return write
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty project folder, in which the test runs: paths of an experiment begin there."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def experiment(config, folder) -> Experiment:
+    """The demo: four operators of the size tiny, eight tasks, two seeds, checkpoints 300, 1200 and 2400."""
+    return Experiment(config)
+
+
+@pytest.fixture
+def paper(root, folder) -> Experiment:
+    """The paper's scale, from the hub."""
+    return Experiment(read_config(root, {"scale": "paper", "source": "hub"}))
+
+
+@pytest.fixture
+def single_gpu(root, folder) -> Experiment:
+    """The scale for one GPU, from the hub."""
+    return Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
+
+
+@pytest.fixture
+def traces(experiment) -> Traces:
+    """Of the demo."""
+    return Traces(experiment)
+
+
+@pytest.fixture
+def changed(experiment):
+    """The demo with changes."""
+    return lambda changes: Experiment(merge(experiment.config, changes))

@@ -9,8 +9,8 @@ from symbert import cli, operators, sizes, tasks
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError
-from symbert.experiment.layout import Experiment
 from symbert.files import read_json
+from symbert.layout import Experiment
 from symbert.own import VARIABLE, inherit_own
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}

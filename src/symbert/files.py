@@ -182,6 +182,14 @@ def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run 
     return value
 
 
+def read_json_or_empty(path: Path, kind: type = dict) -> Any:
+    """The object (or another `kind`) in a JSON file; an empty one where the file is absent or holds anything else."""
+    try:
+        return read_json(path, kind)
+    except (SymbertError, OSError):
+        return kind()
+
+
 def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
     """The objects in a file of JSON lines; MissingInputError or DataError name the file, and the line that is none."""
     with reading(path), open(path, "rb") as file:

@@ -15,6 +15,7 @@ from symbert.config import Config, merge
 from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.keys import FOLDER, Configuration
+from symbert.layout import Experiment
 from symbert.settings import Settings
 
 
@@ -90,6 +91,17 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
     chosen = {} if scale is None else {"scale": scale}
     _refuse_repeated_words(config or [])
     return read_config(folder, *map(read_yaml, configfile or []), dict(map(_assignment, config or [])), chosen)
+
+
+def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
+    """The experiment of the project in this folder that Snakemake would run with these options.
+
+    UsageError for scores of others, which are no experiment of one's own.
+    """
+    chosen = read_chosen(Path(), scale, configfile, config)
+    if chosen["imported"]:
+        raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
+    return Experiment(chosen)
 
 
 def read_yaml(path: Path) -> Config:

@@ -2,19 +2,20 @@
 
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import asdict
 
-from experiment.traces import Traces, write
 from symbert import cli
+from symbert.cost import Hours
 from symbert.errors import SymbertError
 from symbert.experiment import disk, plan
-from symbert.experiment.cost import Hours
 from symbert.experiment.plan import ExperimentPlan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
-from symbert.pretrain.run import Run
+from symbert.layout import Run
+from traces import Traces, write
 
 ORIGINAL = Run("tiny", "original", 1)
 JOBS = Counter(settings=16, corpus=21, pretrain=16, glue=42, report=22)
@@ -253,3 +254,11 @@ def test_the_command_ends_with_74_after_its_plan_where_the_storage_is_too_small(
     assert "\nall " in said.out and said.err.count("\n") == 1
     assert said.err.startswith("symbert plan: config: ") and f"still to be written on {project}" in said.err
     assert not (project / "results").exists()
+
+
+def test_what_is_planned_is_known_without_torch():
+    """Importing it takes seconds, and every start of Snakemake would."""
+    modules = "announcement, plan, status, prune"
+    program = f"import sys; from symbert.experiment import {modules}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from experiment.traces import write
 from symbert import cli
-from symbert.experiment import existing
 from symbert.files import sha256_of, single_writer, write_json
-from symbert.pretrain.run import Run
+from symbert.layout import Run
+from symbert.pretrain.state import UNTOUCHED
+from traces import write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 NOBODY = 2**22 + 1  # no process has it
@@ -46,7 +46,7 @@ def checkpoint(state, step: int, size: int = 1000):
     return folder, weights
 
 
-def leave(path, process: int = NOBODY, age: float = 2 * existing.UNTOUCHED, size: int = 10):
+def leave(path, process: int = NOBODY, age: float = 2 * UNTOUCHED, size: int = 10):
     """A temporary file beside a path."""
     temporary = path.with_name(f".{path.name}.{process}.tmp")
     temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def test_leftovers_of_killed_processes_go_and_those_of_living_ones_stay(pruned, 
     left.append(state / "resume/.step-00000300.tmp")
     half = write(left[-1] / "model.safetensors", 0)
     for path in (half, half.parent):
-        os.utime(path, (time.time() - 2 * existing.UNTOUCHED,) * 2)
+        os.utime(path, (time.time() - 2 * UNTOUCHED,) * 2)
     stay = [write(state / "resume/.step-00000600.tmp/model.safetensors", 0)]
     stay += [leave(corpus, os.getpid()), leave(corpus, NOBODY - 1, age=60)]
     pruned("--yes")
@@ -160,7 +160,7 @@ def test_fine_tunings_that_another_machine_seems_to_make_are_skipped_until_it_wa
     traces.lease(old.parents[1], "node-7", 12)
     assert "skipped: " in pruned("--yes") and old.is_file()
     for path in (old, old.parents[1] / "lock"):
-        os.utime(path, (time.time() - 2 * existing.UNTOUCHED,) * 2)
+        os.utime(path, (time.time() - 2 * UNTOUCHED,) * 2)
     pruned("--yes")
     assert not old.exists()
 

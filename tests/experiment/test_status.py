@@ -1,8 +1,8 @@
 import pytest
 
-from experiment.traces import write
 from symbert.experiment.status import status_of
-from symbert.pretrain.run import Run
+from symbert.layout import Run
+from traces import write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 

@@ -15,12 +15,13 @@ from symbert import tasks
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import DataError, MissingInputError
-from symbert.experiment.layout import Experiment
 from symbert.glue.finetune import finetune
 from symbert.glue.own_files import identity_of, read_own_split
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.robustness_sets import prepare_robustness
 from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.glue.state import own_tasks
+from symbert.layout import Experiment
 from symbert.own import VARIABLE
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
@@ -197,13 +198,13 @@ def test_another_metric_is_another_prepared_file(example, vocabulary, write_sect
 
 def test_its_settings_have_its_content_and_no_other_task_has_such_settings(example, tmp_path):
     experiment = Experiment(example)
-    assert list(experiment.own_tasks) == ["task-irony"] and experiment.own_tasks["task-irony"]["labels"] == [
+    assert list(own_tasks(experiment)) == ["task-irony"] and own_tasks(experiment)["task-irony"]["labels"] == [
         "no",
         "yes",
     ]
     shutil.copy("data/train.csv", "data/dev.csv")
-    changed = Experiment(example).own_tasks["task-irony"]["sha256"]
-    before = experiment.own_tasks["task-irony"]["sha256"]
+    changed = own_tasks(Experiment(example))["task-irony"]["sha256"]
+    before = own_tasks(experiment)["task-irony"]["sha256"]
     assert changed["train"] == before["train"] and changed["validation"] != before["validation"]
 
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from pretrain.corpora import SPECIAL
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json
+from symbert.layout import Run
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.masking import Masker
 from symbert.operators import OPERATORS
@@ -29,7 +30,6 @@ from symbert.pretrain.data import (
     verify_manifest,
     verify_shards,
 )
-from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 

@@ -9,10 +9,10 @@ from pretrain.corpora import write_vocabulary
 from symbert.card import model_card
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
+from symbert.layout import Run
 from symbert.model.export import export
 from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
-from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 

@@ -4,12 +4,14 @@ import sys
 import pytest
 
 from symbert.errors import InputOutputError
+from symbert.layout import Run
 from symbert.model.parameters import counts_of
-from symbert.operators import OPERATORS
+from symbert.operators import OPERATORS, Operator
 from symbert.pretrain import storage
-from symbert.pretrain.storage import Storage, plan, refuse_full, storage_of
+from symbert.pretrain.storage import MOMENTS, Storage, parameters_of, plan, refuse_full, storage_of
 from symbert.settings import PretrainSettings, read_settings
-from symbert.sizes import SIZES
+from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.training.optimizer import moments_of
 
 BASE = 109_514_298  # parameters with the original operator (paper, Table 2), as below
 
@@ -28,9 +30,16 @@ def test_parameters_by_formula_are_those_of_the_original_operator(size, paramete
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_no_operator_has_more_parameters(size):
+def test_parameters_by_formula_are_those_of_the_model_itself_whatever_its_operator_and_vocabulary(size):
     counted = counts_of(size, list(OPERATORS))["parameters"]
-    assert max(counted.values()) == counted["original"] == SIZES[size].parameters()
+    assert {name: parameters_of(Run(size, name, 1), VOCABULARY_SIZE) for name in OPERATORS} == counted
+    fewer = (VOCABULARY_SIZE - 300) * (SIZES[size].hidden_size + 1)  # embeddings, tied with the head, and its biases
+    assert parameters_of(Run(size, "pairwise", 1), 300) == counted["pairwise"] - fewer
+
+
+def test_an_operator_without_a_formula_counts_as_the_original(monkeypatch):
+    monkeypatch.setitem(OPERATORS, "miscounted", Operator("miscounted", "model.wrong_operators:Unmasked"))
+    assert parameters_of(Run("base", "miscounted", 1), VOCABULARY_SIZE) == BASE
 
 
 def test_storage_of_the_papers_base_run(settings):
@@ -45,6 +54,18 @@ def test_storage_of_the_papers_base_run(settings):
 @pytest.mark.parametrize(("steps", "save_every", "kept"), [(30, 10, 3), (35, 10, 4), (5, 10, 1)])
 def test_the_last_step_is_kept_too(settings, steps, save_every, kept):
     assert storage_of(1000, settings(steps=steps, save_every=save_every)).kept == kept
+
+
+def test_what_an_optimizer_keeps_of_each_weight_is_in_its_checkpoints(settings, monkeypatch, tmp_path):
+    """AdamW's two moments are known; an optimizer of the user's own takes a step on a small matrix."""
+    assert moments_of(settings(steps=30)) == MOMENTS["adamw"]
+    (tmp_path / "optimizers_of_a_size.py").write_text(
+        "import torch\n\n\ndef momentum(groups):\n    return torch.optim.SGD(groups, lr=0.0, momentum=0.9)\n\n\n"
+        "def plain(groups):\n    return torch.optim.SGD(groups, lr=0.0)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = [storage_of(1000, settings(optimizer=f"optimizers_of_a_size:{name}")) for name in ("momentum", "plain")]
+    assert [one.checkpoint_bytes for one in found] == [8000, 4000]
 
 
 @pytest.mark.parametrize("module", ["storage", "extract"])

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
+from symbert.layout import Run
 from symbert.pretrain.data import training_batch, validation_batches
-from symbert.pretrain.run import Run
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from symbert.errors import DataError
+from symbert.layout import Run
 from symbert.pretrain.pace import Pace
 from symbert.pretrain.record import INCIDENTAL, SCIENTIFIC, SOFT
-from symbert.pretrain.run import Run
 from symbert.report.runs import read_runs, read_timings
 
 POINTS = [(50, 6.0), (100, 5.5)]

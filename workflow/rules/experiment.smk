@@ -4,13 +4,14 @@ import re
 import shlex
 
 from symbert.experiment.announcement import announce
-from symbert.experiment.layout import Experiment
 from symbert.glue.sources import published_split
+from symbert.glue.state import measured_tasks, own_tasks
+from symbert.layout import Experiment
 from symbert.tasks import task_named
 
 with one_line_errors():
     EXPERIMENT = Experiment(config)
-    SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | EXPERIMENT.own_tasks
+    SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT)
 RESULTS = EXPERIMENT.results
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
@@ -117,7 +118,7 @@ def own_task(wildcards):
 
 
 with one_line_errors():
-    MEASURED_TASKS = EXPERIMENT.measured_tasks
+    MEASURED_TASKS = measured_tasks(EXPERIMENT)
 
 
 def final_scores():

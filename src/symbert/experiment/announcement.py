@@ -6,12 +6,13 @@ from pathlib import Path
 
 from symbert.commit import PROJECT
 from symbert.config import Config, source_of
+from symbert.cost import Files
 from symbert.errors import InputOutputError, SymbertError
-from symbert.experiment.disk import Files, by_mount, refuse_small
-from symbert.experiment.existing import settings_changed
-from symbert.experiment.layout import Experiment
+from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import by_stage, hours_in_words, plan_experiment, warning_of
+from symbert.layout import Experiment
 from symbert.pretrain.guard import refusal
+from symbert.pretrain.state import settings_changed
 from symbert.progress import data_size
 from symbert.project import read_yaml
 from symbert.snakemake_internals import Job

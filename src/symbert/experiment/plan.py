@@ -10,23 +10,16 @@ from pathlib import Path
 
 from symbert.checks import refuse_stand_ins
 from symbert.config import source_of
-from symbert.corpus.plan import plan_of
+from symbert.corpus import state as corpus
+from symbert.cost import Cost, Files, Hours
 from symbert.errors import SymbertError
-from symbert.experiment.cost import (
-    EXAMPLE_TOKENS,
-    Cost,
-    Hours,
-    corpus_cost,
-    finetuning_cost,
-    finetuning_speed,
-    finetuning_steps,
-    pretraining_cost,
-    pretraining_speed,
-)
-from symbert.experiment.disk import Files, by_mount, files_of, glue_bytes_to_come, refuse_small
-from symbert.experiment.existing import RunState, has_corpus, run_states
-from symbert.experiment.layout import Experiment, read_experiment
+from symbert.experiment.disk import by_mount, refuse_small
+from symbert.glue import state as glue
+from symbert.layout import Experiment
+from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size
+from symbert.project import read_experiment
+from symbert.report.machines import read_benchmarks
 
 STAGES = ("settings", "corpus", "pretrain", "glue", "report")
 WHEN_CHANGED = {
@@ -131,20 +124,22 @@ def stages_of_rules(project: Path) -> dict[str, str]:
 
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
     """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
-    runs = run_states(experiment)
+    runs = [run_state(experiment, run) for run in experiment.runs()]
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
-    finetuning = {size: finetuning_speed(experiment, size) for size in experiment.config["sweep"]["sizes"]}
-    costs = dict.fromkeys(STAGES, Cost())
-    costs["corpus"] = corpus_cost(experiment)
+    benchmarks = read_benchmarks(Path(experiment.results) / "benchmarks")
+    hours = {job.name: job.wall for job in benchmarks if job.rule == "finetune"}
+    sizes = experiment.config["sweep"]["sizes"]
+    finetuning = {size: glue.finetuning_speed(experiment, size, hours) for size in sizes}
+
+    costs = dict.fromkeys(STAGES, Cost()) | {"corpus": corpus.corpus_cost(experiment)}
+    files = [*corpus.corpus_files(experiment), *glue.task_files(experiment)]
     for state in runs:
         costs["pretrain"] += pretraining_cost(experiment, state, training[state.run])
         for step in experiment.steps(state.run.size):
-            costs["glue"] += finetuning_cost(experiment, state, step, finetuning[state.run.size])
-    download = {
-        "corpus": 0 if has_corpus(experiment) else plan_of(experiment.config).download,
-        "glue": glue_bytes_to_come(experiment),
-    }
-    files, stages = files_of(experiment, runs), []
+            costs["glue"] += glue.finetuning_cost(experiment, state, step, finetuning[state.run.size])
+        files += [*pretraining_files(experiment, state), *glue.finetuned_files(experiment, state)]
+    download = {"corpus": corpus.bytes_to_download(experiment), "glue": glue.bytes_to_download(experiment)}
+    stages = []
     for name in STAGES:
         seconds = (count[name] * experiment.config["rates"]["job_seconds"] for count in (jobs, jobs_to_come))
         cost = costs[name] + Cost(*(Hours(core=each / 3600) for each in seconds))
@@ -236,7 +231,7 @@ def warning_of(experiment: Experiment, state: RunState) -> list[str]:
 def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
     """What the numbers rest on."""
     rates = experiment.config["rates"]
-    steps = sum(finetuning_steps(experiment, task) for task in experiment.tasks)
+    steps = sum(glue.finetuning_steps(experiment, task) for task in experiment.tasks)
     others = "of the others: " if measured else ""
     return [
         "rests on",
@@ -246,7 +241,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
         f"               per step and layer; {rates['job_seconds']:g} s to start a job",
         "  GPU-hours    two GPUs busy for one hour are two GPU-hours; beside each a core is busy",
         "  operators    all as `original`",
-        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {EXAMPLE_TOKENS} tokens an example",
+        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {glue.EXAMPLE_TOKENS} tokens an example",
         "  corpus       `symbert plan-corpus` says what it rests on",
         "  disk         at its most; raw parts are gone when shards are written, unless corpus.keep_raw is set",
     ]

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from symbert.cost import size_of
 from symbert.errors import InputOutputError
-from symbert.experiment.disk import size_of
-from symbert.experiment.existing import (
+from symbert.files import TEMPORARY, is_running, read_json_or_empty, sha256_of, single_writer
+from symbert.glue.state import kept_record, published_records
+from symbert.layout import RUN, Experiment
+from symbert.pretrain.state import (
     Values,
     holder_elsewhere,
     is_old,
     is_wanted,
-    read_json_or_empty,
     run_of,
     run_state,
     superseded,
 )
-from symbert.experiment.layout import RUN, Experiment, read_experiment
-from symbert.experiment.scores import kept_record, published_records
-from symbert.files import TEMPORARY, is_running, sha256_of, single_writer
 from symbert.progress import aligned, data_size
+from symbert.project import read_experiment
 from symbert.settings import hash_of
 
 STEP = re.compile(r"step-(\d+)")

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
-from symbert.experiment.existing import RunState, has_corpus, run_states
-from symbert.experiment.layout import Experiment, read_experiment
-from symbert.experiment.scores import extracted_weights, robustness_seeds, scored_seeds
+from symbert.corpus.state import is_packed
+from symbert.glue.state import measured_tasks, robustness_seeds, scored_seeds
+from symbert.layout import Experiment
+from symbert.pretrain.state import RunState, extracted_weights, run_state
 from symbert.progress import aligned
+from symbert.project import read_experiment
 
 
 def status(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
@@ -19,8 +21,8 @@ def status(scale: str | None = None, configfile: list[Path] | None = None, confi
 
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: no table is wider than 120 columns; a reason of a failure may be."""
-    runs, final = run_states(experiment), f"{experiment.final:,}"
-    corpus = "packed" if has_corpus(experiment) else "not packed yet"
+    runs, final = [run_state(experiment, run) for run in experiment.runs()], f"{experiment.final:,}"
+    corpus = "packed" if is_packed(experiment) else "not packed yet"
     done = sum(state.is_done for state in runs)
     table = aligned([("pre-training", "step", "of"), *((str(one.run), f"{one.step:,}", final) for one in runs)])
     notes = ["", *(f"{one.state}{f': {one.note}' if one.note else ''}" for one in runs)]
@@ -29,7 +31,7 @@ def status_of(experiment: Experiment) -> list[str]:
         "step",
         "extracted",
         *experiment.tasks,
-        *(["robustness"] if experiment.measured_tasks else []),
+        *(["robustness"] if measured_tasks(experiment) else []),
     )
     rows = [_row(experiment, state, step) for state in runs for step in experiment.steps(state.run.size)]
     return [
@@ -44,7 +46,7 @@ def status_of(experiment: Experiment) -> list[str]:
 
 def _row(experiment: Experiment, state: RunState, step: int) -> tuple[str, ...]:
     """A checkpoint's row; robustness is measured of the last step alone."""
-    wanted, tasks = len(experiment.finetune_seeds(state.run.size, step)), experiment.measured_tasks
+    wanted, tasks = len(experiment.finetune_seeds(state.run.size, step)), measured_tasks(experiment)
     robustness = [""] if tasks else []
     if tasks and step == experiment.final:
         seeds = len(tasks) * len(experiment.config["sweep"]["finetune_seeds"])

@@ -9,10 +9,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from symbert.operators import operator_code, operator_named
-from symbert.sizes import SIZES
+from symbert.layout import Run
 
 ORPHANED = "parent process ended"
 LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
@@ -46,24 +44,6 @@ def pretrain_model(
     paths = RunPaths(manifest, settings, state, done, metrics, timing)
     execution = Execution(threads, micro_batch_size, tensorboard, on_settings_change)
     hold_session(Run(size, attention, seed), paths, execution, stop)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What identifies a run."""
-
-    size: str
-    attention: str
-    pretrain_seed: int
-
-    @property
-    def model(self) -> dict[str, Any]:
-        """What the names of its operator and size stand for: the operator's code, the class of one's own, the shape."""
-        own = operator_named(self.attention).own_definition
-        return {"operator_code": operator_code(self.attention), **own, **vars(SIZES[self.size])}
-
-    def __str__(self) -> str:
-        return f"{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ import torch
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
+from symbert.layout import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, EventLog, MetricsLog
 from symbert.pretrain.pace import Pace, measure_peak, model_flops
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
-from symbert.pretrain.run import LIMIT, Execution, Run, RunPaths, StopRequest
+from symbert.pretrain.run import LIMIT, Execution, RunPaths, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained

@@ -1,4 +1,7 @@
-"""What a run writes into its state directory: how much, planned beforehand, and the weights kept. Imports no torch."""
+"""What a run writes into its state directory: how much, planned beforehand, and the weights kept.
+
+Imports no torch but for an optimizer of the user's own, whose state is measured.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,12 +9,15 @@ from pathlib import Path
 
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import free_space, read_json, sha256_of
+from symbert.layout import Run
+from symbert.operators import operator_named
 from symbert.progress import data_size
 from symbert.settings import PretrainSettings
+from symbert.sizes import SIZES
 
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
-RESUME_COPIES = 3  # weights and AdamW's two moments
+MOMENTS = {"adamw": 2}  # numbers that an optimizer keeps of each weight, where that is known without torch
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Storage:
 
     weights: int  # of one kept step
     kept: int  # steps
+    moments: float = MOMENTS["adamw"]  # of the optimizer, by weight
 
     @property
     def weights_bytes(self) -> int:
@@ -27,22 +34,42 @@ class Storage:
         return self.kept * self.weights
 
     @property
+    def checkpoint_bytes(self) -> int:
+        """A checkpoint to resume from: weights, and what the optimizer keeps."""
+        return round((1 + self.moments) * self.weights)
+
+    @property
     def resume_bytes(self) -> int:
         """All checkpoints to resume from, while one more than KEEP is being written."""
-        return (KEEP + 1) * RESUME_COPIES * self.weights
+        return (KEEP + 1) * self.checkpoint_bytes
 
     def __str__(self) -> str:
         return (
             f"kept weights {self.kept} × {data_size(self.weights)} = "
             f"{data_size(self.weights_bytes)}, resume checkpoints at most {KEEP + 1} × "
-            f"{data_size(RESUME_COPIES * self.weights)} = {data_size(self.resume_bytes)}"
+            f"{data_size(self.checkpoint_bytes)} = {data_size(self.resume_bytes)}"
         )
 
 
 def storage_of(parameters: int, settings: PretrainSettings) -> Storage:
     """What a run of a model with so many parameters writes: all in float32, whatever the precision of training."""
     kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
-    return Storage(FLOAT32 * parameters, kept)
+    moments = MOMENTS.get(settings.optimizer)
+    if moments is None:
+        from symbert.training.optimizer import moments_of
+
+        moments = moments_of(settings)
+    return Storage(FLOAT32 * parameters, kept, moments)
+
+
+def parameters_of(run: Run, vocabulary_size: int) -> int:
+    """Parameters of a run's model by formula; as with `original` where its operator states no formula."""
+    shape = SIZES[run.size]
+    counts = [
+        operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
+    ]
+    saved = 0 if counts[0] is None else counts[1] - counts[0]
+    return shape.parameters(vocabulary_size) - shape.num_hidden_layers * saved
 
 
 def plan(storage: Storage, state: Path) -> str:

@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import read_json, write_json
+from symbert.layout import Run
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.model.logits import describe_attention
 from symbert.model.masking import Masker
@@ -28,7 +29,6 @@ from symbert.pretrain.data import (
     training_batch,
     validation_batches,
 )
-from symbert.pretrain.run import Run
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision

@@ -50,6 +50,16 @@ def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Opt
     return build(groups, **{key: getattr(settings, key) for key in own})
 
 
+def moments_of(settings: Any) -> float:
+    """How many numbers the optimizer of these settings keeps of each weight, in float32: after a step on a matrix."""
+    model = nn.Linear(64, 64, bias=False)
+    optimizer = build_optimizer(model, settings, settings.optimizer)
+    model.weight.grad = torch.ones_like(model.weight)
+    optimizer.step()
+    kept = [each for state in optimizer.state.values() for each in state.values() if isinstance(each, Tensor)]
+    return sum(each.nbytes for each in kept if each.numel() > 1) / model.weight.nbytes
+
+
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:
     """The learning rate of `step` (from 0): linear from 0 to `peak` over `warmup_steps`, then linear to 0 at `end`."""
     if step < warmup_steps:

@@ -1,16 +1,7 @@
 from pathlib import Path
 
-import pytest
-
 from symbert.config import merge
-from symbert.errors import ConfigError
-from symbert.experiment.layout import Experiment
-
-
-@pytest.fixture
-def experiment(config) -> Experiment:
-    """The demo."""
-    return Experiment(config)
+from symbert.layout import Experiment
 
 
 def test_large_files_lie_where_the_storage_says_and_the_rest_under_results(config):
@@ -42,15 +33,6 @@ def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(exp
     assert experiment.finetune_seeds("tiny", 300) == [1]
     assert experiment.finetune_seeds("tiny", 2400) == [1, 2]
     assert experiment.finetune_seeds("tiny", 600) == [1, 2]
-
-
-def test_noise_measures_every_task_and_sets_those_that_answer_them(config):
-    chosen = {"noise": [], "sets": ["hans"], "files": "here"}
-    sets = merge(config, {"glue": {"robustness": chosen}})
-    assert Experiment(config).measured_tasks == config["sweep"]["tasks"]
-    assert Experiment(sets).measured_tasks == ["mnli"]
-    with pytest.raises(ConfigError, match="no task of 'sweep.tasks' answers hans; add mnli"):
-        _ = Experiment(merge(sets, {"sweep": {"tasks": ["cola"]}})).measured_tasks
 
 
 def test_what_is_fine_tuned_is_every_run_at_its_steps(experiment):

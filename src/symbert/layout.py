@@ -1,20 +1,35 @@
-"""What an experiment asks for, and where its results lie."""
+"""What an experiment asks for, and where its results lie. Imports no torch."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from symbert.config import Config, experiment_of, sections, source_of
-from symbert.errors import ConfigError, UsageError
-from symbert.glue.challenges import challenges_for
-from symbert.glue.own_files import identity_of
-from symbert.pretrain.run import Run
-from symbert.project import read_chosen
+from symbert.config import Config, experiment_of, is_outdated, sections, source_of
+from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
-from symbert.sizes import VOCABULARY_SIZE
-from symbert.tasks import task_named
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 RUN = "{size}-{attention}/seed-{seed}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What identifies a pre-training."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """What the names of its operator and size stand for: the operator's code, the class of one's own, the shape."""
+        own = operator_named(self.attention).own_definition
+        return {"operator_code": operator_code(self.attention), **own, **vars(SIZES[self.size])}
+
+    def __str__(self) -> str:
+        return f"{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
 class Experiment:
@@ -43,19 +58,6 @@ class Experiment:
         self.robustness = f"{self.finetuned}/robustness/{{task}}.json"  # the same on noise and out-of-domain sets
 
     @property
-    def measured_tasks(self) -> list[str]:
-        """The tasks whose classifiers are scored on noise or on an out-of-domain set.
-
-        ConfigError when sets are asked for and no task answers any.
-        """
-        chosen = self.config["glue"]["robustness"]
-        measured = [task for task in self.tasks if chosen["noise"] or challenges_for(task_named(task), chosen["sets"])]
-        if chosen["sets"] and not measured:
-            sets = ", ".join(chosen["sets"])
-            raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
-        return measured
-
-    @property
     def vocabulary_size(self) -> int:
         """Word pieces: those of the stand-in, or BERT's."""
         return self.config["corpus"]["embedded"]["vocabulary_size"] if self.is_embedded else VOCABULARY_SIZE
@@ -81,12 +83,9 @@ class Experiment:
         its own runs alone."""
         return {f"model-{run.size}-{run.attention}": run.model for run in self.runs()}
 
-    @cached_property
-    def own_tasks(self) -> dict[str, Config]:
-        """What the user's own tasks stand for: sections of their own, so that a changed file makes its own scores anew
-        alone."""
-        rows = map(task_named, self.tasks)
-        return {f"task-{task.name}": identity_of(task) for task in rows if task.files}
+    def agrees(self, *names: str) -> bool:
+        """Whether no existing settings file of these sections differs from today's configuration."""
+        return not any(is_outdated(f"{self.results}/settings/{name}.json", self.settings[name]) for name in names)
 
     def place(self, pattern: str, run: Run, **others: str | int) -> Path:
         """One of the patterns above, of a run; `others` are its step and task."""
@@ -116,14 +115,3 @@ class Experiment:
         final = sweep["finetune_seeds"] if step in self.compared else []
         curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
         return sorted({*final, *curve} or sweep["finetune_seeds"])
-
-
-def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
-    """The experiment of the project in this folder that Snakemake would run with these options.
-
-    UsageError for scores of others, which are no experiment of one's own.
-    """
-    chosen = read_chosen(Path(), scale, configfile, config)
-    if chosen["imported"]:
-        raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
-    return Experiment(chosen)

@@ -1,19 +1,26 @@
-"""What exists of an experiment under today's settings: packed rows, GLUE's tables, runs. Reads only, takes no lock."""
+"""How far each pre-training of an experiment is, under today's settings, and what of it is still to come. Reads only.
 
+Takes no lock, and imports no torch.
+"""
+
+import math
 import platform
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from symbert.config import is_outdated, parts_of, source_of
-from symbert.errors import SymbertError
-from symbert.experiment.layout import Experiment
-from symbert.files import is_running, read_json
+from symbert.corpus.state import is_packed, manifest_of
+from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
+from symbert.files import is_running, read_json_or_empty, sha256_of
+from symbert.flops import step_flops
+from symbert.layout import Experiment, Run
 from symbert.pretrain.guard import difference, recorded_settings
-from symbert.pretrain.run import Run
+from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
+from symbert.sizes import SIZES
 
-CORPUS_SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
 UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work
 
 Values = dict[str, Any]
@@ -32,74 +39,6 @@ class RunState:
     def is_done(self) -> bool:
         """Whether it need not be trained any more."""
         return self.state == "done"
-
-
-def read_json_or_none(path: Path) -> Any:
-    """The content of a JSON file; None where it does not exist or cannot be read."""
-    try:
-        return read_json(path) if path.is_file() else None
-    except (SymbertError, OSError):
-        return None
-
-
-def read_json_or_empty(path: Path) -> Values:
-    """The mapping in a JSON file; an empty one where it cannot be read or holds something else."""
-    values = read_json_or_none(path)
-    return values if isinstance(values, dict) else {}
-
-
-def agree(experiment: Experiment, *sections: str) -> bool:
-    """Whether no existing settings file of these sections differs from today's configuration."""
-    folder, values = f"{experiment.results}/settings", experiment.settings | experiment.own_tasks
-    return not any(is_outdated(f"{folder}/{section}.json", values[section]) for section in sections)
-
-
-def manifest_of(experiment: Experiment) -> Path:
-    """The file that describes the packed rows."""
-    return Path(experiment.shards) / "manifest.json"
-
-
-def tokens_record(experiment: Experiment, part: str) -> Path:
-    """The file that a part has once its documents are token ids."""
-    return Path(experiment.results) / f"corpus/tokens/{part}.json"
-
-
-def has_corpus(experiment: Experiment) -> bool:
-    """Whether the rows are packed, under today's settings and of today's parts.
-
-    A part that existed when the rows were packed, but is not in them, was left out: they were full without it.
-    """
-    file, wanted = manifest_of(experiment), parts_of(experiment.config)
-    manifest = read_json_or_empty(file)
-    parts = manifest.get("parts")
-    packed = set(map(str, parts)) if isinstance(parts, list) else set()
-    if not manifest or not agree(experiment, *CORPUS_SETTINGS) or not packed <= set(wanted):
-        return False
-    records = [tokens_record(experiment, part) for part in wanted if part not in packed]
-    return all(one.is_file() and one.stat().st_mtime <= file.stat().st_mtime for one in records)
-
-
-def share_of_corpus(experiment: Experiment) -> float:
-    """Of the parts, the share that is token ids under today's settings; 1 once the rows are packed."""
-    if has_corpus(experiment):
-        return 1.0
-    if not agree(experiment, "corpus_source", "embedded", "filter"):
-        return 0.0
-    parts = parts_of(experiment.config)
-    return sum(tokens_record(experiment, part).is_file() for part in parts) / len(parts)
-
-
-def missing_tasks(experiment: Experiment) -> list[str]:
-    """The tasks whose rows are still to be downloaded from the hub."""
-    if source_of(experiment.config, "glue") != "hub":
-        return []
-    raw = Path(experiment.results) / "glue/raw"
-    return [task for task in experiment.tasks if not (raw / f"{task}.parquet").is_file()]
-
-
-def run_states(experiment: Experiment) -> list[RunState]:
-    """The states of all runs of the sweep."""
-    return [run_state(experiment, run) for run in experiment.runs()]
 
 
 def run_state(experiment: Experiment, run: Run) -> RunState:
@@ -153,7 +92,7 @@ def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     wanted = {**vars(run), **run.model, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    if has_corpus(experiment):
+    if is_packed(experiment):
         wanted["corpus_hash"] = read_json_or_empty(manifest_of(experiment)).get("hash")
     unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
     return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
@@ -215,3 +154,82 @@ def is_old(*paths: Path) -> bool:
 def _named(lease: Values) -> str:
     job = f", Slurm job {lease['slurm_job']}" if lease.get("slurm_job") else ""
     return f"process {lease.get('process')} on {lease['host']}{job}"
+
+
+def pretraining_work(experiment: Experiment, size: str, done: int = 0) -> Work:
+    """The steps of one run after the first `done`, with their evaluations, which are forward only."""
+    settings, pack, shape = experiment.pretraining, experiment.config["corpus"]["pack"], SIZES[size]
+    left, length = settings.steps - done, pack["sequence_length"]
+
+    def flops(rows: int) -> float:
+        masked = settings.mask_probability * rows * length
+        return step_flops(shape, shape.layer_weights, experiment.vocabulary_size, rows, length, masked)
+
+    evaluations = math.ceil(left / settings.evaluate_every)
+    total = left * flops(settings.batch_size) + evaluations * flops(pack["validation_sequences"]) / 3
+    return Work(total, left * shape.num_hidden_layers)
+
+
+def pretraining_cost(experiment: Experiment, state: RunState, speed: Speed) -> Cost:
+    """Of one run."""
+    whole = pretraining_work(experiment, state.run.size)
+    return speed.cost(whole, Work() if state.is_done else pretraining_work(experiment, state.run.size, state.step))
+
+
+def pretraining_speed(experiment: Experiment, run: Run) -> Speed:
+    """The speed that finished runs of the same size, operator and recipe measured: the median of one device.
+
+    Runs of this experiment come before those of others in results/, and the device of the newest run counts.
+    """
+    files = sorted(Path("results").glob("*/pretrain/*/seed-*/timing.json"))
+    timings = {file: timing for file in files if _is_like(timing := read_json_or_empty(file), experiment, run)}
+    timings = {file: timings[file] for file in timings if file.parts[1] == experiment.name} or timings
+    if not timings:
+        return configured_speed(experiment.config["rates"], SIZES[run.size])
+    newest = max(timings, key=lambda file: str(timings[file].get("until", "")))
+    device = timings[newest]["device"]
+    flops = median(_flops_of_device(timing) for timing in timings.values() if timing["device"] == device)
+    return Speed(device != "cpu", flops, 0.0, f"{newest.parts[1]} on {device}")
+
+
+def _is_like(timing: Values, experiment: Experiment, run: Run) -> bool:
+    """Whether a timing is whole, and of such a run."""
+    wanted = {"size": run.size, "attention": run.attention, "recipe": experiment.config["recipe"]}
+    numbers = [timing.get(key) for key in ("mfu", "peak_flops", "processes")]
+    is_whole = bool(timing.get("device")) and all(type(one) in (int, float) and one > 0 for one in numbers)
+    return is_whole and wanted.items() <= timing.items()
+
+
+def _flops_of_device(timing: Values) -> float:
+    """FLOP/s of one device: each process has a GPU, or else `threads` cores."""
+    cores = timing.get("threads", 1) if timing["device"] == "cpu" else 1
+    return timing["mfu"] * timing["peak_flops"] / (timing["processes"] * cores)
+
+
+def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
+    """What a run works in, and the weights of its checkpoints as models.
+
+    A folder with another run stays beside its successor, and gives no room.
+    """
+    parameters = parameters_of(state.run, experiment.vocabulary_size)
+    storage = storage_of(parameters, experiment.pretraining)
+    planned, folder = storage.weights_bytes + storage.resume_bytes, experiment.place(experiment.state, state.run)
+    used = {"other settings": None, "set aside": set_aside(experiment, state.run)}.get(state.state, folder)
+    to_come = 0 if state.is_done else max(planned - (size_of(used) if used else 0), 0)
+    yield Files("pretrain", "states of runs", "storage.checkpoints", folder, planned, to_come)
+    for step in experiment.steps(state.run.size):
+        weights, extracted = FLOAT32 * parameters, extracted_weights(experiment, state.run, step)
+        to_come = 0 if state.is_done and extracted.is_file() else weights
+        yield Files("pretrain", "checkpoints", "results/", extracted.parent, weights, to_come)
+
+
+def weights_of(experiment: Experiment, run: Run, step: int) -> str | None:
+    """The sha256 of a step's weights, as the run noted it, or else of the extracted ones; None where neither exists."""
+    noted = read_json_or_empty(experiment.place(experiment.state, run) / f"weights/step-{step:08d}.json").get("sha256")
+    extracted = extracted_weights(experiment, run, step)
+    return noted or (sha256_of(extracted) if extracted.is_file() else None)
+
+
+def extracted_weights(experiment: Experiment, run: Run, step: int) -> Path:
+    """The file of a step's weights as a model."""
+    return experiment.place(experiment.checkpoint, run, step=step) / "model.safetensors"

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.config import parts_of
-from symbert.experiment.layout import Experiment
+from symbert.layout import Experiment, Run
 from symbert.pretrain.guard import recorded_settings
-from symbert.pretrain.run import Run
 from symbert.settings import hash_of
 from symbert.tasks import GLUE
 

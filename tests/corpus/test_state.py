@@ -1,0 +1,33 @@
+import os
+
+import pytest
+
+from symbert.corpus.state import SETTINGS, is_packed, tokens_record
+from traces import write
+
+
+@pytest.mark.parametrize("section", SETTINGS)
+def test_a_corpus_of_other_settings_is_not_there(experiment, traces, folder, section):
+    traces.corpus()
+    path = write(folder / experiment.results / f"settings/{section}.json", experiment.settings[section])
+    assert is_packed(experiment)
+    write(path, {"another": 1})
+    assert not is_packed(experiment)
+
+
+def test_more_parts_are_more_work_unless_the_rows_were_full_without_them(experiment, changed, traces):
+    manifest = traces.corpus()
+    more = changed({"corpus": {"embedded": {"parts": 5}}})
+    assert is_packed(experiment) and not is_packed(more)
+    record = write(tokens_record(more, "en_meta_part_5"), {})
+    os.utime(record, (manifest.stat().st_mtime - 9,) * 2)
+    assert is_packed(more), "it was left out"
+    os.utime(record, (manifest.stat().st_mtime + 9,) * 2)
+    assert not is_packed(more), "its tokens are still to be packed"
+    assert not is_packed(changed({"corpus": {"embedded": {"parts": 2}}})), "of fewer parts it is another corpus"
+
+
+@pytest.mark.parametrize("parts", [3, "en_meta_part_1", None, {"a": 1}, [[1], 2]])
+def test_a_manifest_whose_parts_are_no_list_of_names_is_no_corpus_and_no_bug(experiment, traces, parts):
+    write(traces.corpus(), {"hash": "c", "parts": parts})
+    assert not is_packed(experiment)
