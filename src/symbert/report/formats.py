@@ -119,9 +119,9 @@ def best_of(
     return frozenset((at, column) for column in values for at in values.index[best[column]])
 
 
-def decimal_of(value: float, decimals: int) -> Decimal:
-    """A cell for a number that needs other than two decimals."""
-    return Decimal(f"{value:.{decimals}f}")
+def decimal_of(value: float | None, decimals: int) -> Decimal | None:
+    """A cell for a number that needs other than two decimals; None for none."""
+    return None if pd.isna(value) else Decimal(f"{value:.{decimals}f}")
 
 
 def two_decimals(value: float) -> str:

@@ -77,5 +77,4 @@ def _row(stage: str, rule: str, spent: pd.DataFrame) -> dict[str, Any]:
     """Sums over jobs; None where nobody measured any."""
     sums = spent[HOURS].astype(float).sum(min_count=1)
     sums["wall_hours"] = spent["wall_hours"].sum()
-    cells = {key: None if pd.isna(value) else decimal_of(value, 3) for key, value in sums.items()}
-    return {"stage": stage, "rule": rule, "jobs": len(spent), **cells}
+    return {"stage": stage, "rule": rule, "jobs": len(spent)} | {key: decimal_of(sums[key], 3) for key in HOURS}

@@ -1,8 +1,5 @@
 """Table 2, continued: what training each model gave and took, from this experiment's runs."""
 
-from decimal import Decimal
-from typing import Any
-
 import pandas as pd
 
 from symbert.report import captions, published
@@ -10,10 +7,10 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.runs import exits_of, losses_of
-from symbert.report.statistics import MODEL, Spread, spread
+from symbert.report.statistics import MODEL, spread
 from symbert.settings import ReportSettings
 
-Row = dict[str, Any]
+OF_SEVERAL = ("pretrain_seeds", "std", "earliest_exit", "latest_exit")  # columns that take several pre-training seeds
 
 
 @exhibit(chapter="Pre-training", place=4, heading="Table 2, continued: training", reads=("settings", "runs", "timings"))
@@ -24,37 +21,31 @@ def training_table(data: Data) -> Table:
     """
     settings, losses = data.settings, losses_of(data.runs)
     pretrain_seeds = max(map(len, losses.values()))
+    hidden = () if pretrain_seeds > 1 else OF_SEVERAL
     runs = data.runs.drop_duplicates(MODEL).merge(data.timings, on=MODEL)
-    rows = [
-        {"size": size, "attention": attention} | _values(losses[size, attention], seeds, pretrain_seeds > 1)
-        for (size, attention), seeds in runs.groupby(["size", "attention"], sort=False)
-    ]
+    rows = []
+    for (size, attention), seeds in runs.groupby(["size", "attention"], sort=False):
+        loss, steps = spread(losses[size, attention].iloc[:, -1]), exits_of(losses[size, attention])
+        exits = None if None in steps else spread(steps)
+        step, tokens, mfu = (_speed(seeds, key) for key in ("step_seconds", "tokens_per_second", "mfu"))
+        row = {
+            "size": size,
+            "attention": attention,
+            "pretrain_seeds": loss.count,
+            "validation_loss": decimal_of(loss.mean, 3),
+            "std": decimal_of(loss.deviation, 3),
+            "plateau_exit": exits and round(exits.mean),
+            "earliest_exit": exits and exits.lowest,
+            "latest_exit": exits and exits.highest,
+            "logit_std": decimal_of(_mean(seeds["logit_std"]), 3),
+            "attention_entropy": decimal_of(_mean(seeds["attention_entropy"]), 3),
+            "step_milliseconds": None if step is None else 1000 * step,
+            "of_original_percent": _mean(seeds["of_original_percent"]),
+            "tokens_per_second": None if tokens is None else round(tokens),
+            "mfu_percent": None if mfu is None else 100 * mfu,
+        }
+        rows.append({key: value for key, value in row.items() if key not in hidden})
     return table_of(rows, _caption(settings, pretrain_seeds, data.timings), "tab:training")
-
-
-def _values(losses: pd.DataFrame, seeds: pd.DataFrame, several: bool) -> Row:
-    """The columns of a model, from its validation losses and a row per seed of what was logged and timed."""
-    loss = spread(losses.iloc[:, -1])
-    step, tokens, mfu = (_speed(seeds, key) for key in ("step_seconds", "tokens_per_second", "mfu"))
-    return {
-        **({"pretrain_seeds": loss.count} if several else {}),
-        "validation_loss": decimal_of(loss.mean, 3),
-        **({"std": _decimal(loss.deviation)} if several else {}),
-        **_exits(exits_of(losses), several),
-        "logit_std": _decimal(_mean(seeds["logit_std"])),
-        "attention_entropy": _decimal(_mean(seeds["attention_entropy"])),
-        "step_milliseconds": None if step is None else 1000 * step,
-        "of_original_percent": _mean(seeds["of_original_percent"]),
-        "tokens_per_second": None if tokens is None else round(tokens),
-        "mfu_percent": None if mfu is None else 100 * mfu,
-    }
-
-
-def _exits(steps: list[int | None], several: bool) -> Row:
-    """Mean exit from the plateau and its range; None where a seed does not leave it."""
-    exits: Spread | None = None if None in steps else spread(steps)
-    mean = {"plateau_exit": exits and round(exits.mean)}
-    return mean | {"earliest_exit": exits and exits.lowest, "latest_exit": exits and exits.highest} if several else mean
 
 
 def _speed(seeds: pd.DataFrame, key: str) -> float | None:
@@ -69,15 +60,16 @@ def _mean(values: pd.Series) -> float | None:
     return spread(measured).mean if len(measured) else None
 
 
-def _decimal(value: float | None) -> Decimal | None:
-    return None if value is None else decimal_of(value, 3)
-
-
 def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFrame) -> str:
     claim = f" ({published.SHARED_PAPER} claims about a tenth less time for shared)"
+    seeds_note = (
+        "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses, "
+        "earliest and latest exit are their range. Speeds are a dash where the seeds of a model ran on different "
+        "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
+    )
     return (
         f"Table 2, continued: training. {captions.experiment_of(settings)}. "
-        f"{captions.pretraining_of(settings, pretrain_seeds)} {_seeds_note(pretrain_seeds)}"
+        f"{captions.pretraining_of(settings, pretrain_seeds)} {seeds_note if pretrain_seeds > 1 else ''}"
         "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation after the "
         "initial plateau, as in figure 2; a dash where a run does not leave it. Logit std and attention entropy "
         "(nats): of the untrained model, means over its layers. Speed was measured on these machines as they were, "
@@ -86,17 +78,6 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFram
         f"{claim if 'shared' in set(timings['attention']) else ''}. MFU: FLOPs of the model, with "
         "its head on masked positions only, in percent of the peak that the run measured. "
         f"Machines: {_machines(timings)}."
-    )
-
-
-def _seeds_note(pretrain_seeds: int) -> str:
-    """What is a mean and what a spread; empty for one seed."""
-    if pretrain_seeds == 1:
-        return ""
-    return (
-        "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses, "
-        "earliest and latest exit are their range. Speeds are a dash where the seeds of a model ran on different "
-        "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
     )
 
 
