@@ -12,8 +12,6 @@ from symbert.report.order import model_rank
 from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, interpolated_crossing, mean_curves, spread
 
-Row = dict[str, Any]
-
 RANGE = ("earliest_exit", "latest_exit")
 LOSSES = ("validation_loss", "plateau_exit", *RANGE)
 CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
@@ -49,15 +47,8 @@ def milestones_table(data: Data) -> Table:
     for size, scores in [] if data.curve is None else data.curve.groupby("size", sort=False):
         means, line = mean_curves(scores)
         curves |= {(size, attention): (mean, line) for attention, mean in means.items()}
-    rows = []
-    for name in sorted({*models, *curves}, key=lambda name: model_rank(*name)):
-        row = dict(zip(("size", "attention"), name, strict=True))
-        row |= _losses(models[name]) if name in models else {}
-        row |= _crossing(*curves[name]) if name in curves else {}
-        exits = published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name)
-        row |= dict(zip(PRINTED_EXITS, exits, strict=True))
-        row |= dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True))
-        rows.append(row)
+    names = sorted({*models, *curves}, key=lambda name: model_rank(*name))
+    rows = [_row(name, models.get(name), *curves.get(name, (None, None))) for name in names]
     frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
     # Readers see no columns that say nothing: of what was not given, of one seed's range, of models unpublished.
     hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
@@ -67,30 +58,31 @@ def milestones_table(data: Data) -> Table:
     readable = frame.drop(columns=list(hidden))
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
-    return Table(frame, _caption(data, list(readable)), "tab:milestones", readable=readable, note=" ".join(absent))
-
-
-def _losses(losses: pd.DataFrame) -> Row:
-    """Means over pre-training seeds; no exit where a seed does not leave the plateau."""
-    row = {"validation_loss": decimal_of(spread(losses.iloc[:, -1]).mean, 3)}
-    if None not in exits_of(losses):
-        exits = spread(exits_of(losses))
-        row |= {"plateau_exit": round(exits.mean), "earliest_exit": exits.lowest, "latest_exit": exits.highest}
-    return row
-
-
-def _crossing(curve: pd.Series, line: float) -> Row:
-    steps, scores = curve.index.tolist(), curve.tolist()
-    first = first_crossing(steps, scores, line)
-    if first is None:
-        return {"target_score": line}
-    values = (line, first.before, first.after, round(first.step), round(interpolated_crossing(steps, scores, line)))
-    return dict(zip(CROSSINGS, values, strict=True))
-
-
-def _caption(data: Data, columns: list[str]) -> str:
     seeds = set(data.runs["pretrain_seed"]) or set([] if data.curve is None else data.curve["pretrain_seed"])
     notes = [f"Milestones of learning. {captions.experiment_of(data.settings)}."]
     notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []
     notes += [] if data.curve is None else [captions.finetuning_of(data.settings, data.curve)]
-    return " ".join([*notes, *(rule for column, rule in RULES.items() if column in columns)])
+    notes += [rule for column, rule in RULES.items() if column in readable]
+    return Table(frame, " ".join(notes), "tab:milestones", readable=readable, note=" ".join(absent))
+
+
+def _row(
+    name: tuple[str, str], losses: pd.DataFrame | None, curve: pd.Series | None, line: float | None
+) -> dict[str, Any]:
+    """What there is of a model: means over pre-training seeds, and no exit where a seed does not leave the plateau."""
+    row = dict(zip(("size", "attention"), name, strict=True))
+    if losses is not None:
+        row["validation_loss"] = decimal_of(spread(losses.iloc[:, -1]).mean, 3)
+        if None not in exits_of(losses):
+            exits = spread(exits_of(losses))
+            row |= {"plateau_exit": round(exits.mean), "earliest_exit": exits.lowest, "latest_exit": exits.highest}
+    if curve is not None:
+        row["target_score"] = line
+        steps, scores = curve.index.tolist(), curve.tolist()
+        if (first := first_crossing(steps, scores, line)) is not None:
+            interpolated = interpolated_crossing(steps, scores, line)
+            values = (line, first.before, first.after, round(first.step), round(interpolated))
+            row |= dict(zip(CROSSINGS, values, strict=True))
+    exits = published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name)
+    row |= dict(zip(PRINTED_EXITS, exits, strict=True))
+    return row | dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True))
