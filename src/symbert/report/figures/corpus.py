@@ -1,7 +1,6 @@
 """The corpus figure: how harmful perplexity, length and tokens are distributed over the documents read and kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,34 +23,6 @@ MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a pane
 WINDOW = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Documents by bins of one quantity; the first and the last bin hold what lies outside its edges."""
-
-    quantity: str
-    side: str  # read | kept
-    counts: np.ndarray
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Bounds of the bins, [bins + 1]; what lies outside is drawn as one bin at each end."""
-        edges = np.array(EDGES[self.quantity])
-        return np.concatenate([[edges[0] ** 2 / edges[1]], edges, [edges[-1] ** 2 / edges[-2]]])
-
-    @property
-    def documents(self) -> int:
-        """How many documents are counted."""
-        return int(self.counts.sum())
-
-    @property
-    def median(self) -> float | None:
-        """The median, with the documents of a bin spread evenly over its logarithm; None without documents."""
-        if not self.documents:
-            return None
-        below = np.concatenate([[0], np.cumsum(self.counts)])
-        return float(10 ** np.interp(self.documents / 2, below, np.log10(self.bounds)))
-
-
 @exhibit(
     chapter="Corpus",
     place=1,
@@ -65,30 +36,30 @@ def corpus_figure(data: Data) -> Figure:
     DataError where a histogram is not complete.
     """
     counts, settings = data.counts, data.settings
-    perplexity, characters = ([_distribution(counts, name, side) for side in COLORS] for name in FILTERED)
+    perplexity, characters = ({side: _bins(counts, name, side) for side in COLORS} for name in FILTERED)
     for record in data.records:
         _check(record["part"], "tokens", record["histogram"], record["documents"], "tokenize-part")
-    tokens = Distribution("tokens", "kept", np.sum([record["histogram"] for record in data.records], axis=0))
+    tokens = {"kept": np.sum([record["histogram"] for record in data.records], axis=0)}
     skipped = not_read(counts)
     note = f"{captions.experiment_of(settings)}; {captions.corpus_of(settings)}{f'; {skipped}' if skipped else ''}"
     figure, panels = figure_of("Documents of the corpus", note, [3, 2, 1], PANEL)
-    without = characters[0].documents - perplexity[0].documents
+    without = characters["read"].sum() - perplexity["read"].sum()
     missing = f" ({compact(without)} documents have none)" if without else ""
     low, high = settings.min_harmful_perplexity, settings.max_harmful_perplexity
-    window = None if low is None or high is None else (low, high)
-    _fill(*panels[0], f"harmful perplexity{missing}", perplexity, window)
-    _fill(*panels[1], "characters per document", characters)
-    _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", [tokens])
+    window = () if low is None or high is None else (low, high)
+    _fill(*panels[0], f"harmful perplexity{missing}", "harmful_perplexity", perplexity, window)
+    _fill(*panels[1], "characters per document", "characters", characters)
+    _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", "tokens", tokens)
     return figure
 
 
-def _distribution(counts: list[Row], quantity: str, side: str) -> Distribution:
-    """All parts together; a document may lack a perplexity, never a length."""
+def _bins(counts: list[Row], quantity: str, side: str) -> np.ndarray:
+    """Documents of all parts by bin; a document may lack a perplexity, never a length."""
     for part in counts:
         documents = part["read"] - part["bad"] if side == "read" else part["kept"]
         bins = part["histograms"][quantity][side]
         _check(part["part"], quantity, bins, documents, "filter-part", may_lack=quantity == "harmful_perplexity")
-    return Distribution(quantity, side, np.sum([part["histograms"][quantity][side] for part in counts], axis=0))
+    return np.sum([part["histograms"][quantity][side] for part in counts], axis=0)
 
 
 def _check(part: str, quantity: str, bins: list[int], documents: int, command: str, may_lack: bool = False) -> None:
@@ -103,18 +74,27 @@ def _check(part: str, quantity: str, bins: list[int], documents: int, command: s
 
 
 def _fill(
-    panel: Axes, key: Axes, label: str, distributions: list[Distribution], window: tuple[float, float] | None = None
+    panel: Axes, key: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], window: Sequence[float] = ()
 ) -> None:
-    """Draw distributions over each other and their key beneath; `window` is what is kept, exclusive."""
-    for distribution in distributions:
-        panel.stairs(distribution.counts, distribution.bounds, fill=True, color=COLORS[distribution.side])
-    entries = [_entry(distribution) for distribution in distributions]
-    if window:
-        for edge in window:
-            panel.axvline(edge, **WINDOW)
-        entries.append(Entry(WINDOW, f"kept only between {window[0]:,g} and {window[1]:,g}"))
+    """Draw documents by bins, those kept over those read, and their key beneath; `window` is what is kept, exclusive.
+
+    What lies outside of all edges is drawn as one bin at each end.
+    """
+    edges = np.array(EDGES[quantity])
+    bounds = np.concatenate([[edges[0] ** 2 / edges[1]], edges, [edges[-1] ** 2 / edges[-2]]])
+    marks, entries = list(window), []
+    for side, bins in sides.items():
+        panel.stairs(bins, bounds, fill=True, color=COLORS[side])
+        filled = np.flatnonzero(bins)
+        marks += [bounds[filled[0]], bounds[filled[-1] + 1]] if len(filled) else []
+        median = f"≈ {float(f'{median_of(bins, bounds):.2g}'):,.0f}" if len(filled) else "–"
+        line = {"color": COLORS[side], "linewidth": 5.5, "solid_capstyle": "butt"}
+        entries.append(Entry(line, side, [f"{bins.sum():,}", median]))
+    for edge in window:
+        panel.axvline(edge, **WINDOW)
+    entries += [Entry(WINDOW, "kept only between {:,g} and {:,g}".format(*window))] if window else []
     panel.set_xscale("log")
-    panel.set_xlim(_limits(distributions, window or ()))
+    panel.set_xlim((min(marks) / MARGIN, max(marks) * MARGIN) if marks else (1 / MARGIN, 10 * MARGIN))
     panel.set_ylim(bottom=0)
     panel.set_xlabel(label)
     panel.set_ylabel("documents")
@@ -126,21 +106,10 @@ def _fill(
     draw_key(key, [("documents", 0.72), ("median", RIGHT)], entries)
 
 
-def _limits(distributions: list[Distribution], marks: Sequence[float]) -> tuple[float, float]:
-    """From a little below the first bin with documents, or mark, to a little above the last."""
-    lows, highs = list(marks), list(marks)
-    for distribution in distributions:
-        filled = np.flatnonzero(distribution.counts)
-        if len(filled):
-            lows.append(distribution.bounds[filled[0]])
-            highs.append(distribution.bounds[filled[-1] + 1])
-    return (min(lows) / MARGIN, max(highs) * MARGIN) if lows else (1 / MARGIN, 10 * MARGIN)
-
-
-def _entry(distribution: Distribution) -> Entry:
-    median = "–" if distribution.median is None else f"≈ {float(f'{distribution.median:.2g}'):,.0f}"
-    line = {"color": COLORS[distribution.side], "linewidth": 5.5, "solid_capstyle": "butt"}
-    return Entry(line, distribution.side, [f"{distribution.documents:,}", median])
+def median_of(bins: np.ndarray, bounds: np.ndarray) -> float:
+    """The median, with the documents of a bin spread evenly over its logarithm."""
+    below = np.concatenate([[0], np.cumsum(bins)])
+    return float(10 ** np.interp(bins.sum() / 2, below, np.log10(bounds)))
 
 
 def compact(value: float) -> str:

@@ -8,21 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symbert.report import captions, published
+from symbert.report import captions, panels, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import (
-    BAND_ENTRY,
-    RIGHT,
-    Entry,
-    draw_key,
-    draw_seeds,
-    figure_of,
-    name_of,
-    prepare,
-    seeds_heading,
-    short,
-)
+from symbert.report.panels import Entry
 from symbert.report.runs import exits_of, losses_of, size_of
 from symbert.report.statistics import spread
 from symbert.report.style import GREY, MARK, Look, looks_of
@@ -49,17 +38,23 @@ def loss_figure(data: Data) -> Figure:
     beside = captions.shows_the_papers_losses(settings)
     printed = {name: published.LOSSES[size, name] for name in losses if beside and (size, name) in published.LOSSES}
     entries = [
-        Entry(looks[name].line(), name_of(name), [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"])
+        Entry(
+            looks[name].line(),
+            panels.name_of(name),
+            [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
+        )
         for name, seeds in losses.items()
     ]
     counts = [*map(len, losses.values())]
-    entries += [BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
+    entries += [panels.BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
     chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
     note = f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
-    figure, [(panel, key)] = figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
-    prepare(panel, "validation loss (nats per token)")
+    figure, [(panel, key)] = panels.figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
+    panels.prepare(panel, "validation loss (nats per token)")
     _draw_curves(panel, losses, printed, looks)
-    draw_key(key, [("leaves plateau at", 0.79), ("final loss", RIGHT)], entries, seeds_heading(counts))
+    panels.draw_key(
+        key, [("leaves plateau at", 0.79), ("final loss", panels.RIGHT)], entries, panels.seeds_heading(counts)
+    )
     return figure
 
 
@@ -70,7 +65,7 @@ def _draw_curves(
     for position, (name, seeds) in enumerate(losses.items()):
         steps = seeds.columns.tolist()
         marks = [] if name in printed else _marks(steps, position / len(losses))
-        draw_seeds(panel, steps, seeds.to_numpy(), looks[name], markevery=marks)
+        panels.draw_seeds(panel, steps, seeds.to_numpy(), looks[name], markevery=marks)
     for name, values in printed.items():
         look = looks[name]
         panel.plot(published.LOSS_STEPS, values, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
@@ -85,11 +80,11 @@ def exit_of(exits: Sequence[int | None]) -> str:
     if not left:
         return "–"
     if len(left) < len(exits):
-        return f"{short(min(left))}–never"
+        return f"{panels.short(min(left))}–never"
     reached = spread(left)
     if reached.count == 1:
         return f"{reached.mean:,}"
-    return f"{short(reached.mean)} ({short(reached.lowest)}–{short(reached.highest)})"
+    return f"{panels.short(reached.mean)} ({panels.short(reached.lowest)}–{panels.short(reached.highest)})"
 
 
 def _marks(steps: Sequence[int], offset: float) -> list[int]:

@@ -4,21 +4,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symbert.report import captions, order
+from symbert.report import captions, order, panels
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import (
-    BAND_ENTRY,
-    RIGHT,
-    Entry,
-    draw_key,
-    draw_seeds,
-    figure_of,
-    name_of,
-    prepare,
-    seeds_heading,
-    short,
-)
+from symbert.report.panels import Entry
 from symbert.report.scores import majority_of
 from symbert.report.statistics import (
     MEANS,
@@ -34,7 +23,7 @@ from symbert.report.style import DASHED, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
 
 TARGET_LINE = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
-COLUMNS = [("95 % reached at", 0.79), ("final score", RIGHT)]
+COLUMNS = [("95 % reached at", 0.79), ("final score", panels.RIGHT)]
 
 
 @exhibit(chapter="Pre-training", place=2, heading="Figure 3: score over checkpoints", reads=("settings", "curve"))
@@ -53,25 +42,25 @@ def checkpoints_figure(data: Data) -> Figure:
     baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
     majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
     kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
-    figure, panels = figure_of(
+    figure, places = panels.figure_of(
         f"{kind[0].upper()}{kind[1:]} over checkpoints",
         _note(scores, settings, any(has_band.values())),
         [len(curves[size]) + 1 + len(majority) + has_band[size] for size in sizes],
     )
-    for size, (panel, key) in zip(sizes, panels, strict=True):
-        prepare(panel, f"{kind} (%)")
+    for size, (panel, key) in zip(sizes, places, strict=True):
+        panels.prepare(panel, f"{kind} (%)")
         panel.set_title(f"BERT-{size}", loc="left")
         entries = []
         if curves[size]:
             means, line = mean_curves(scores[scores["size"] == size])
             panel.axhline(line, zorder=1.5, **TARGET_LINE)
             entries += _draw_curves(panel, curves[size], means, line, looks_of(scores["attention"]))
-            entries += [BAND_ENTRY] * has_band[size]
+            entries += [panels.BAND_ENTRY] * has_band[size]
             entries.append(Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"]))
         for score in majority:
             panel.axhline(score, zorder=1.5, **MAJORITY_LINE)
             entries.append(Entry(MAJORITY_LINE, "majority baseline", ["", f"{score:.2f}"]))
-        draw_key(key, COLUMNS, entries, seeds_heading(seeds[size]))
+        panels.draw_key(key, COLUMNS, entries, panels.seeds_heading(seeds[size]))
     return figure
 
 
@@ -100,11 +89,11 @@ def _draw_curves(
     entries = []
     for attention, mean in means.items():
         look, crossing = looks[attention], first_crossing(list(mean.index), list(mean), line)
-        draw_seeds(panel, list(mean.index), curves[attention].to_numpy(), look)
+        panels.draw_seeds(panel, list(mean.index), curves[attention].to_numpy(), look)
         if crossing:
             height = mean.iloc[0] if crossing.before is None else line
             panel.plot([crossing.step], [height], zorder=4, **look.line(**MARK))
-        entries.append(Entry(look.line(), name_of(attention), [bracket(crossing), f"{mean.iloc[-1]:.2f}"]))
+        entries.append(Entry(look.line(), panels.name_of(attention), [bracket(crossing), f"{mean.iloc[-1]:.2f}"]))
     return entries
 
 
@@ -113,5 +102,5 @@ def bracket(crossing: Crossing | None) -> str:
     if crossing is None:
         return "not reached"
     if crossing.before is None:
-        return f"≤ {short(crossing.after)}"
-    return f"{short(crossing.step)} ({short(crossing.before)}–{short(crossing.after)})"
+        return f"≤ {panels.short(crossing.after)}"
+    return f"{panels.short(crossing.step)} ({panels.short(crossing.before)}–{panels.short(crossing.after)})"

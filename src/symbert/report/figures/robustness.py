@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from symbert.report import captions, order
+from symbert.report import captions, order, panels
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import BAND_ENTRY, PANEL, Entry, draw_names, draw_seeds, name_of, page_of
+from symbert.report.panels import Entry
 from symbert.report.robustness import (
     DOMAIN,
     NOISE,
@@ -30,7 +30,7 @@ SET, DOT, LEAST = 0.1, 0.065, 0.27  # inches: room of an out-of-domain set, of e
 DOTS = 0.8  # of the room of a set: where its dots are
 NAME = 10  # characters in a line of a set's name
 KEY_COLUMNS = 2  # in the width of a column
-RANGE_ENTRY = Entry(BAND_ENTRY.line, "range of seeds")
+RANGE_ENTRY = Entry(panels.BAND_ENTRY.line, "range of seeds")
 MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
 
 
@@ -49,18 +49,18 @@ def robustness_figure(data: Data) -> Figure:
     clean, robustness, settings = data.trained, data.robustness, data.settings
     looks, sizes = looks_of(clean["attention"]), order.sizes(clean["size"])
     levels, domains = noise_levels(robustness), domain_scores(robustness)
-    panels = [(size, kind) for size in sizes for kind in [*levels, *[DOMAIN] * bool(len(domains))]]
-    of_domains = max(PANEL / 2, len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
-    heights = [of_domains if kind == DOMAIN else PANEL for _, kind in panels]
-    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()]
+    shown = [(size, kind) for size in sizes for kind in [*levels, *[DOMAIN] * bool(len(domains))]]
+    of_domains = max(panels.PANEL / 2, len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
+    heights = [of_domains if kind == DOMAIN else panels.PANEL for _, kind in shown]
+    entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
-    columns = KEY_COLUMNS * min(2, len(panels))
+    columns = KEY_COLUMNS * min(2, len(shown))
     tested = {NOISE: "to noise", DOMAIN: "in other domains"}
     title = f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(robustness['kind']))}"
     note = _note(clean, robustness, settings)
-    figure, places, key = page_of(title, note, heights, math.ceil(len(entries) / columns))
+    figure, places, key = panels.page_of(title, note, heights, math.ceil(len(entries) / columns))
     noise, baseline = noise_scores(robustness), baseline_scores(robustness)
-    for (size, kind), panel in zip(panels, places, strict=True):
+    for (size, kind), panel in zip(shown, places, strict=True):
         if kind == DOMAIN:
             _draw_domains(panel, domains.xs(size), domain_scores(baseline).iloc[0], looks)
             panel.set_title(f"BERT-{size}, out-of-domain sets", loc="left")
@@ -70,7 +70,7 @@ def robustness_figure(data: Data) -> Figure:
             panel.axhline(noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **MAJORITY_LINE)
             panel.set_ylabel("mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)")
             panel.set_title(f"BERT-{size}, {kind} noise", loc="left")
-    draw_names(key, entries, columns)
+    panels.draw_names(key, entries, columns)
     return figure
 
 
@@ -92,7 +92,7 @@ def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: d
     panel.set_xlabel("letters struck (%)")
     panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     for attention, seeds in scores.groupby(level="attention", sort=False):
-        draw_seeds(panel, [100 * share for share in shares], seeds.to_numpy(), looks[attention])
+        panels.draw_seeds(panel, [100 * share for share in shares], seeds.to_numpy(), looks[attention])
 
 
 def _draw_domains(panel: Axes, scores: pd.DataFrame, baseline: pd.Series, looks: dict[str, Look]) -> None:
