@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+from typing import get_args
 
 import msgspec
 import pytest
@@ -7,12 +10,17 @@ from hypothesis import strategies as st
 
 from symbert.config import sections
 from symbert.errors import ConfigError
+from symbert.glue.challenges import COLLECTIONS
+from symbert.glue.noise import EDITS
 from symbert.settings import (
     PAPERS_FILTERS,
     SECTIONS,
+    Challenge,
     FilterSettings,
     GlueSettings,
+    NoiseKind,
     PackSettings,
+    Recipe,
     TaskSettings,
     hash_of,
     number,
@@ -20,6 +28,7 @@ from symbert.settings import (
     settings_from,
     values_of,
 )
+from symbert.training.recipe import RECIPES
 
 PACK = {
     "sequence_length": 64,
@@ -29,6 +38,16 @@ PACK = {
     "max_tokens": None,
     "sequences_per_shard": 4,
 }
+
+
+def test_the_words_of_a_key_are_those_of_its_registry_in_the_stage():
+    """They are read from its source: importing torch takes seconds."""
+    assert get_args(Recipe) == tuple(RECIPES)
+    assert get_args(NoiseKind) == (*EDITS, "mixed")
+    assert get_args(Challenge) == tuple(COLLECTIONS)
+    program = "import sys, symbert.settings; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize("section", SECTIONS)

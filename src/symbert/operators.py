@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.settings import hash_of
-from symbert.syntax import class_named, classes_of, code_of, file_of
+from symbert.settings import code_of, hash_of
+from symbert.syntax import class_named, classes_of, file_of
 
 SIDES = ("query", "key", "value")  # of attention: what a token asks, answers and gives
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project

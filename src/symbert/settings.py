@@ -18,6 +18,7 @@ from symbert.errors import ConfigError
 from symbert.files import read_json
 from symbert.filters import FILTERS
 from symbert.sources import SOURCES
+from symbert.syntax import keys_of, syntax_of
 
 
 def number(**limits: float) -> Any:
@@ -35,11 +36,12 @@ Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-Recipe = Literal["faithful", "fast"]
-Optimizer = Annotated[str, Meta(pattern=r"^(adamw|\w[\w.]*:\w+)$")]  # or module:function of the user's own
+Recipe = Literal[keys_of("symbert.training.recipe", "RECIPES")]
+OPTIMIZERS = "|".join(keys_of("symbert.training.optimizer", "OPTIMIZERS"))
+Optimizer = Annotated[str, Meta(pattern=rf"^({OPTIMIZERS}|\w[\w.]*:\w+)$")]  # or module:function of the user's own
 NoiseShares = list[number(gt=0, le=1)]
-NoiseKind = Literal["swap", "drop", "insert", "keyboard", "mixed"]
-Challenge = Literal["hans", "ax", "advglue"]
+NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
+Challenge = Literal[keys_of("symbert.glue.challenges", "COLLECTIONS")]
 Run = list[str | int]  # size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus from before there was a choice
@@ -258,3 +260,8 @@ def hash_of(*values: Any) -> str:
     plain = [values_of(value) if isinstance(value, Settings) else value for value in values]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def code_of(module: str, name: str) -> str:
+    """16 hexadecimal digits that stand for what a class or function computes, as `symbert.syntax` reads it."""
+    return hash_of(syntax_of(module, name))

@@ -1,4 +1,4 @@
-"""What a class computes, as a hash of its syntax: read from the source, because importing torch takes seconds."""
+"""What stands in a module that is not imported, because importing torch takes seconds: read from its source."""
 
 import ast
 import copy
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.settings import hash_of
 
 PROJECT = __package__
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -18,15 +17,21 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
 
 
-def code_of(module: str, name: str) -> str:
-    """16 hexadecimal digits that stand for what a class computes.
+def syntax_of(module: str, name: str) -> list[list[Any]]:
+    """What a class or function computes, as lists: its syntax and that of all it names, by module and name.
 
-    They cover the class and all that it names of its own package and of this project, what it inherits first of all,
-    and end where torch and transformers begin. Blanks, comments, docstrings and `description` do not count.
+    That is all of its own package and of this project, what it inherits first of all, and ends where torch and
+    transformers begin. Blanks, comments, docstrings and `description` do not count.
     """
     covered: dict[Place, list] = {}
     _cover((module, name), covered)
-    return hash_of([[*place, syntax] for place, syntax in sorted(covered.items())])
+    return [[*place, syntax] for place, syntax in sorted(covered.items())]
+
+
+def keys_of(module: str, table: str) -> tuple[str, ...]:
+    """The keys of a dict that a module writes out at its top level."""
+    (statement,) = _definitions(module)[table]
+    return tuple(ast.literal_eval(key) for key in statement.value.keys)
 
 
 def classes_of(module: str, base: str) -> list[str]:

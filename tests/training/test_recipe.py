@@ -1,11 +1,9 @@
-import typing
 from contextlib import nullcontext
 
 import pytest
 import torch
 
 from symbert.errors import ConfigError
-from symbert.settings import Recipe
 from symbert.training import recipe
 from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels, compiler_explained, recorded_dropout
 
@@ -61,10 +59,6 @@ def test_kernels_are_left_alone_on_a_cpu():
     before = torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()
     with attention_kernels(RECIPES["fast"], torch.device("cpu")):
         assert (torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()) == before
-
-
-def test_recipes_are_those_of_the_configuration():
-    assert list(typing.get_args(Recipe)) == list(RECIPES)
 
 
 @pytest.mark.parametrize("said", ["RuntimeError: Failed to find C compiler. Please specify", "C++ compile error"])

@@ -19,7 +19,6 @@ class Challenge:
     """What a challenge set asks, of which task's classifier, and how it is scored."""
 
     name: str
-    collection: str  # a word of `glue.robustness.sets`
     task: str
     labels: tuple[str, ...]  # class names by label
     metrics: tuple[str, ...]  # their mean is the score
@@ -30,13 +29,17 @@ class Challenge:
     classes: tuple[int, ...] | None = None  # the label that each class of the task counts as; None: itself
     column: str | None = None  # score column of the evaluation split that was changed
 
+    @property
+    def collection(self) -> str:
+        """The word of `glue.robustness.sets` that asks for it."""
+        return next(name for name, rows in COLLECTIONS.items() if self in rows)
+
 
 def _adversarial(task: str, official_rows: int, split: str = "validation", suffix: str = "") -> Challenge:
     """A set of AdvGLUE. Its publishers score it with the metrics of the task: for QQP the mean of accuracy and F1."""
     row, name = GLUE[task], f"adv_{task}{suffix}"
     return Challenge(
         name,
-        "advglue",
         task,
         row.labels,
         row.metrics,
@@ -47,39 +50,42 @@ def _adversarial(task: str, official_rows: int, split: str = "validation", suffi
     )
 
 
-_CHALLENGES = (
-    Challenge(
-        "hans",
-        "hans",
-        "mnli",
-        ("entailment", "non-entailment"),
-        ("accuracy",),
-        30_000,
-        "github.com/tommccoy1/hans",
-        ("heuristics_evaluation_set.txt", "hans.parquet"),
-        Layout(("sentence1", "sentence2"), "gold_label"),
-        classes=(0, 1, 1),
+COLLECTIONS: dict[str, tuple[Challenge, ...]] = {
+    "hans": (
+        Challenge(
+            "hans",
+            "mnli",
+            ("entailment", "non-entailment"),
+            ("accuracy",),
+            30_000,
+            "github.com/tommccoy1/hans",
+            ("heuristics_evaluation_set.txt", "hans.parquet"),
+            Layout(("sentence1", "sentence2"), "gold_label"),
+            classes=(0, 1, 1),
+        ),
     ),
-    Challenge(
-        "ax",
-        "ax",
-        "mnli",
-        GLUE["mnli"].labels,
-        ("matthews",),
-        1_104,
-        "gluebenchmark.com/diagnostics, with labels (the hub's copy has none)",
-        ("ax.parquet", "diagnostic-full.tsv"),
-        Layout(("Premise", "Hypothesis"), "Label"),
+    "ax": (
+        Challenge(
+            "ax",
+            "mnli",
+            GLUE["mnli"].labels,
+            ("matthews",),
+            1_104,
+            "gluebenchmark.com/diagnostics, with labels (the hub's copy has none)",
+            ("ax.parquet", "diagnostic-full.tsv"),
+            Layout(("Premise", "Hypothesis"), "Label"),
+        ),
     ),
-    _adversarial("sst2", 148),
-    _adversarial("qqp", 78),
-    _adversarial("mnli", 121, "validation_matched"),
-    _adversarial("mnli", 162, "validation_mismatched", "_mismatched"),
-    _adversarial("qnli", 148),
-    _adversarial("rte", 81),
-)
-
-CHALLENGES: dict[str, Challenge] = {challenge.name: challenge for challenge in _CHALLENGES}
+    "advglue": (
+        _adversarial("sst2", 148),
+        _adversarial("qqp", 78),
+        _adversarial("mnli", 121, "validation_matched"),
+        _adversarial("mnli", 162, "validation_mismatched", "_mismatched"),
+        _adversarial("qnli", 148),
+        _adversarial("rte", 81),
+    ),
+}
+CHALLENGES: dict[str, Challenge] = {row.name: row for rows in COLLECTIONS.values() for row in rows}
 
 
 def challenges_for(task: Task, collections: list[str]) -> list[Challenge]:

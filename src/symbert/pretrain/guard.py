@@ -7,8 +7,8 @@ from typing import Any
 
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import read_json, write_json
-from symbert.settings import PretrainSettings, hash_of, values_of
-from symbert.syntax import code_of, file_of
+from symbert.settings import PretrainSettings, code_of, hash_of, values_of
+from symbert.syntax import file_of
 
 PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a run and its checkpoints have in `run`
 

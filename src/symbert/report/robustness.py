@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -27,9 +27,10 @@ from symbert.report.scores import (
     stale,
 )
 from symbert.report.statistics import SEEDS, glue_scores
+from symbert.settings import NoiseKind
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
-KINDS = ("swap", "drop", "insert", "keyboard", "mixed")  # names of noise
+KINDS = get_args(NoiseKind)  # names of noise
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 REQUIRED: Types = {
     **CELL,

@@ -140,7 +140,7 @@ def _noise_notes(robustness: pd.DataFrame) -> list[str]:
     shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
     return [
         f"Clean: mean of the columns that have noise ({', '.join(columns)}); beside it the same with {shares} % of the "
-        f"letters {'; '.join(f'{LETTERS[kind]} ({kind})' for kind in levels)}.",
+        f"letters {'; '.join(f'{LETTERS.get(kind, kind)} ({kind})' for kind in levels)}.",
         "Drop: points that the largest share takes; lost: as much in percent of the clean score's lead over the "
         f"majority baseline, a dash where a seed leads by less than {LEAD:g} point.",
     ]
