@@ -186,6 +186,21 @@ class RobustnessSettings(Settings):
     noise_kinds: list[NoiseKind]
 
 
+class Wording(Settings):
+    """What captions, claims and the page say of an experiment."""
+
+    experiment: str  # its name, and how it was computed
+    corpus: str
+    tasks: str
+    pretraining: str  # how models were made; a number of seeds follows in brackets
+    units: str  # what two fine-tunings with the same seed share
+    beside_printed: str  # said where the paper's scores stand beside these
+    facts: dict[str, str]  # at the top of the page, before corpus and tasks
+    warnings: list[str]  # at the top of the page
+    other_training: str | None  # why losses are not comparable with the paper's; null: both are shown
+    other_finetuning: str | None  # why scores are not, although losses may be; null: both are shown
+
+
 class ReportSettings(Settings):
     """What captions must say about the experiment; null where imported scores do not tell."""
 
@@ -207,6 +222,7 @@ class ReportSettings(Settings):
     rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
     runs: list[Run] = []  # asked for
     curve_runs: list[Run] = []  # those of them that Figure 3 has
+    wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
 
 
 SECTIONS: dict[str, type[Settings]] = {

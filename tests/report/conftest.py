@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from msgspec import to_builtins
 
 from symbert.corpus.counts import EDGES
+from symbert.report.imported import wording_of_import
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
@@ -32,7 +34,7 @@ def write(path: Path, value) -> Path:
 def settings_file(tmp_path):
     """Writes report settings, those of a short run but for the given keys; returns the file.
 
-    What `pretrain` and `glue` do not say is the paper's.
+    At the scale imported they have the words of an import. What `pretrain` and `glue` do not say is the paper's.
     """
 
     def make(pretrain=None, glue=None, **changes) -> Path:
@@ -54,8 +56,10 @@ def settings_file(tmp_path):
             "match": "exact",
             "min_harmful_perplexity": 5.0,
             "max_harmful_perplexity": 100_000.0,
-        }
-        return write(tmp_path / "report.json", settings | changes)
+        } | changes
+        if settings["scale"] == "imported":
+            settings["wording"] = to_builtins(wording_of_import(settings["experiment"], settings["steps"]))
+        return write(tmp_path / "report.json", settings)
 
     return make
 

@@ -10,15 +10,11 @@ from symbert.keys import Execution
 from symbert.report import published
 from symbert.report.captions import (
     constant_predictions,
-    corpus_of,
-    experiment_of,
     finetuning_of,
     is_pretrained_as_the_paper,
     is_the_papers,
     pretraining_of,
-    shows_the_papers_losses,
-    shows_the_papers_scores,
-    tasks_of,
+    wording_of,
 )
 from symbert.report.scores import read_scores
 from symbert.settings import ReportSettings, read_settings, settings_from
@@ -92,7 +88,7 @@ def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper, key):
 
 def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
     settings = settings_of(merge(paper, {"glue": {"source": "files", "files": "/here"}}))
-    assert tasks_of(settings) == "GLUE from its original files" and is_the_papers(settings)
+    assert wording_of(settings).tasks == "GLUE from its original files" and is_the_papers(settings)
     assert not is_the_papers(settings_of(merge(paper, {"glue": {"source": "mirror"}, "mirror": "/here"})))
 
 
@@ -118,19 +114,20 @@ def imported(settings_file):
 
 def test_captions_of_imported_results_claim_nothing_that_the_files_do_not_say(imported):
     settings = imported()
-    assert experiment_of(settings) == "Others' results (imported-theirs; nothing was computed here)"
+    assert wording_of(settings).experiment == "Others' results (imported-theirs; nothing was computed here)"
     assert pretraining_of(settings, 1) == (
         "How the models were pre-trained, the imported files do not say "
         "(one pre-training seed: differences between operators may be chance)."
     )
-    assert corpus_of(settings) == "a corpus that the imported files do not name"
-    assert tasks_of(settings) == "GLUE as in the imported files"
+    assert wording_of(settings).corpus == "a corpus that the imported files do not name"
+    assert wording_of(settings).tasks == "GLUE as in the imported files"
 
 
 def test_the_papers_numbers_stand_beside_imported_ones_although_nothing_says_they_are_its_own(imported):
     assert not is_the_papers(imported()) and not is_pretrained_as_the_paper(imported())
-    assert shows_the_papers_scores(imported()) and shows_the_papers_losses(imported())
-    assert not shows_the_papers_losses(imported(steps=100_000)), "its losses go to step 200,000"
+    assert wording_of(imported()).other_finetuning is wording_of(imported()).other_training is None
+    other = "pre-training took 100,000 steps, the paper’s 200,000"
+    assert wording_of(imported(steps=100_000)).other_training == other, "its losses go to step 200,000"
 
 
 def test_what_is_known_of_others_constant_predictions_is_told(imported, record, write_scores):

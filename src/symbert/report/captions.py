@@ -3,11 +3,16 @@
 import pandas as pd
 
 from symbert.report import published
-from symbert.settings import ReportSettings
+from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
 from symbert.tasks import OWN
 
 UNTRAINED = "no pre-training"
+FINETUNE_UNITS = (
+    "A unit is a fine-tuning seed, the same in both models: it gives both the same order of rows and, where it decides "
+    "them, the same classifier and dropout. Where it does not, which seeds are paired is arbitrary, and the unpaired "
+    "interval is the one to read."
+)
 
 
 def model_name(size: str, attention: str, step: int) -> str:
@@ -34,20 +39,40 @@ def is_the_papers(settings: ReportSettings) -> bool:
     return is_pretrained_as_the_paper(settings) and finetuned
 
 
-def is_imported(settings: ReportSettings) -> bool:
-    """Whether others computed all numbers."""
-    return settings.scale == "imported"
+def wording_of(settings: ReportSettings) -> Wording:
+    """What is said of an experiment: by its settings, or else by what follows from their other keys."""
+    if settings.wording is not None:
+        return settings.wording
+    corpus, glue, own = SOURCES.get(settings.corpus_source), SOURCES.get(settings.glue_source), own_tasks(settings)
+    documents = corpus.corpus if corpus else f"the user's own (source {settings.corpus_source})"
+    tasks = glue.tasks if glue else f"the user's own (source {settings.glue_source})"
+    batch = f"batches of {settings.batch_size} × {settings.sequence_length} tokens"
+    reason = "the corpus is a stand-in" if is_stand_in(settings.corpus_source) else "pre-training is not the paper’s"
+    return Wording(
+        experiment=f"Experiment {settings.experiment}, scale {settings.scale}, recipe {settings.recipe}",
+        corpus=documents,
+        tasks=f"{tasks}, and {', '.join(own)} of the user's own" if own else tasks,
+        pretraining=f"Pre-trained for {settings.steps:,} steps in {batch} on {documents}",
+        units=FINETUNE_UNITS,
+        beside_printed="",
+        facts={"Scale": settings.scale, "Recipe": settings.recipe},
+        warnings=[] if is_the_papers(settings) else _warnings(settings),
+        other_training=None if is_pretrained_as_the_paper(settings) else reason,
+        other_finetuning=None if is_the_papers(settings) else "fine-tuning is not the paper’s",
+    )
 
 
-def shows_the_papers_losses(settings: ReportSettings) -> bool:
-    """Whether the paper's losses stand beside those here: its own pre-training's, or those of others over its steps."""
-    imported = is_imported(settings) and settings.steps == published.TRAINING[0]
-    return imported or is_pretrained_as_the_paper(settings)
-
-
-def shows_the_papers_scores(settings: ReportSettings) -> bool:
-    """Whether the paper's scores stand beside those here: its own experiment's, or those of others."""
-    return is_imported(settings) or is_the_papers(settings)
+def _warnings(settings: ReportSettings) -> list[str]:
+    """What the top of the page says of an experiment that is not the paper's."""
+    stand_ins = []
+    if is_stand_in(settings.corpus_source):
+        stand_ins.append("The corpus is a stand-in made from documentation text.")
+    if has_stand_ins(settings):
+        tasks = "tasks of GLUE" if own_tasks(settings) else "tasks"
+        stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not GLUE.")
+    others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
+    notes = stand_ins if has_stand_ins(settings) else [*stand_ins, others]
+    return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:
@@ -55,34 +80,9 @@ def has_stand_ins(settings: ReportSettings) -> bool:
     return is_stand_in(settings.glue_source)
 
 
-def corpus_of(settings: ReportSettings) -> str:
-    """The corpus in words."""
-    if settings.corpus_source == "imported":
-        return "a corpus that the imported files do not name"
-    source = SOURCES.get(settings.corpus_source)
-    return source.corpus if source else f"the user's own (source {settings.corpus_source})"
-
-
-def tasks_of(settings: ReportSettings) -> str:
-    """The tasks in words."""
-    if settings.glue_source == "imported":
-        return "GLUE as in the imported files"
-    source = SOURCES.get(settings.glue_source)
-    words = source.tasks if source else f"the user's own (source {settings.glue_source})"
-    own = own_tasks(settings)
-    return f"{words}, and {', '.join(own)} of the user's own" if own else words
-
-
 def own_tasks(settings: ReportSettings) -> list[str]:
     """The tasks that are the user's own."""
     return [task for task in settings.tasks if task in OWN]
-
-
-def experiment_of(settings: ReportSettings) -> str:
-    """Experiment, scale and recipe; of imported results, that nothing was computed here."""
-    if is_imported(settings):
-        return f"Others' results ({settings.experiment}; nothing was computed here)"
-    return f"Experiment {settings.experiment}, scale {settings.scale}, recipe {settings.recipe}"
 
 
 def seeds_of(pretrain_seeds: int) -> str:
@@ -94,18 +94,14 @@ def seeds_of(pretrain_seeds: int) -> str:
 
 def pretraining_of(settings: ReportSettings, pretrain_seeds: int) -> str:
     """How the models were pre-trained."""
-    if is_imported(settings):
-        return f"How the models were pre-trained, the imported files do not say ({seeds_of(pretrain_seeds)})."
-    batch = f"batches of {settings.batch_size} × {settings.sequence_length} tokens"
-    where = f"on {corpus_of(settings)} ({seeds_of(pretrain_seeds)})"
-    return f"Pre-trained for {settings.steps:,} steps in {batch} {where}."
+    return f"{wording_of(settings).pretraining} ({seeds_of(pretrain_seeds)})."
 
 
 def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     """What the scores are: tasks, seeds, and what is partial or degenerate about them."""
     seeds = scores["finetune_seed"].nunique()
     notes = [
-        f"Scores in percent on {tasks_of(settings)}; "
+        f"Scores in percent on {wording_of(settings).tasks}; "
         f"mean over {seeds} fine-tuning seed{'s' if seeds > 1 else ''}"
         + (", std is the sample standard deviation." if seeds > 1 else "."),
     ]

@@ -14,12 +14,17 @@ from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
 from symbert.report import order, published
 from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
-from symbert.settings import ReportSettings
+from symbert.settings import ReportSettings, Wording
 from symbert.tasks import GLUE
 
 IMPORTED = "imported"  # what settings say where only those who measured know
 RHYTHM = 250  # steps between two evaluations of the paper's authors
 MODEL = ["size", "attention"]
+UNITS = (
+    "A unit is a fine-tuning seed, of the same number in both models. Whether that gives both the same order of rows, "
+    "the imported files do not say: if not, which seeds are paired is arbitrary, and the unpaired interval is the one "
+    "to read."
+)
 PRETRAIN_SEED = 1  # of all models: names of directories have none
 
 Losses = dict[tuple[str, str], pd.DataFrame]  # by size and operator: a row per evaluation
@@ -69,7 +74,8 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
         write_text(folder / "metrics.jsonl", "".join(lines))
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
-    write_json(output / "settings/report.json", to_builtins(_settings(name, length, facts["sweep"]["tasks"])))
+    settings = _settings(f"{IMPORTED}-{name}", length, facts["sweep"]["tasks"])
+    write_json(output / "settings/report.json", to_builtins(settings))
     write_json(record, facts)
 
 
@@ -172,11 +178,30 @@ def _sweep(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, 
     }
 
 
-def _settings(name: str, steps: int, tasks: list[str]) -> ReportSettings:
+def _settings(experiment: str, steps: int, tasks: list[str]) -> ReportSettings:
     sources = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), IMPORTED)
+    wording = wording_of_import(experiment, steps)
     unknown = ("sequence_length", "batch_size", "settings_hash", "match")
     unknown += ("min_harmful_perplexity", "max_harmful_perplexity")
-    experiment = f"{IMPORTED}-{name}"
-    return ReportSettings(
-        experiment=experiment, tasks=tasks, steps=steps, pretrain={}, glue={}, **sources, **dict.fromkeys(unknown)
+    known = {"experiment": experiment, "tasks": tasks, "steps": steps, "wording": wording, "pretrain": {}, "glue": {}}
+    return ReportSettings(**known, **sources, **dict.fromkeys(unknown))
+
+
+def wording_of_import(experiment: str, steps: int) -> Wording:
+    """What is said of results that others measured: no more than their files tell.
+
+    The paper's scores stand beside them, and its losses where they are over as many steps.
+    """
+    papers = published.TRAINING[0]
+    return Wording(
+        experiment=f"Others' results ({experiment}; nothing was computed here)",
+        corpus="a corpus that the imported files do not name",
+        tasks="GLUE as in the imported files",
+        pretraining="How the models were pre-trained, the imported files do not say",
+        units=UNITS,
+        beside_printed="Beside them what the paper prints; whether these are its models, the files do not say.",
+        facts={},
+        warnings=["Imported scores: others trained and scored these models; only tables and figures are made here."],
+        other_training=None if steps == papers else f"pre-training took {steps:,} steps, the paper’s {papers:,}",
+        other_finetuning=None,
     )

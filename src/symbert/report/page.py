@@ -17,7 +17,6 @@ from symbert.report import captions
 from symbert.report.exhibits import Exhibit, exhibit_of
 from symbert.report.formats import TEMPLATES
 from symbert.settings import ReportSettings, read_settings
-from symbert.sources import is_stand_in
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
@@ -47,13 +46,13 @@ def write_page(tables: list[Path], figures: list[Path], settings: Path, output: 
     offered with them. UsageError and DataError name a file of another kind.
     """
     report = read_settings(settings, ReportSettings)
-    computed = {} if captions.is_imported(report) else {"Scale": report.scale, "Recipe": report.recipe}
+    wording = captions.wording_of(report)
     shown = sorted([*map(_table, tables), *map(_figure, figures)], key=lambda shown: shown.exhibit.rank)
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         experiment=report.experiment,
-        warnings=_warnings(report),
-        facts=computed | {"Corpus": captions.corpus_of(report), "Tasks": captions.tasks_of(report)},
+        warnings=wording.warnings,
+        facts=wording.facts | {"Corpus": wording.corpus, "Tasks": wording.tasks},
         chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
     )
     write_text(output, page)
@@ -93,19 +92,3 @@ def _files(file: Path) -> dict[str, str]:
 def _data(kind: str, content: bytes) -> str:
     """Content as an address, which leads nowhere else."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def _warnings(settings: ReportSettings) -> list[str]:
-    if captions.is_imported(settings):
-        return ["Imported scores: others trained and scored these models; only tables and figures are made here."]
-    if captions.is_the_papers(settings):
-        return []
-    stand_ins = []
-    if is_stand_in(settings.corpus_source):
-        stand_ins.append("The corpus is a stand-in made from documentation text.")
-    if captions.has_stand_ins(settings):
-        tasks = "tasks of GLUE" if captions.own_tasks(settings) else "tasks"
-        stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not GLUE.")
-    others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
-    notes = stand_ins if captions.has_stand_ins(settings) else [*stand_ins, others]
-    return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]

@@ -12,7 +12,6 @@ from symbert.report.comparisons import Comparison, Interval, compared
 from symbert.report.data import Data
 from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
-from symbert.sources import is_stand_in
 
 RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
 COLLAPSED = (
@@ -146,12 +145,7 @@ def plateau_exit(data: Data, size: str, attention: str) -> float | None:
 
 def other_training(data: Data) -> str | None:
     """Why losses are not comparable with the paper's; None where they are."""
-    settings = data.settings
-    if captions.shows_the_papers_losses(settings):
-        return None
-    if captions.is_imported(settings):
-        return f"pre-training took {settings.steps:,} steps, the paper’s {published.TRAINING[0]:,}"
-    return "the corpus is a stand-in" if is_stand_in(settings.corpus_source) else "pre-training is not the paper’s"
+    return captions.wording_of(data.settings).other_training
 
 
 def other_scores(data: Data) -> str | None:
@@ -162,10 +156,7 @@ def other_scores(data: Data) -> str | None:
         return "the tasks are stand-ins"
     if any(table["partial"].any() for table in counted):
         return "tasks have other rows than GLUE’s"
-    other = other_training(data)
-    if other or captions.shows_the_papers_scores(data.settings):
-        return other
-    return "fine-tuning is not the paper’s"
+    return other_training(data) or captions.wording_of(data.settings).other_finetuning
 
 
 def other_robustness(data: Data) -> str | None:

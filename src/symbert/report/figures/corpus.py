@@ -41,7 +41,8 @@ def corpus_figure(data: Data) -> Figure:
         _check(record["part"], "tokens", record["histogram"], record["documents"], "tokenize-part")
     tokens = {"kept": np.sum([record["histogram"] for record in data.records], axis=0)}
     skipped = not_read(counts)
-    note = f"{captions.experiment_of(settings)}; {captions.corpus_of(settings)}{f'; {skipped}' if skipped else ''}"
+    wording = captions.wording_of(settings)
+    note = f"{wording.experiment}; {wording.corpus}{f'; {skipped}' if skipped else ''}"
     figure, panels = figure_of("Documents of the corpus", note, [3, 2, 1], PANEL)
     without = characters["read"].sum() - perplexity["read"].sum()
     missing = f" ({compact(without)} documents have none)" if without else ""

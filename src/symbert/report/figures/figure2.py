@@ -35,7 +35,7 @@ def loss_figure(data: Data) -> Figure:
     settings, size = data.settings, size_of(data.runs)
     losses = {attention: seeds for (_, attention), seeds in losses_of(data.runs).items()}
     looks = looks_of(losses)
-    beside = captions.shows_the_papers_losses(settings)
+    beside = captions.wording_of(settings).other_training is None
     printed = {name: published.LOSSES[size, name] for name in losses if beside and (size, name) in published.LOSSES}
     entries = [
         Entry(
@@ -48,7 +48,7 @@ def loss_figure(data: Data) -> Figure:
     counts = [*map(len, losses.values())]
     entries += [panels.BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
     chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
-    note = f"{captions.experiment_of(settings)}, on {captions.corpus_of(settings)}{chance}"
+    note = f"{captions.wording_of(settings).experiment}, on {captions.wording_of(settings).corpus}{chance}"
     figure, [(panel, key)] = panels.figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
     panels.prepare(panel, "validation loss (nats per token)")
     _draw_curves(panel, losses, printed, looks)

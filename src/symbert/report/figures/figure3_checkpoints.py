@@ -69,9 +69,9 @@ def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
     kinds = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
     kinds += [f"partial: {partial}"] if partial else []
     notes = [
-        captions.experiment_of(settings),
-        f"pre-trained on {captions.corpus_of(settings)}",
-        f"scored on {captions.tasks_of(settings)}" + (f" ({'; '.join(kinds)})" if kinds else ""),
+        captions.wording_of(settings).experiment,
+        f"pre-trained on {captions.wording_of(settings).corpus}",
+        f"scored on {captions.wording_of(settings).tasks}" + (f" ({'; '.join(kinds)})" if kinds else ""),
     ]
     notes += [] if several else [captions.seeds_of(1)]
     runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]

@@ -77,9 +77,9 @@ def robustness_figure(data: Data) -> Figure:
 def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
     seeds, partial_tasks = clean["finetune_seed"].nunique(), captions.partial_tasks(clean)
     notes = [
-        captions.experiment_of(settings),
-        f"pre-trained on {captions.corpus_of(settings)}",
-        f"fine-tuned on {captions.tasks_of(settings)}{f' (partial: {partial_tasks})' if partial_tasks else ''}",
+        captions.wording_of(settings).experiment,
+        f"pre-trained on {captions.wording_of(settings).corpus}",
+        f"fine-tuned on {captions.wording_of(settings).tasks}{f' (partial: {partial_tasks})' if partial_tasks else ''}",
         f"means over {seeds} fine-tuning seeds" if seeds > 1 else "one fine-tuning seed",
         captions.seeds_of(clean["pretrain_seed"].nunique()),
         fine_tuned_again(robustness),

@@ -46,7 +46,7 @@ def claims_table(data: Data) -> Table:
         rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
     seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
     of_one = " With one pre-training seed, intervals speak of the noise of fine-tuning only." if seeds == 1 else ""
-    caption = f"{CAPTION}{of_one} {captions.experiment_of(data.settings)}."
+    caption = f"{CAPTION}{of_one} {captions.wording_of(data.settings).experiment}."
     return table_of(rows, caption, "tab:claims", best=reached)
 
 

@@ -54,8 +54,9 @@ def corpus_table(data: Data) -> Table:
     rows_passed = packed.get("passed_over_rows", 0)
     passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
     passed_over = passed_over if rows_passed else ""
+    wording = captions.wording_of(settings)
     caption = (
-        f"Corpus. {captions.experiment_of(settings)}; {captions.corpus_of(settings)}. Documents read, bad, dropped by "
+        f"Corpus. {wording.experiment}; {wording.corpus}. Documents read, bad, dropped by "
         "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
         f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows"

@@ -24,9 +24,10 @@ def categories_table(data: Data) -> Table:
     rows = [_row(name, [part["categories"].get(name, {}) for part in parts]) for name in names]
     shown = [row for row in rows if row["category"] == ANY or any(row[column] for column in COLUMNS.values())]
     skipped = not_read(parts)
+    wording = captions.wording_of(settings)
     caption = (
-        f"Documents read that are in a blocked category of UT1. {captions.experiment_of(settings)}; "
-        f"{captions.corpus_of(settings)}{f'; {skipped}' if skipped else ''}. Both, only metadata and only URL: by the "
+        f"Documents read that are in a blocked category of UT1. {wording.experiment}; "
+        f"{wording.corpus}{f'; {skipped}' if skipped else ''}. Both, only metadata and only URL: by the "
         "metadata that come with the document, or by its URL, looked up in UT1 by the rule of this experiment "
         f"({settings.match}); agreement is the share of both in the three. By parent domain: what the rule suffix "
         "finds and the rule exact does not. Any: in at least one of the categories; a document may be in several."

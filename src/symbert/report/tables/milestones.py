@@ -59,7 +59,7 @@ def milestones_table(data: Data) -> Table:
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
     seeds = set(data.runs["pretrain_seed"]) or set([] if data.curve is None else data.curve["pretrain_seed"])
-    notes = [f"Milestones of learning. {captions.experiment_of(data.settings)}."]
+    notes = [f"Milestones of learning. {captions.wording_of(data.settings).experiment}."]
     notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []
     notes += [] if data.curve is None else [captions.finetuning_of(data.settings, data.curve)]
     notes += [rule for column, rule in RULES.items() if column in readable]

@@ -117,7 +117,7 @@ def _caption(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSett
     kinds = " and on ".join(words for kind, words in tested.items() if kind in set(robustness["kind"]))
     notes = [
         f"Robustness at step {settings.steps:,}: scores on {kinds}.",
-        f"{captions.experiment_of(settings)}.",
+        f"{captions.wording_of(settings).experiment}.",
         captions.pretraining_of(settings, clean["pretrain_seed"].nunique()),
         captions.finetuning_of(settings, clean),
         *(_noise_notes(robustness) if noise_levels(robustness) else []),

@@ -33,7 +33,7 @@ def scores_table(data: Data) -> Table:
     models = seeds.groupby(level=["size", "attention", "step"], sort=False)
     rows = [row for model, part in models for row in _model_rows(captions.model_name(*model), part, pretrain_seeds > 1)]
     notes = [
-        f"The scores of every seed at step {settings.steps:,}. {captions.experiment_of(settings)}.",
+        f"The scores of every seed at step {settings.steps:,}. {captions.wording_of(settings).experiment}.",
         captions.pretraining_of(settings, pretrain_seeds),
         captions.finetuning_of(settings, final),
         *([SEVERAL] if pretrain_seeds > 1 else []),

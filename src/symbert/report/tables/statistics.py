@@ -44,16 +44,6 @@ DESCRIPTIVE = (
     f"{DIFFERENCE}, mean over n units; std is that of the differences. Descriptive only: fewer than {FEWEST} units "
     "have neither intervals nor p values."
 )
-FINETUNE_UNITS = (
-    "A unit is a fine-tuning seed, the same in both models: it gives both the same order of rows and, where it decides "
-    "them, the same classifier and dropout. Where it does not, which seeds are paired is arbitrary, and the unpaired "
-    "interval is the one to read."
-)
-IMPORTED_UNITS = (
-    "A unit is a fine-tuning seed, of the same number in both models. Whether that gives both the same order of rows, "
-    "the imported files do not say: if not, which seeds are paired is arbitrary, and the unpaired interval is the one "
-    "to read."
-)
 PRETRAIN_UNITS = (
     "A unit is a pre-training seed, the same in both models, with the mean of its fine-tuning seeds, since these are "
     "no independent draws of an operator."
@@ -78,7 +68,7 @@ def statistics_table(data: Data) -> Table:
     readable = pd.DataFrame(map(_readable_row, compared), columns=list(READABLE), dtype=object)
     notes = [
         f"Differences between models at step {settings.steps:,}, in percentage points.",
-        f"{captions.experiment_of(settings)}.",
+        f"{captions.wording_of(settings).experiment}.",
         captions.pretraining_of(settings, final["pretrain_seed"].nunique()),
         captions.finetuning_of(settings, final),
         *_methods(compared, settings),
@@ -110,8 +100,7 @@ def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
     """What the columns of these comparisons are."""
     if all(one.t is None for one in compared):
         return [DESCRIPTIVE] if compared else []
-    finetune_units = IMPORTED_UNITS if captions.is_imported(settings) else FINETUNE_UNITS
-    units = {FINETUNE_SEED: finetune_units, PRETRAIN_SEED: PRETRAIN_UNITS}
+    units = {FINETUNE_SEED: captions.wording_of(settings).units, PRETRAIN_SEED: PRETRAIN_UNITS}
     return [METHODS, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
 
 

@@ -68,7 +68,7 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFram
         "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
     )
     return (
-        f"Table 2, continued: training. {captions.experiment_of(settings)}. "
+        f"Table 2, continued: training. {captions.wording_of(settings).experiment}. "
         f"{captions.pretraining_of(settings, pretrain_seeds)} {seeds_note if pretrain_seeds > 1 else ''}"
         "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation after the "
         "initial plateau, as in figure 2; a dash where a run does not leave it. Logit std and attention entropy "

@@ -44,7 +44,7 @@ def glue_table(data: Data) -> Table:
     """
     final, settings = data.scores, data.settings
     columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
-    lines = [*_model_lines(final, columns, captions.shows_the_papers_scores(settings))]
+    lines = [*_model_lines(final, columns, captions.wording_of(settings).other_finetuning is None)]
     if majority_of(final):  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
@@ -123,7 +123,7 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) -> str:
     pretrain_seeds = final["pretrain_seed"].nunique()
     notes = [
-        f"GLUE scores at step {settings.steps:,}. {captions.experiment_of(settings)}.",
+        f"GLUE scores at step {settings.steps:,}. {captions.wording_of(settings).experiment}.",
         captions.pretraining_of(settings, pretrain_seeds),
         captions.finetuning_of(settings, final),
     ]
@@ -131,8 +131,8 @@ def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) 
         notes.append(f"{DAGGER} The mean has such a run in it.")
     notes += [*_missing_notes(final, columns), *([SEVERAL] if pretrain_seeds > 1 else []), _score_note(columns)]
     is_printed = not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
-    if captions.is_imported(settings) and is_printed:
-        notes.append("Beside them what the paper prints; whether these are its models, the files do not say.")
+    beside_printed = captions.wording_of(settings).beside_printed
+    notes += [beside_printed] if beside_printed and is_printed else []
     if majority_of(final):
         notes.append("Majority baseline: the most frequent training class, or mean grade, for every row.")
     return " ".join(notes)
