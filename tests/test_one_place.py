@@ -1,7 +1,7 @@
 """To add something takes as few edits as the documentation says, and the results of a chain then have it.
 
-A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a filter, a table, a
-figure, a configuration key and a metric of a training step.
+A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a source, a filter, a
+table, a figure, a configuration key and a metric of a training step.
 """
 
 import csv
@@ -21,6 +21,7 @@ from workflow.checkout import ENVIRONMENT, check_out
 ROOT = Path(__file__).parents[1]
 
 CONFIGURATION = """\
+source: handbook
 operators: {shifted: {class: "outside_package.operators:Biased"}}
 sizes: {slim: {num_hidden_layers: 1, hidden_size: 32, num_attention_heads: 2, intermediate_size: 64}}
 tasks:
@@ -49,7 +50,8 @@ from symbert.report.formats import Table, table_of
 @exhibit(chapter="Pre-training", heading="Last losses", reads=("runs",))
 def last_losses(data: Data) -> Table:
     """The validation loss of each model at its last step."""
-    rows = [{"model": f"{run.size}-{run.attention}", "loss": run.losses[-1]} for run in data.runs]
+    last = data.runs.groupby(["size", "attention"], sort=False)["loss"].last()
+    rows = [{"model": f"{size}-{attention}", "loss": loss} for (size, attention), loss in last.items()]
     return table_of(rows, "Validation losses at the last step, in nats.", "tab:last_losses")
 '''
 
@@ -67,11 +69,27 @@ from symbert.report.panels import figure_of
 def last_losses(data: Data) -> Figure:
     """A bar for the validation loss of each model at its last step."""
     figure, [(panel, key)] = figure_of("Last losses", "in nats per token", [0])
-    panel.bar([run.attention for run in data.runs], [run.losses[-1] for run in data.runs])
+    last = data.runs.groupby("attention", sort=False)["loss"].last()
+    panel.bar(last.index, last)
     key.set_axis_off()
     return figure
 '''
 
+
+SOURCE = '''\
+class Handbook(Embedded):
+    """The stand-ins, of which every other part of the corpus is read."""
+
+    name = "handbook"
+    corpus = "half of a corpus made from documentation"
+    training_text = "half of the documentation"
+
+    def parts(self, config: Config) -> list[str]:
+        """The first and the third of four."""
+        return super().parts(config)[::2]
+
+
+'''
 
 FILTER = """\
 def _too_short(settings: Any) -> Holds:
@@ -90,6 +108,10 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "operator": [],
     "size": [],
     "task": [],
+    "source": [
+        ("src/symbert/sources.py", "SOURCES: dict", SOURCE),
+        ("src/symbert/sources.py", ")}\n\n\ndef is_stand_in", ", Handbook()"),
+    ],
     "filter": [
         ("src/symbert/filters.py", "REASONS_BY_FILTER: dict", FILTER),
         ("src/symbert/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
@@ -105,7 +127,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
     ],
 }
-PLACES = {"operator": 0, "size": 0, "task": 0, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
+PLACES = {"operator": 0, "size": 0, "task": 0, "source": 1, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
 
 
 @dataclass(frozen=True)
@@ -193,7 +215,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import EXHIBITS
 
 read_chosen(Path(), None, [Path("own.yaml")], None)
-results = Path("results/demo-embedded")
+results = Path("results/demo-handbook")
 runs, scores = sorted(results.glob("pretrain/slim-*/seed-1")), sorted(results.glob("glue/slim-*/seed-1/step-*/*.json"))
 data = Data(
     settings=results / "settings/report.json",
@@ -216,7 +238,7 @@ print(json.dumps(texts))
 def results(extended) -> Path:
     """The results of the chain, which runs once."""
     extended.snakemake()
-    return extended.directory / "results/demo-embedded"
+    return extended.directory / "results/demo-handbook"
 
 
 def text_of(results: Path, table: str) -> str:
@@ -250,6 +272,16 @@ class TestChain:
             assert any("shifted" in text for text in texts[figure]), texts[figure]
             (drawn,) = (results / "report/figures").glob(f"{figure}*.png")
             assert drawn.read_bytes().startswith(b"\x89PNG")
+
+    def test_the_source_names_the_experiment_and_is_in_captions_on_the_card_and_in_the_plan(self, extended, results):
+        assert [row["part"] for row in rows_of(results, "corpus")] == ["en_meta_part_1", "en_meta_part_3", "total"]
+        caption = (results / "report/tables/table3_glue.md").read_text(encoding="utf-8")
+        assert "Pre-trained for 20 steps" in caption and "on half of a corpus made from documentation" in caption
+        assert "Scores in percent on stand-in tasks made from documentation text, not GLUE" in caption
+        card = (results / "pretrain/slim-original/seed-1/step-20/README.md").read_text(encoding="utf-8")
+        assert "half of the documentation" in card
+        said = extended.run("-m", "symbert", "plan", "--configfile", "own.yaml")
+        assert "corpus handbook" in said and "results/demo-handbook" in said
 
     def test_the_size_is_in_table_2_and_has_runs(self, results):
         assert "slim" in text_of(results, "table2_parameters")

@@ -14,6 +14,7 @@ from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.own import define_own
 from symbert.settings import settings_from
+from symbert.sources import SOURCES, check_directory, is_stand_in
 from symbert.tasks import task_named
 
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
@@ -34,7 +35,7 @@ def check(config: Config) -> None:
     if config["imported"] and config["experiment"]:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
     for stage in ("corpus", "glue"):
-        _check_source(config, stage)
+        SOURCES[source_of(config, stage)].check(config, stage)
     _check_braces(config)
     _check_robustness(config)
     _check_processes(config)
@@ -72,30 +73,16 @@ def _refuse_repeated(value: Any, key: str = "") -> None:
                 raise ConfigError(f"config: '{key}' has {item!r} twice; keep one of them")
 
 
-def _check_source(config: Config, stage: str) -> None:
-    source, mirror = source_of(config, stage), config["mirror"]
-    if source == "files" and stage == "glue":
-        _check_directory("glue.files", config["glue"]["files"], "GLUE's original files (CoLA/train.tsv, …)")
-        return
-    if source == "files":
-        files_of(config)
-    if source != "mirror" and (source != "files" or mirror is None):
-        return
-    if mirror is None:
-        raise ConfigError(f"config: '{stage}.source' is mirror, but 'mirror' names no directory; add mirror=DIR")
-    if not Path(mirror).is_dir():
-        raise MissingInputError(f"config: 'mirror': no directory {mirror}; give one in the publishers' layout")
-
-
 def refuse_stand_ins(config: Config, stage: str) -> None:
     """ConfigError where a stage would make stand-ins of documentation at a scale that is for real text and tasks."""
-    if config["scale"] not in FOR_REAL_TEXT or source_of(config, stage) != "embedded":
+    source = source_of(config, stage)
+    if config["scale"] not in FOR_REAL_TEXT or not is_stand_in(source):
         return
     key, remedy = "source", "add source=hub (or source=mirror mirror=DIR)"
     if config[stage]["source"]:
         key, remedy = f"{stage}.source", "set it to hub or mirror"
     raise ConfigError(
-        f"config: 'scale' is {config['scale']}, but '{key}' is embedded, which makes stand-ins from documentation; "
+        f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which makes stand-ins from documentation; "
         f"{remedy}"
     )
 
@@ -103,8 +90,7 @@ def refuse_stand_ins(config: Config, stage: str) -> None:
 def _check_braces(config: Config) -> None:
     """Snakemake takes braces in the paths of its rules for wildcards, and has no way to escape them."""
     paths = [(f"storage.{kind}", path) for kind, path in config["storage"].items() if path]
-    if source_of(config, "corpus") == "files":
-        paths += [("corpus.files", path) for path in files_of(config).values()]
+    paths += [("corpus.files", path) for path in files_of(config).values()]
     for key, path in paths:
         if set(path) & set("{}"):
             raise ConfigError(
@@ -115,14 +101,7 @@ def _check_braces(config: Config) -> None:
 def _check_robustness(config: Config) -> None:
     chosen = robustness_of(config)
     if chosen["sets"]:
-        _check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
-
-
-def _check_directory(key: str, directory: str | None, content: str) -> None:
-    if directory is None:
-        raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
-    if not Path(directory).is_dir():
-        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}")
+        check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
 
 
 def _check_processes(config: Config) -> None:

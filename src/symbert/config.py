@@ -1,14 +1,10 @@
 """From the merged configuration to the settings that each stage reads."""
 
-import glob
 import json
-import os
-import re
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.settings import (
     FILTERS,
@@ -25,16 +21,14 @@ from symbert.settings import (
     settings_from,
     values_of,
 )
-from symbert.sources import SOURCES
+from symbert.sources import CORPUS_CHECKSUMS, HARMFUL_MODEL, SOURCES, VOCABULARY, Config
 
-Config = dict[str, Any]
 # What the workflow reads of import.json.
 _AXES = {"sizes": [str], "finetune_seeds": [int]}
 IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
 IMPORT |= {"losses": [list]}
 # What `corpus.filter: none` stands for.
 NO_FILTER: Config = {"rules": [], **{key: marks["unused"] for key, marks in marks_of(Filter).items()}}
-_TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
 def merge(base: Config, changes: Config) -> Config:
@@ -60,44 +54,12 @@ def experiment_of(config: Config) -> str:
 
 def parts_of(config: Config) -> list[str]:
     """Names of the corpus parts, in the order in which documents are taken from them."""
-    corpus, source = config["corpus"], source_of(config, "corpus")
-    if source == "files":
-        return list(files_of(config))
-    count = corpus["embedded"]["parts"] if source == "embedded" else corpus["parts"]
-    return [f"en_meta_part_{number}" for number in range(1, count + 1)]
+    return SOURCES[source_of(config, "corpus")].parts(config)
 
 
 def files_of(config: Config) -> dict[str, str]:
-    """The user's own files by the name of the part that each is: its path below their common folder.
-
-    ConfigError names files that the pattern matches and that are of no kind that is read.
-    """
-    pattern = config["corpus"]["files"]
-    if pattern is None:
-        raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
-    found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    matched = set(map(Path, found))
-    notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
-    datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
-    paths = sorted(path for path in matched if path in datasets or not path.is_dir())
-    paths = [path for path in paths if datasets.isdisjoint(path.parents)]
-    if not paths:
-        raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-    if other := [path for path in paths if not (path in datasets or (_TEXT_FILE.search(path.name) and path.is_file()))]:
-        names = ", ".join(map(str, other[:3])) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
-        raise ConfigError(
-            f"config: 'corpus.files': {len(other)} of {len(paths)} files that match {pattern} cannot be read: {names}; "
-            "what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst), .txt, .csv, .tsv (each also .gz), "
-            ".parquet or .arrow, or is a folder of datasets.save_to_disk: narrow the pattern"
-        )
-    common = Path(os.path.commonpath([path.parent for path in paths]))
-    named: dict[str, str] = {}
-    for path in paths:
-        name = re.sub(r"\W+", "-", _TEXT_FILE.sub("", str(path.relative_to(common)))).strip("-") or "part"
-        if name in named:
-            raise ConfigError(f"config: 'corpus.files': {path} and {named[name]} would both be part {name}; rename one")
-        named[name] = str(path)
-    return named
+    """The files of parts that are read where they lie, by part."""
+    return SOURCES[source_of(config, "corpus")].files_in_place(config)
 
 
 def batches_of(config: Config) -> list[list[str]]:
@@ -109,9 +71,9 @@ def batches_of(config: Config) -> list[list[str]]:
 def repositories_of(config: Config) -> list[str]:
     """The hub's repositories that the corpus stage needs; the gated ones only where their files are read."""
     needed = {
-        "oscar-corpus/OSCAR-2301": source_of(config, "corpus") != "files",
-        "oscar-corpus/harmful-kenlms": needs_harmful_model(config),
-        "google-bert/bert-base-uncased": True,
+        CORPUS_CHECKSUMS.repository: SOURCES[source_of(config, "corpus")].is_published,
+        HARMFUL_MODEL.repository: needs_harmful_model(config),
+        VOCABULARY.repository: True,
     }
     return [name for name, wanted in needed.items() if wanted]
 
@@ -142,8 +104,8 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     # One token in a hundred more, because held-out documents are whole and exceed their rows.
     max_tokens = rows_taken and rows_taken * pack["sequence_length"] * 101 // 100
     source = _source(config, "corpus", embedded_root)
-    # UT1 is no repository of the hub: it has an address of its own, which only the hub source reads.
-    url = corpus["blocklist_url"] if source["source"] == "hub" else None
+    # UT1 is no repository of the hub: it has an address of its own, which only a remote source reads.
+    url = corpus["blocklist_url"] if SOURCES[source["source"]].is_remote else None
     values = {
         "corpus_source": source,
         "glue_source": _source(config, "glue", embedded_root),
@@ -183,10 +145,9 @@ def _filter(config: Config) -> Config:
 
 
 def robustness_of(config: Config) -> Config:
-    """Out-of-domain sets lie where `files` says, or in the folder `ood` of the mirror."""
+    """Out-of-domain sets lie where `files` says, or where the source has them."""
     chosen = config["glue"]["robustness"]
-    mirror = source_of(config, "glue") == "mirror" and f"{config['mirror']}/ood"
-    root = chosen["files"] or mirror or None
+    root = chosen["files"] or SOURCES[source_of(config, "glue")].other_domains(config)
     return {
         "root": root if chosen["sets"] else None,
         "sets": chosen["sets"],
@@ -232,12 +193,10 @@ def _runs(sweep: Config, sizes: list[str]) -> list[list[str | int]]:
 
 
 def _source(config: Config, stage: str, embedded_root: str) -> Config:
-    """The user's text comes alone: UT1 and the rest come from the mirror, if one is named, or from the hub."""
-    source = source_of(config, stage)
-    if source == "files" and stage == "corpus":
-        source = "mirror" if config["mirror"] else "hub"
-    roots = {"embedded": embedded_root, "mirror": config["mirror"], "hub": None, "files": config[stage]["files"]}
-    return {"source": source, "root": roots[source], "revision": config[stage]["revision"]}
+    """Where the publishers' files of a stage come from."""
+    source = SOURCES[source_of(config, stage)].beside(config, stage)
+    root = source.root(config, stage, embedded_root)
+    return {"source": source.name, "root": root, "revision": config[stage]["revision"]}
 
 
 def execution_options(config: Config) -> list[str]:

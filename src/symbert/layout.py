@@ -10,6 +10,7 @@ from symbert.config import Config, experiment_of, is_outdated, sections, source_
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.sources import is_stand_in
 
 RUN = "{size}-{attention}/seed-{seed}"
 
@@ -44,7 +45,7 @@ class Experiment:
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
-        self.is_embedded = source_of(config, "corpus") == "embedded"  # the corpus is the stand-in made here
+        self.is_embedded = is_stand_in(source_of(config, "corpus"))  # the corpus is the stand-in made here
 
         roots = {kind: f"{root or 'results'}/{self.name}" for kind, root in config["storage"].items()}
         self.results = f"results/{self.name}"

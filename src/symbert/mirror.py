@@ -11,18 +11,10 @@ from symbert.config import Config, merge, parts_of, repositories_of, sections, s
 from symbert.corpus import hub
 from symbert.corpus.digests import Digest, read_digests
 from symbert.corpus.sources import (
-    BLOCKLIST,
-    BLOCKLIST_CHECKSUMS,
-    CORPUS_CHECKSUMS,
     FETCHED,
-    HARMFUL_MODEL,
-    VOCABULARY,
     Hub,
-    PublishedFile,
     download_blocklist,
-    harmful_model_file,
     listed_digest,
-    part_file,
     read_fetched,
 )
 from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
@@ -30,6 +22,17 @@ from symbert.files import free_space, read_json, sha256_of, single_writer, write
 from symbert.glue.sources import REPOSITORY, published_split
 from symbert.progress import data_size, end_line
 from symbert.project import read_chosen
+from symbert.sources import (
+    BLOCKLIST,
+    BLOCKLIST_CHECKSUMS,
+    CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
+    SOURCES,
+    VOCABULARY,
+    PublishedFile,
+    harmful_model_file,
+    part_file,
+)
 from symbert.tasks import GLUE
 
 
@@ -50,8 +53,8 @@ def fetch_mirror(
     directory.mkdir(parents=True, exist_ok=True)  # so that the configuration may name it as its mirror already
     chosen = read_chosen(Path(), scale, configfile, config)
     # The hub in the place of every other source but the user's own files.
-    stages = {stage: "files" if source_of(chosen, stage) == "files" else "hub" for stage in ("corpus", "glue")}
-    chosen = merge(chosen, {"mirror": None, **{stage: {"source": source} for stage, source in stages.items()}})
+    published = [stage for stage in ("corpus", "glue") if SOURCES[source_of(chosen, stage)].is_published]
+    chosen = merge(chosen, {"mirror": None, **{stage: {"source": "hub"} for stage in published}})
     with single_writer(directory):
         try:
             empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
@@ -65,7 +68,7 @@ def fetch_mirror(
 def wanted_files(config: Config) -> list[PublishedFile]:
     """What the experiment reads from the hub's repositories: small files first, the parts of the corpus last."""
     repositories = repositories_of(config)
-    names = [] if source_of(config, "glue") == "files" else config["sweep"]["tasks"]
+    names = config["sweep"]["tasks"] if SOURCES[source_of(config, "glue")].is_published else []
     tasks = [GLUE[name] for name in names if name in GLUE]  # the user's own are here
     files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
     if HARMFUL_MODEL.repository in repositories:

@@ -1,56 +1,259 @@
-"""Where text and tasks come from: what is said and assumed of a source, once."""
+"""Where text and tasks come from: a class per source, with all that is known, said and assumed of it.
 
+A source is a value of `source`, `corpus.source` or `glue.source`. To add one, write a class and name it in `SOURCES`.
+All but the user's own files have the publishers' names and layout: `corpus.sources` copies or downloads these files.
+"""
+
+import glob
+import os
+import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-_OSCAR = (
+from symbert.errors import ConfigError, MissingInputError
+
+Config = dict[str, Any]
+OSCAR_TERMS = (
     "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
 )
+TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
 @dataclass(frozen=True)
-class TextSource:
-    """A value of `source`, `corpus.source` or `glue.source`; how its files are fetched is in `corpus.sources`."""
+class PublishedFile:
+    """A file of a publisher: a hub repository `owner/name` and the path in it."""
 
+    kind: str  # dataset | model | ut1
+    repository: str
+    path: str
+
+    @property
+    def location(self) -> str:
+        """The path below the root of a mirror."""
+        return f"{self.repository}/{self.path}"
+
+    @property
+    def name(self) -> str:
+        """The path without folders."""
+        return Path(self.path).name
+
+
+def corpus_file(name: str) -> PublishedFile:
+    """A file of OSCAR-2301's English folder: a part or the list of checksums."""
+    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{name}")
+
+
+def part_file(part: str) -> PublishedFile:
+    """The file of a part: `en_meta_part_1` is `en_meta/en_meta_part_1.jsonl.zst`."""
+    return corpus_file(f"{part}.jsonl.zst")
+
+
+def harmful_model_file(name: str) -> PublishedFile:
+    """A KenLM model of harmful text."""
+    return PublishedFile("model", "oscar-corpus/harmful-kenlms", name)
+
+
+BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
+BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
+CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
+HARMFUL_MODEL = harmful_model_file("en.arpa")
+VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
+
+
+class Source:
+    """What a source says of itself. This one has OSCAR's parts."""
+
+    name: str
     corpus: str  # of a caption
     tasks: str  # of a caption
     training_text: str  # of a model card
-    terms: str  # of that text, in a model card
-    is_stand_in: bool = False
-    annotations: str = "published"  # those of the corpus, unless the configuration says otherwise; or computed
-    is_published: bool = True  # under the publishers' names: files in their layout
+    terms = OSCAR_TERMS  # of that text, in a model card
+    annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
+    is_stand_in = False  # what it has is made here, and only has the shape of the paper's text and tasks
+    is_remote = False  # its files are downloaded from the publishers' hosts, at a fixed commit
+    is_published = True  # its files have the publishers' names and layout, below `root` or at their hosts
+
+    def check(self, config: Config, stage: str) -> None:
+        """Refuse a configuration that lacks what a stage (corpus or glue) needs of this source."""
+
+    def root(self, config: Config, stage: str, embedded_root: str) -> str | None:
+        """The directory with its files; None where they are remote."""
+        return None
+
+    def beside(self, config: Config, stage: str) -> "Source":
+        """The source of the published files that a stage needs besides text: UT1, the vocabulary, the KenLM model."""
+        return self
+
+    def parts(self, config: Config) -> list[str]:
+        """Names of the corpus parts, in the order in which documents are taken from them."""
+        return [f"en_meta_part_{number}" for number in range(1, config["corpus"]["parts"] + 1)]
+
+    def files_in_place(self, config: Config) -> dict[str, str]:
+        """The files of parts that are read where they lie, by part; none where parts are copied or downloaded first."""
+        return {}
+
+    def files_of_parts(self, config: Config) -> list[Path]:
+        """Files whose sizes say how much text the parts hold; none where they are not here yet."""
+        return []
+
+    def text(self, config: Config) -> float | None:
+        """Bytes of text in all parts, about, where no file says it; None: as OSCAR's parts."""
+        return None
+
+    def other_domains(self, config: Config) -> str | None:
+        """The directory of out-of-domain sets, unless `glue.robustness.files` names one."""
+        return None
 
 
-SOURCES = {
-    "embedded": TextSource(
-        corpus="a stand-in corpus made from documentation text",
-        tasks="stand-in tasks made from documentation text, not GLUE",
-        training_text="a stand-in corpus made from the documentation of Python packages",
-        terms="That text is part of the packages that it documents, under their licences.",
-        is_stand_in=True,
-    ),
-    "mirror": TextSource(
-        corpus="OSCAR from a local mirror",
-        tasks="GLUE from a local mirror",
-        training_text="OSCAR parts of a local mirror",
-        terms=_OSCAR,
-    ),
-    "hub": TextSource(
-        corpus="OSCAR-2301 from its publisher",
-        tasks="GLUE from its publisher",
-        training_text="OSCAR-2301",
-        terms=_OSCAR,
-    ),
-    "files": TextSource(
-        corpus="the user's own (source files)",
-        tasks="GLUE from its original files",
-        training_text="the user's own files",
-        terms="The terms of those files are known to whoever gave them.",
-        annotations="computed",
-        is_published=False,
-    ),
-}
+class Embedded(Source):
+    """Stand-ins made from the documentation of Python packages; no network."""
+
+    name = "embedded"
+    corpus = "a stand-in corpus made from documentation text"
+    tasks = "stand-in tasks made from documentation text, not GLUE"
+    training_text = "a stand-in corpus made from the documentation of Python packages"
+    terms = "That text is part of the packages that it documents, under their licences."
+    is_stand_in = True
+
+    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+        """Where the workflow writes them."""
+        return embedded_root
+
+    def parts(self, config: Config) -> list[str]:
+        """As many as the configuration has made."""
+        return super().parts({"corpus": config["corpus"]["embedded"]})
+
+    def text(self, config: Config) -> float:
+        """Documentation of the pinned packages."""
+        return 7e6
+
+
+class Mirror(Source):
+    """A local directory in the publishers' layout."""
+
+    name = "mirror"
+    corpus = "OSCAR from a local mirror"
+    tasks = "GLUE from a local mirror"
+    training_text = "OSCAR parts of a local mirror"
+
+    def check(self, config: Config, stage: str) -> None:
+        """The directory is named, and exists."""
+        if config["mirror"] is None:
+            raise ConfigError(
+                f"config: '{stage}.source' is {self.name}, but 'mirror' names no directory; add mirror=DIR"
+            )
+        if not Path(config["mirror"]).is_dir():
+            raise MissingInputError(
+                f"config: 'mirror': no directory {config['mirror']}; give one in the publishers' layout"
+            )
+
+    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+        """The configured directory."""
+        return config["mirror"]
+
+    def files_of_parts(self, config: Config) -> list[Path]:
+        """OSCAR's files in it."""
+        return [Path(config["mirror"]) / part_file(part).location for part in self.parts(config)]
+
+    def other_domains(self, config: Config) -> str:
+        """A folder of it."""
+        return f"{config['mirror']}/ood"
+
+
+class Hub(Source):
+    """The publishers' hosts."""
+
+    name = "hub"
+    corpus = "OSCAR-2301 from its publisher"
+    tasks = "GLUE from its publisher"
+    training_text = "OSCAR-2301"
+    is_remote = True
+
+
+class Files(Source):
+    """The user's own text, which is read where it lies; or GLUE's original archives."""
+
+    name = "files"
+    corpus = "the user's own (source files)"
+    tasks = "GLUE from its original files"
+    training_text = "the user's own files"
+    terms = "The terms of those files are known to whoever gave them."
+    annotations = "computed"
+    is_published = False
+
+    def check(self, config: Config, stage: str) -> None:
+        """The files exist, and are of a kind that is read."""
+        if stage == "glue":
+            check_directory("glue.files", config["glue"]["files"], "GLUE's original files (CoLA/train.tsv, …)")
+            return
+        self.files_in_place(config)
+        self.beside(config, stage).check(config, stage)
+
+    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+        """GLUE's archives."""
+        return config[stage]["files"]
+
+    def beside(self, config: Config, stage: str) -> Source:
+        """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's archives need nothing."""
+        if stage == "glue":
+            return self
+        return SOURCES["mirror" if config["mirror"] else "hub"]
+
+    def parts(self, config: Config) -> list[str]:
+        """A part is a file."""
+        return list(self.files_in_place(config))
+
+    def files_in_place(self, config: Config) -> dict[str, str]:
+        """Those that `corpus.files` matches, by the path below their common folder.
+
+        ConfigError names files that the pattern matches and that are of no kind that is read.
+        """
+        pattern = config["corpus"]["files"]
+        if pattern is None:
+            raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
+        matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
+        datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
+        paths = sorted(path for path in matched if path in datasets or not path.is_dir())
+        paths = [path for path in paths if datasets.isdisjoint(path.parents)]
+        if not paths:
+            raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
+        readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
+        if other := [path for path in paths if path not in readable]:
+            names = ", ".join(map(str, other[:3])) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+            raise ConfigError(
+                f"config: 'corpus.files': {len(other)} of {len(paths)} files that match {pattern} cannot be read: "
+                f"{names}; what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst), .txt, .csv, .tsv (each "
+                "also .gz), .parquet or .arrow, or is a folder of datasets.save_to_disk: narrow the pattern"
+            )
+        common = Path(os.path.commonpath([path.parent for path in paths]))
+        files: dict[str, str] = {}
+        for path in paths:
+            name = re.sub(r"\W+", "-", TEXT_FILE.sub("", str(path.relative_to(common)))).strip("-") or "part"
+            if name in files:
+                raise ConfigError(
+                    f"config: 'corpus.files': {path} and {files[name]} would both be part {name}; rename one"
+                )
+            files[name] = str(path)
+        return files
+
+    def files_of_parts(self, config: Config) -> list[Path]:
+        """The files themselves."""
+        return list(map(Path, self.files_in_place(config).values()))
+
+
+SOURCES: dict[str, Source] = {source.name: source for source in (Embedded(), Mirror(), Hub(), Files())}
 
 
 def is_stand_in(source: str | None) -> bool:
     """Whether what comes from a source only has the shape of the paper's text or tasks."""
     return source in SOURCES and SOURCES[source].is_stand_in
+
+
+def check_directory(key: str, directory: str | None, content: str) -> None:
+    """Refuse a key that names no directory, or one that does not exist."""
+    if directory is None:
+        raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
+    if not Path(directory).is_dir():
+        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}")

@@ -1,10 +1,5 @@
 # Where published files come from: the embedded corpus, a mirror or the hub. Downloads run on the submitting machine.
-PUBLISHED_PART = "oscar-corpus/OSCAR-2301/en_meta/{part}.jsonl.zst"
-CHECKSUMS = "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256"
-HARMFUL_MODEL = "oscar-corpus/harmful-kenlms/en.arpa"
-ARCHIVE = "ut1/blacklists.tar.gz"
-ARCHIVE_CHECKSUMS = "ut1/MD5SUM.LST"
-VOCABULARY = "google-bert/bert-base-uncased/vocab.txt"
+MADE = (CORPUS_CHECKSUMS, HARMFUL_MODEL, BLOCKLIST, BLOCKLIST_CHECKSUMS, VOCABULARY)
 
 with one_line_errors():
     limit_resource(workflow, "download", lambda: 4)  # another number: --resources download=8
@@ -23,8 +18,8 @@ rule write_embedded_corpus:
         stand_ins("corpus"),
         settings=settings("embedded"),
     output:
-        parts=[f"{EMBEDDED}/{PUBLISHED_PART.format(part=part)}" for part in PARTS],
-        others=[f"{EMBEDDED}/{path}" for path in (CHECKSUMS, HARMFUL_MODEL, ARCHIVE, ARCHIVE_CHECKSUMS, VOCABULARY)],
+        parts=[f"{EMBEDDED}/{part_file(part).location}" for part in PARTS],
+        others=[f"{EMBEDDED}/{file.location}" for file in MADE],
     log:
         f"{LOGS}/write_embedded_corpus.log",
     benchmark:
@@ -41,7 +36,7 @@ rule write_embedded_corpus:
 
 rule resolve_corpus:
     input:
-        published("corpus", CHECKSUMS),
+        published("corpus", CORPUS_CHECKSUMS),
         settings=settings("corpus_source"),
     output:
         RESOLVED,
@@ -81,7 +76,7 @@ if FILES:
 
 rule download_part:
     input:
-        published("corpus", PUBLISHED_PART),
+        published("corpus", part_file("{part}")),
         batch=batch_before,
         intake=ancient(settings("intake")),
         settings=settings("corpus_source"),
@@ -103,7 +98,7 @@ rule download_part:
 
 rule download_blocklist:
     input:
-        published("corpus", ARCHIVE, ARCHIVE_CHECKSUMS),
+        published("corpus", BLOCKLIST, BLOCKLIST_CHECKSUMS),
         settings=settings("blocklist_source"),
     output:
         archive=f"{RAW}/blacklists.tar.gz",

@@ -7,6 +7,8 @@ from symbert.experiment.announcement import announce
 from symbert.glue.sources import published_split
 from symbert.glue.state import measured_tasks, own_tasks
 from symbert.layout import Experiment
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
+from symbert.sources import is_stand_in, part_file
 from symbert.tasks import task_named
 
 with one_line_errors():
@@ -20,7 +22,7 @@ RAW = EXPERIMENT.raw
 SHARDS = EXPERIMENT.shards
 
 PARTS = configuration.parts_of(config)
-FILES = configuration.files_of(config) if configuration.source_of(config, "corpus") == "files" else {}
+FILES = configuration.files_of(config)
 BY_CATEGORY = configuration.has_filter(config, "categories")
 BY_MODEL = configuration.needs_harmful_model(config)
 REPOSITORIES = configuration.repositories_of(config)
@@ -52,10 +54,10 @@ def settings(section):
     return f"{RESULTS}/settings/{section}.json"
 
 
-def published(stage, *paths):
-    """The publishers' files that a stage's source must have made first; none unless it is `embedded`."""
-    embedded = configuration.source_of(config, stage) == "embedded"
-    return [f"{EMBEDDED}/{path}" for path in paths] if embedded else []
+def published(stage, *files):
+    """The publishers' files that must have been made first; none unless the stage's source has stand-ins."""
+    is_made_here = is_stand_in(configuration.source_of(config, stage))
+    return [f"{EMBEDDED}/{file.location}" for file in files] if is_made_here else []
 
 
 def records(parts):
@@ -106,7 +108,7 @@ def runs(pattern, sizes=SWEEP["sizes"]):
 
 TASKS = EXPERIMENT.tasks
 TASK_FILES = {
-    task.name: [] if task.files else [published_split(task, split).location for split in task.splits]
+    task.name: [] if task.files else [published_split(task, split) for split in task.splits]
     for task in map(task_named, TASKS)
 }
 

@@ -18,7 +18,7 @@ rule write_embedded_tasks:
     input:
         stand_ins("glue"),
     output:
-        [f"{EMBEDDED}/{path}" for paths in TASK_FILES.values() for path in paths],
+        [f"{EMBEDDED}/{file.location}" for files in TASK_FILES.values() for file in files],
     log:
         f"{LOGS}/write_embedded_tasks.log",
     conda:

@@ -22,14 +22,6 @@ from symbert.corpus.blocklist import Blocklist, build_blocklist
 from symbert.corpus.digests import digest_of
 from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentation, source_url
 from symbert.corpus.lines import zstd
-from symbert.corpus.sources import (
-    BLOCKLIST,
-    BLOCKLIST_CHECKSUMS,
-    CORPUS_CHECKSUMS,
-    HARMFUL_MODEL,
-    VOCABULARY,
-    part_file,
-)
 from symbert.corpus.stand_ins import (
     BLOCKED,
     HARMFUL,
@@ -44,6 +36,7 @@ from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import publish, sha256_of, write_text
 from symbert.progress import Progress
 from symbert.settings import EmbeddedSettings, read_settings
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY, part_file
 
 RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
 CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl

@@ -10,11 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 
 from symbert.config import Config, annotations_of, files_of, merge, parts_of, sections, source_of
-from symbert.corpus.sources import part_file
 from symbert.errors import MissingInputError, UsageError
 from symbert.progress import data_size
 from symbert.project import read_config
 from symbert.settings import IntakeSettings, PackSettings, settings_from
+from symbert.sources import SOURCES, is_stand_in
 
 # Section 3.1 of arXiv 2406.06366, and the README of its authors' code, which reads the first 300 parts.
 PAPER_PARTS, PAPER_DOCUMENTS, PAPER_TOKENS = 300, 30_000_000, 70_000_000_000
@@ -29,8 +29,6 @@ KEPT = 0.67  # of the text, where there is a filter
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, ZSTD, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text: JSON lines, compressed ones, filtered parts
 
-EMBEDDED_TEXT = 7e6  # bytes of text in the stand-in corpus, about: documentation of the pinned packages
-
 # Per second and core, measured on 2 shared cores: the filter on the large part of docs/evidence/bench-corpus.md and
 # tokenising there, the others on 204 MB of real documents in OSCAR's form (44 million tokens).
 FILTER = 203e6  # bytes of JSON lines
@@ -39,7 +37,7 @@ TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
 
 TOKEN_BYTES, OFFSET_BYTES, INDEX_BYTES = 2, 20, 16  # per token, tokenized document, packed document
-SOURCES = (
+ORIGINS = (
     f"paper      {PAPER_DOCUMENTS:,} kept documents and {PAPER_TOKENS:,} tokens from {PAPER_PARTS} parts: arXiv",
     "           2406.06366, section 3.1, and its authors' README, where another line speaks of 900 parts",
     f"documents  {OSCAR_TEXT_BYTES / OSCAR_DOCUMENTS:,.0f} bytes of text each: OSCAR 23.01's documentation, English "
@@ -91,14 +89,14 @@ def config_of(folder: Path, scale: str | None, source: str | None, mirror: Path 
     if parts is not None:
         changes.append({"corpus": {"parts": parts}})
     config = read_config(folder, *changes)
-    if parts is not None and source_of(config, "corpus") == "files":
+    if parts is not None and files_of(config):
         raise UsageError("--parts is for OSCAR's parts; of the user's files all are read, leave it out")
-    return merge(config, {"corpus": {"source": "hub"}}) if source_of(config, "corpus") == "embedded" else config
+    return merge(config, {"corpus": {"source": "hub"}}) if is_stand_in(source_of(config, "corpus")) else config
 
 
 def plan_of(config: Config) -> Plan:
     """The plan of a configuration; of a corpus that is made here, without the making."""
-    values, source = sections(config, ""), source_of(config, "corpus")
+    values, source = sections(config, ""), SOURCES[source_of(config, "corpus")]
     limits = settings_from(values["intake"], IntakeSettings, "intake")
     texts = text_of_parts(config)
     kept = KEPT if config["corpus"]["filter"]["rules"] else 1.0
@@ -107,7 +105,7 @@ def plan_of(config: Config) -> Plan:
     text, tokens = sum(texts[:parts]), sum(tokens_by_part[:parts])
     packed_tokens = min(tokens, limits.max_documents * TOKENS_PER_DOCUMENT)
     rows = _rows(packed_tokens, settings_from(values["pack"], PackSettings, "pack"))
-    raw = [] if source == "files" else [ZSTD * text for text in texts[:parts]]  # the user's files stay where they are
+    raw = [] if files_of(config) else [ZSTD * text for text in texts[:parts]]  # the user's files stay where they are
     disk, high_water_mark = _disk(config["corpus"], raw, tokens, packed_tokens, rows)
     return Plan(
         parts=parts,
@@ -116,7 +114,7 @@ def plan_of(config: Config) -> Plan:
         documents_kept=tokens / TOKENS_PER_DOCUMENT,
         tokens=tokens,
         rows=rows,
-        download=sum(raw) if source == "hub" else 0,
+        download=sum(raw) if source.is_remote else 0,
         disk=disk,
         high_water_mark=high_water_mark,
         core_hours={
@@ -146,14 +144,11 @@ def _disk(
 
 def text_of_parts(config: Config) -> list[float]:
     """Bytes of text in each part; MissingInputError names the part that the mirror lacks."""
-    source = source_of(config, "corpus")
-    if source == "files":
-        return [_text_of(Path(path)) for path in files_of(config).values()]
-    if source == "mirror":
-        return [_text_of(Path(config["mirror"]) / part_file(part).location) for part in parts_of(config)]
-    if source == "embedded":
-        return [EMBEDDED_TEXT / config["corpus"]["embedded"]["parts"]] * len(parts_of(config))
-    return [PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT] * len(parts_of(config))
+    source, parts = SOURCES[source_of(config, "corpus")], parts_of(config)
+    if files := source.files_of_parts(config):
+        return list(map(_text_of, files))
+    text = source.text(config)
+    return [PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT if text is None else text / len(parts)] * len(parts)
 
 
 def _text_of(path: Path) -> float:
@@ -197,7 +192,7 @@ def _report(config: Config, plan: Plan) -> list[str]:
         f"budget {config['corpus']['budget']}: what to expect, and what it rests on"
     )
     table = [f"{name:<{name_width}}  {value:>{value_width}}  {reason}".rstrip() for name, value, reason in rows]
-    return [head, "", *table, "", *SOURCES]
+    return [head, "", *table, "", *ORIGINS]
 
 
 def _contents(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
@@ -207,7 +202,7 @@ def _contents(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
         "documents": f"then there are {corpus['pack']['max_documents']:,} documents (corpus.pack.max_documents)",
         "tokens": "then there are the rows that pre-training reads (corpus.budget: needed)",
     }
-    parts = "file sizes" if source_of(config, "corpus") in ("mirror", "files") else "paper"
+    parts = "file sizes" if SOURCES[source_of(config, "corpus")].files_of_parts(config) else "paper"
     times = wanted / plan.rows["train"] if plan.rows["train"] else 0
     return [
         ("parts read", f"{plan.parts:,}", f"of {len(parts_of(config)):,}; {ends[plan.ends_with]}"),
@@ -225,9 +220,9 @@ def _contents(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _costs(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
-    corpus, source = config["corpus"], source_of(config, "corpus")
+    corpus = config["corpus"]
     batches = f"two batches of {corpus['parts_per_batch']} parts at a time; storage.raw"
-    raw = "yours stay where they are" if source == "files" else "all, corpus.keep_raw; storage.raw"
+    raw = "yours stay where they are" if files_of(config) else "all, corpus.keep_raw; storage.raw"
     reasons = {
         "raw parts": batches if plan.disk["raw parts"] and not corpus["keep_raw"] else raw,
         "shards": "storage.shards",

@@ -20,10 +20,21 @@ from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.files import flaws, publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
+from symbert.sources import (
+    BLOCKLIST,
+    BLOCKLIST_CHECKSUMS,
+    CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
+    SOURCES,
+    VOCABULARY,
+    PublishedFile,
+    harmful_model_file,
+    part_file,
+)
 
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
-SOURCES = {"repositories": {str: {"commit": str}}, "checksums": {str: str}}  # what is read of sources.json
+RESOLVED = {"repositories": {str: {"commit": str}}, "checksums": {str: str}}  # what is read of sources.json
 FETCHED = "fetched.json"  # what fetch-mirror notes of a mirror
 NOTED = {  # commits, and the digest of each file when it came, by location
     "endpoint": str,
@@ -33,45 +44,6 @@ NOTED = {  # commits, and the digest of each file when it came, by location
 }
 
 
-@dataclass(frozen=True)
-class PublishedFile:
-    """A file of a publisher: a hub repository `owner/name` and the path in it."""
-
-    kind: str  # dataset | model | ut1
-    repository: str
-    path: str
-
-    @property
-    def location(self) -> str:
-        """The path below the root of a mirror."""
-        return f"{self.repository}/{self.path}"
-
-    @property
-    def name(self) -> str:
-        """The path without folders."""
-        return Path(self.path).name
-
-
-def corpus_file(name: str) -> PublishedFile:
-    """A file of OSCAR-2301's English folder: a part or the list of checksums."""
-    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{name}")
-
-
-def part_file(part: str) -> PublishedFile:
-    """The file of a part: `en_meta_part_1` is `en_meta/en_meta_part_1.jsonl.zst`."""
-    return corpus_file(f"{part}.jsonl.zst")
-
-
-def harmful_model_file(name: str) -> PublishedFile:
-    """A KenLM model of harmful text."""
-    return PublishedFile("model", "oscar-corpus/harmful-kenlms", name)
-
-
-BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
-BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
-CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
-HARMFUL_MODEL = harmful_model_file("en.arpa")
-VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
 
 
@@ -124,9 +96,9 @@ Source = Directory | Hub
 
 def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Source:
     """The source that the settings name, at the commits in `sources` (the content of sources.json)."""
-    if settings.source != "hub":
-        return Directory(Path(settings.root))
-    return Hub({name: repository["commit"] for name, repository in sources["repositories"].items()})
+    if SOURCES[settings.source].is_remote:
+        return Hub({name: repository["commit"] for name, repository in sources["repositories"].items()})
+    return Directory(Path(settings.root))
 
 
 def resolve_corpus(settings: Path, repositories: list[str], output: Path) -> None:
@@ -140,7 +112,7 @@ def resolve_corpus(settings: Path, repositories: list[str], output: Path) -> Non
     read = read_settings(settings, SourceSettings)
     revisions = {name: read.revision if REPOSITORIES[name] == "dataset" else "main" for name in repositories}
     with_corpus = CORPUS_CHECKSUMS.repository in repositories
-    if with_corpus and read.source == "hub":
+    if with_corpus and SOURCES[read.source].is_remote:
         from symbert.corpus.hub import require_token
 
         require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
@@ -161,7 +133,7 @@ def record_files(repositories: Path, counts: list[Path], files: list[Path], outp
 
 def resolve(settings: SourceSettings, revisions: dict[str, tuple[str, str]]) -> dict[str, Any]:
     """The content of sources.json, without checksums, for repositories given with their kind and revision."""
-    if settings.source != "hub":
+    if not SOURCES[settings.source].is_remote:
         return {"source": settings.source, "endpoint": None, "resolved": None, "repositories": {}, "checksums": {}}
     from symbert.corpus import hub
 
@@ -170,7 +142,7 @@ def resolve(settings: SourceSettings, revisions: dict[str, tuple[str, str]]) -> 
         for name, (kind, revision) in revisions.items()
     }
     return {
-        "source": "hub",
+        "source": settings.source,
         "endpoint": hub.endpoint(),
         "resolved": _today(),
         "repositories": repositories,
@@ -188,7 +160,7 @@ def download_part(
     if is_full(batch, intake):
         write_text(output, "")
         return
-    file, resolved = part_file(part), read_json(sources, SOURCES)
+    file, resolved = part_file(part), read_json(sources, RESOLVED)
     listed = {name: Digest("sha256", value) for name, value in resolved["checksums"].items()}
     source = open_source(read_settings(settings, SourceSettings), resolved)
     source.fetch(file, output, listed_digest(listed, file, CORPUS_CHECKSUMS.location))
@@ -196,12 +168,12 @@ def download_part(
 
 def download_vocabulary(settings: Path, sources: Path, output: Path) -> None:
     """Fetch the WordPiece vocabulary."""
-    open_source(read_settings(settings, SourceSettings), read_json(sources, SOURCES)).fetch(VOCABULARY, output)
+    open_source(read_settings(settings, SourceSettings), read_json(sources, RESOLVED)).fetch(VOCABULARY, output)
 
 
 def download_harmful_model(settings: Path, sources: Path, file: str, output: Path) -> None:
     """Fetch the language model of harmful text called `file` (`corpus.harmful_model`)."""
-    open_source(read_settings(settings, SourceSettings), read_json(sources, SOURCES)).fetch(
+    open_source(read_settings(settings, SourceSettings), read_json(sources, RESOLVED)).fetch(
         harmful_model_file(file), output
     )
 

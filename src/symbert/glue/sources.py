@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import SOURCES, PublishedFile, open_source, resolve
+from symbert.corpus.sources import RESOLVED, open_source, resolve
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
 from symbert.glue.own_files import read_own_split
 from symbert.settings import SourceSettings, read_settings
+from symbert.sources import SOURCES, PublishedFile
 from symbert.tasks import HIGHEST_GRADE, Layout, Task, task_named
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
@@ -52,13 +53,13 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
     for split in row.splits:
         if row.files:
             rows = read_own_split(row, split, schema)
-        elif read.source == "files":
+        elif not SOURCES[read.source].is_published:
             rows = pa.Table.from_pylist(list(read_original_split(Path(read.root), row, split)), schema=schema)
             rows = rows.replace_schema_metadata(None)
         else:
             file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
             try:
-                open_source(read, read_json(sources, SOURCES)).fetch(file, fetched)
+                open_source(read, read_json(sources, RESOLVED)).fetch(file, fetched)
                 rows = read_published(fetched, file.location, schema, row.labels)
             finally:
                 fetched.unlink(missing_ok=True)

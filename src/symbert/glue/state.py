@@ -22,6 +22,7 @@ from symbert.pretrain.state import RunState, Values, weights_of
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.settings import hash_of
 from symbert.sizes import SIZES
+from symbert.sources import SOURCES, is_stand_in
 from symbert.tasks import GLUE, task_named
 
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
@@ -142,7 +143,7 @@ def _rows(experiment: Experiment, task: str, split: str) -> int:
         path = Path(row.files[split])
         files = (file for file in (path, *path.rglob("*")) if file.is_file())
         rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
-    elif source_of(experiment.config, "glue") == "embedded":
+    elif is_stand_in(source_of(experiment.config, "glue")):
         rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
     else:
         rows = row.official_rows[split]
@@ -214,8 +215,8 @@ def finetuning_speed(experiment: Experiment, size: str, hours: dict[str, float])
 
 
 def missing_tasks(experiment: Experiment) -> list[str]:
-    """The tasks whose rows are still to be downloaded from the hub."""
-    if source_of(experiment.config, "glue") != "hub":
+    """The tasks whose rows are still to be downloaded."""
+    if not SOURCES[source_of(experiment.config, "glue")].is_remote:
         return []
     raw = Path(experiment.results) / "glue/raw"
     return [task for task in experiment.tasks if not (raw / f"{task}.parquet").is_file()]
@@ -233,7 +234,7 @@ def _bytes_of(tasks: list[str]) -> float:
 
 def task_files(experiment: Experiment) -> Iterator[Files]:
     """What is downloaded."""
-    if source_of(experiment.config, "glue") == "hub":
+    if SOURCES[source_of(experiment.config, "glue")].is_remote:
         planned, folder = _bytes_of(experiment.tasks), Path(experiment.results) / "glue"
         yield Files("glue", "tasks", "results/", folder, planned, bytes_to_download(experiment))
 
