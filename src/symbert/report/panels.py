@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
-from symbert.report.style import GREY, WIDTH, Look, new_figure
+from symbert.report.style import GREY, WIDTH, Look
 
 PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
 LABELS = 0.4  # inches: what the labels of each further panel take
@@ -41,7 +41,7 @@ def figure_of(
     heights = [LINE * (len(lines) + 1.5)]
     for count in rows:
         heights += [panel, ROW * (count + 1.7)]
-    figure = new_figure(sum(heights) + LABELS * (len(rows) - 1))
+    figure = Figure(figsize=(WIDTH, sum(heights) + LABELS * (len(rows) - 1)))
     heading, *axes = figure.subplots(len(heights), 1, gridspec_kw={"height_ratios": heights})
     _draw_heading(heading, title, lines)
     return figure, list(zip(axes[::2], axes[1::2], strict=True))
@@ -56,7 +56,7 @@ def page_of(title: str, note: str, heights: Sequence[float], key: int) -> tuple[
     lines = wrap(note, CHARACTERS if columns == 1 else PAGE_CHARACTERS, break_on_hyphens=False)
     rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
     ratios = [LINE * (len(lines) + 1.5), *rows, ROW * (key + 0.5)]
-    figure = new_figure(sum(ratios) + LABELS * len(rows), WIDTH * columns)
+    figure = Figure(figsize=(WIDTH * columns, sum(ratios) + LABELS * len(rows)))
     grid = figure.add_gridspec(len(ratios), columns, height_ratios=ratios)
     panels = [figure.add_subplot(grid[1 + at // columns, at % columns]) for at in range(len(heights))]
     _draw_heading(figure.add_subplot(grid[0, :]), title, lines)

@@ -67,24 +67,22 @@ class Look:
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
 
 
-DOTTED, DASHED, LONG = (0, (1, 1)), (0, (4, 1.5)), (0, (7, 1.5))
-MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": DOTTED, "linewidth": 1.2}  # of the majority baseline
-DASH_DOT, DASH_DOT_DOT = (0, (5, 1.2, 1, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2))
-
-LINES: dict[str, Any] = {
+LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
     "solid": "-",
-    "dotted": DOTTED,
-    "dashed": DASHED,
-    "long-dashed": LONG,
-    "dash-dot": DASH_DOT,
-    "dash-dot-dot": DASH_DOT_DOT,
+    "dotted": (0, (1, 1)),
+    "dashed": (0, (4, 1.5)),
+    "long-dashed": (0, (7, 1.5)),
+    "dash-dot": (0, (5, 1.2, 1, 1.2)),
+    "dash-dot-dot": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
 }
 SPARE = (  # looks for operators that say nothing of theirs
-    Look("#7A5C00", "<", DOTTED),
-    Look("#5A3E85", ">", DASHED),
-    Look("#00604A", "h", DASH_DOT),
-    Look("#8C2D04", "p", LONG),
+    Look("#7A5C00", "<", LINES["dotted"]),
+    Look("#5A3E85", ">", LINES["dashed"]),
+    Look("#00604A", "h", LINES["dash-dot"]),
+    Look("#8C2D04", "p", LINES["long-dashed"]),
 )
+MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": LINES["dotted"], "linewidth": 1.2}
+LIMIT_LINE: dict[str, Any] = {"color": "#B22222", "linestyle": LINES["dashed"], "linewidth": 1.0}
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
@@ -122,11 +120,6 @@ def _description(operator: Operator) -> Description:
 def house_style() -> AbstractContextManager[None]:
     """The context in which figures are drawn and saved."""
     return rc_context(RC)
-
-
-def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, `height` inches high and a column wide, or `width` inches."""
-    return Figure(figsize=(width, height))
 
 
 def save_figure(figure: Figure, output: list[Path]) -> None:

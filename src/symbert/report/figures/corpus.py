@@ -14,13 +14,12 @@ from symbert.report.corpus_counts import Row, not_read
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import RIGHT, Entry, draw_key, figure_of
-from symbert.report.style import DASHED
+from symbert.report.style import LIMIT_LINE
 
 PANEL = 1.15  # inches
 COLORS = {"read": "#B8B8B8", "kept": "#0072B2"}
 FILTERED = ("harmful_perplexity", "characters")  # quantities of which read and kept are counted
 MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a panel
-WINDOW = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
 
 
 @exhibit(
@@ -92,8 +91,8 @@ def _fill(
         line = {"color": COLORS[side], "linewidth": 5.5, "solid_capstyle": "butt"}
         entries.append(Entry(line, side, [f"{bins.sum():,}", median]))
     for edge in window:
-        panel.axvline(edge, **WINDOW)
-    entries += [Entry(WINDOW, "kept only between {:,g} and {:,g}".format(*window))] if window else []
+        panel.axvline(edge, **LIMIT_LINE)
+    entries += [Entry(LIMIT_LINE, "kept only between {:,g} and {:,g}".format(*window))] if window else []
     panel.set_xscale("log")
     panel.set_xlim((min(marks) / MARGIN, max(marks) * MARGIN) if marks else (1 / MARGIN, 10 * MARGIN))
     panel.set_ylim(bottom=0)

@@ -17,7 +17,7 @@ from symbert.operators import OPERATORS, Operator
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.order import attentions
-from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, looks_of, new_figure
+from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, looks_of
 from symbert.sizes import SIZES
 
 QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y answers, what y gives
@@ -52,7 +52,7 @@ def operators_figure(data: Data) -> Figure:
     drawn = [OPERATORS[name] for name in attentions(OPERATORS) if not OPERATORS[name].description.control_of]
     rows = math.ceil(len(drawn) / COLUMNS)
     height = HEIGHT + (rows - 1) * PITCH
-    figure = new_figure(height, PAGE_WIDTH)
+    figure = Figure(figsize=(PAGE_WIDTH, height))
     figure.set_layout_engine("none")
     title = TITLE + height - HEIGHT
     figure.text(LEFT / PAGE_WIDTH, title / height, "How a token x attends to a token y", fontsize=9, fontweight="bold")

@@ -19,10 +19,9 @@ from symbert.report.statistics import (
     mean_curves,
     stand_in_names,
 )
-from symbert.report.style import DASHED, MAJORITY_LINE, MARK, Look, looks_of
+from symbert.report.style import LIMIT_LINE, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
 
-TARGET_LINE = {"color": "#B22222", "linestyle": DASHED, "linewidth": 1.0}
 COLUMNS = [("95 % reached at", 0.79), ("final score", panels.RIGHT)]
 
 
@@ -53,10 +52,10 @@ def checkpoints_figure(data: Data) -> Figure:
         entries = []
         if curves[size]:
             means, line = mean_curves(scores[scores["size"] == size])
-            panel.axhline(line, zorder=1.5, **TARGET_LINE)
+            panel.axhline(line, zorder=1.5, **LIMIT_LINE)
             entries += _draw_curves(panel, curves[size], means, line, looks_of(scores["attention"]))
             entries += [panels.BAND_ENTRY] * has_band[size]
-            entries.append(Entry(TARGET_LINE, "95 % of the highest final score", ["", f"{line:.2f}"]))
+            entries.append(Entry(LIMIT_LINE, "95 % of the highest final score", ["", f"{line:.2f}"]))
         for score in majority:
             panel.axhline(score, zorder=1.5, **MAJORITY_LINE)
             entries.append(Entry(MAJORITY_LINE, "majority baseline", ["", f"{score:.2f}"]))
