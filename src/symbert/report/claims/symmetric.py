@@ -11,18 +11,7 @@ from scipy.special import fdtri
 
 from symbert.report import published
 from symbert.report.claims import evidence
-from symbert.report.claims.evidence import (
-    Finding,
-    MissingEvidence,
-    are_all,
-    claim,
-    in_points,
-    in_steps,
-    is_above,
-    is_below,
-    listed,
-    points,
-)
+from symbert.report.claims.evidence import Finding, MissingEvidence, claim, in_points, listed
 from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
 from symbert.report.data import Data
 from symbert.report.statistics import Crossing, spread
@@ -39,7 +28,7 @@ LOSS_TOLERANCE = 0.05  # nats: half of the 0.1 that the paper speaks of
 
 def _lead(printed: dict, size: str, attention: str) -> str:
     """The GLUE score of an operator less that of `original`, as it was printed."""
-    return points(printed[size, attention][0] - printed[size, "original"][0])
+    return evidence.points(printed[size, attention][0] - printed[size, "original"][0])
 
 
 def _deviations(printed: dict) -> str:
@@ -127,7 +116,7 @@ def check_scores(data: Data, size: str) -> Finding:
 def check_higher(data: Data, size: str) -> Finding:
     """How much higher than `original` pairwise scores, by its interval."""
     lead = evidence.lead(data, size, "pairwise")
-    return Finding(in_points(lead), is_above(lead.span, 0))
+    return Finding(in_points(lead), evidence.is_above(lead.span, 0))
 
 
 @claim(
@@ -150,7 +139,7 @@ def check_higher(data: Data, size: str) -> Finding:
 def check_lower(data: Data, size: str) -> Finding:
     """As `check_higher`, of symmetric, which is claimed to score lower."""
     lead = evidence.lead(data, size, "symmetric")
-    return Finding(in_points(lead), is_below(lead.span, 0))
+    return Finding(in_points(lead), evidence.is_below(lead.span, 0))
 
 
 @claim(
@@ -165,8 +154,8 @@ def check_lower(data: Data, size: str) -> Finding:
 def check_deviations(data: Data, size: str) -> Finding:
     """Standard deviations of the variants and of `original` over fine-tuning seeds, by intervals of their ratios."""
     *variants, original = (deviation(evidence.final_scores_of(data, size, name)) for name in (*VARIANTS, "original"))
-    below = [is_below(ratio_interval(variant, original), 1) for variant in variants]
-    return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), are_all(below))
+    below = [evidence.is_below(ratio_interval(variant, original), 1) for variant in variants]
+    return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), evidence.are_all(below))
 
 
 class Deviation(NamedTuple):
@@ -202,7 +191,7 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     "base: pairwise; original",
     "abstract, §4.3, figure 3",
     paper="30,000; 65,000",
-    authors=in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
+    authors=evidence.in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
     rule=f"pairwise needs at most {100 * HALF:.0f} % of the steps of original, wherever between its checkpoints each "
     "gets there",
     unless=evidence.other_scores,
@@ -217,7 +206,7 @@ def check_half(data: Data, size: str) -> Finding:
     crossings = [evidence.crossing(curve, size, name) for name in HALVED]
     ratio, others = evidence.ratio_of(*crossings), evidence.ratios_without_collapsed(curve, size, HALVED)
     changed = [f"; {evidence.span_of(other)} without {run}" for run, other in others.items() if other != ratio]
-    ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", evidence.is_at_most(ratio, HALF)
+    ours, holds = f"{evidence.in_steps(*crossings)}{''.join(changed)}", evidence.is_at_most(ratio, HALF)
     hangs = holds is not None and any(evidence.is_at_most(other, HALF) is not holds for other in others.values())
     return Finding(ours, None, "one collapsed run") if hangs else Finding(ours, holds)
 
