@@ -31,6 +31,12 @@ def write(path: Path, value) -> Path:
 
 
 @pytest.fixture
+def outputs(tmp_path):
+    """A table's files in three formats, csv first."""
+    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
+
+
+@pytest.fixture
 def settings_file(tmp_path):
     """Writes report settings, those of a short run but for the given keys; returns the file.
 

@@ -1,10 +1,10 @@
 """What becomes of the papers' claims: with the authors' own files, at another scale, and with little to go by."""
 
-import csv
 import itertools
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import MissingInputError
 from symbert.report.claims import CLAIMS
 from symbert.report.data import write_exhibit
@@ -53,11 +53,6 @@ def scored(record, write_scores):
         return {"scores": write_scores(records), "finetune_seeds": [1, 2, 3]}
 
     return make
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def verdicts(rows):

@@ -1,10 +1,10 @@
 """The corpus table: sums per part, tokens and rows, and files whose numbers do not add up."""
 
-import csv
 import json
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 
@@ -12,16 +12,6 @@ from symbert.report.data import write_exhibit
 def tabulate_corpus(counts, records, manifest, settings, output):
     files = {"counts": counts, "records": records, "manifest": manifest, "settings": settings}
     write_exhibit("table-corpus", output, **files)
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 @pytest.fixture

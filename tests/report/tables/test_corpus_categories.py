@@ -1,23 +1,17 @@
 """Where metadata and blocklist disagree, read back from the table's files."""
 
-import csv
 import json
 
 import pytest
 
+from csv_rows import read
 from symbert.report.data import write_exhibit
 
 COLUMNS = ("both", "only_metadata", "only_url", "by_parent_domain", "agreement_percent")
 
 
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
-
-
 def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return {row["category"]: tuple(row[column] for column in COLUMNS) for row in csv.DictReader(file)}
+    return {row["category"]: tuple(row[column] for column in COLUMNS) for row in read(path)}
 
 
 def test_categories_are_summed_over_parts(corpus_files, settings_file, outputs):

@@ -1,10 +1,10 @@
 """Plateau exits and crossings, read back from their files."""
 
-import csv
 import math
 
 import pytest
 
+from csv_rows import read
 from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -30,8 +30,7 @@ def tabulate(tmp_path, settings_file, write_scores):
             seeds = sorted({entry["finetune_seed"] for entry in records})
             files |= {"curve": write_scores(records), "curve_seeds": seeds}
         write_exhibit("table-milestones", outputs, settings=settings_file(tasks=list(tasks), **settings), **files)
-        with open(outputs[0], encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "")
+        return read(outputs[0]), outputs[1].read_text().replace("\\", "")
 
     return write
 

@@ -1,11 +1,11 @@
 """The scores of every seed, read back from their files."""
 
-import csv
 import itertools
 import statistics
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import MissingInputError
 from symbert.report import published
 from symbert.report.data import write_exhibit
@@ -27,8 +27,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             settings=settings_file(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
-        with open(outputs[0], encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "")
+        return read(outputs[0]), outputs[1].read_text().replace("\\", "")
 
     return write
 

@@ -1,12 +1,12 @@
 """The table of differences and the sentences beneath it, read back from their files."""
 
-import csv
 import itertools
 import random
 import re
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.report.data import write_exhibit
 
@@ -30,8 +30,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             settings=settings_file(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
-        with open(outputs[0], encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file)), outputs[1].read_text().replace("\\", "").splitlines()
+        return read(outputs[0]), outputs[1].read_text().replace("\\", "").splitlines()
 
     return write
 

@@ -1,24 +1,12 @@
 """Table 1, against formulas and what the paper prints."""
 
-import csv
 import json
 
-import pytest
-
+from csv_rows import read
 from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
 
 ATTENTION = tuple(OPERATORS)
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):

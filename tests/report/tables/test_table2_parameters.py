@@ -1,24 +1,11 @@
 """Table 2, against counts made by hand and what the paper prints."""
 
-import csv
-
-import pytest
-
+from csv_rows import read
 from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.data import write_exhibit
 
 ATTENTION = tuple(OPERATORS)
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 def changed(size, attention, by):

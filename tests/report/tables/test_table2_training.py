@@ -1,23 +1,18 @@
 """Table 2, continued: loss, plateau, start and speed of each model, read back from its files."""
 
-import csv
 import itertools
 import random
 import statistics
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 
 FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 SINGLE = "size attention validation_loss plateau_exit logit_std attention_entropy step_milliseconds of_original_percent"
 SINGLE += " tokens_per_second mfu_percent"
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 @pytest.fixture
@@ -37,11 +32,6 @@ def trained(write_run, write_timing, settings_file):
 
 def tabulate_training(done, metrics, timing, settings, output):
     write_exhibit("table-table2_training", output, done=done, metrics=metrics, timing=timing, settings=settings)
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_model_has_loss_exit_start_and_speed(trained, outputs):

@@ -1,6 +1,5 @@
 """Table 3: means, deviations, baselines, captions, and what is refused."""
 
-import csv
 import itertools
 import json
 import random
@@ -9,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from csv_rows import read
 from symbert.errors import DataError, MissingInputError
 from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
@@ -27,16 +27,6 @@ def tabulate_corpus(counts, records, manifest, settings, output):
 
 def seeds_of(records):
     return sorted({entry["finetune_seed"] for entry in records})
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 @pytest.fixture

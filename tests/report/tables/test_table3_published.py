@@ -1,21 +1,8 @@
 """Table 3 as the paper prints it."""
 
-import csv
-
-import pytest
-
+from csv_rows import read
 from symbert.report import published
 from symbert.report.data import write_exhibit
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex")]
 
 
 def test_the_published_table_is_the_papers_and_says_so(outputs):
