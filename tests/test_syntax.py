@@ -124,7 +124,7 @@ def test_neighbours_of_what_an_operator_imports_are_not_its_code(changed):
 
 
 def test_an_unknown_operator_is_refused_with_the_nearest_one():
-    with pytest.raises(ConfigError, match="attention 'simetric' is unknown; did you mean symmetric\\?"):
+    with pytest.raises(ConfigError, match="attention 'simetric' is unknown; did you mean 'symmetric'\\?"):
         operator_code("simetric")
 
 

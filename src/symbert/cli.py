@@ -142,7 +142,7 @@ def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None])
 
 
 def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:
-    """Whether an option must be there, and what it is where it is not."""
+    """Whether an option is required, or else its default."""
     required = parameter.default is parameter.empty
     return {"dest": name, "required": required, "default": None if required else parameter.default}
 

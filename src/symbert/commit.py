@@ -7,7 +7,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 def commit_of(folder: Path) -> str:
-    """The Git commit that is checked out in `folder`, and whether files differ from it; or why there is none."""
+    """The Git commit that is checked out in `folder`, and whether files differ from it; or why it is not known."""
     try:
         top, commit = _git(folder, "rev-parse", "--show-toplevel", "HEAD").splitlines()
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")

@@ -135,7 +135,7 @@ def _filter(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
-    filters are in their own order, and left out where the paper's are chosen, as before there was a choice.
+    filters are in their own order, and left out where the paper's are chosen, as before the key existed.
     """
     chosen = config["corpus"]["filter"]
     rules = [rule for rule in FILTERS if rule in chosen["rules"]]

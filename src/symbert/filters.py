@@ -5,9 +5,9 @@ To add a filter: its function for each reason, and an entry in REASONS_BY_FILTER
 
 from collections import Counter
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
+from symbert.declared import suggestion
 from symbert.errors import ConfigError
 
 Holds = Callable[[Any, Any], bool]
@@ -19,32 +19,32 @@ def _blocked_category(settings: Any) -> Holds | None:
     if settings.categories_from == "blocklist":
         return None
     blocked = frozenset(settings.blocked_categories)
-    return lambda document, found: not blocked.isdisjoint(document.metadata.categories or ())
+    return lambda document, listed: not blocked.isdisjoint(document.metadata.categories or ())
 
 
 def _blocked_url(settings: Any) -> Holds | None:
     if settings.categories_from == "metadata":
         return None
     blocked, match = frozenset(settings.blocked_categories), settings.match
-    return lambda document, found: not blocked.isdisjoint(getattr(found, match))
+    return lambda document, listed: not blocked.isdisjoint(getattr(listed, match))
 
 
 def _no_perplexity(settings: Any) -> Holds:
-    return lambda document, found: document.metadata.harmful_pp is None
+    return lambda document, listed: document.metadata.harmful_pp is None
 
 
 def _perplexity_too_low(settings: Any) -> Holds:
     low = settings.min_harmful_perplexity
-    return lambda document, found: document.metadata.harmful_pp is not None and document.metadata.harmful_pp <= low
+    return lambda document, listed: document.metadata.harmful_pp is not None and document.metadata.harmful_pp <= low
 
 
 def _perplexity_too_high(settings: Any) -> Holds:
     high = settings.max_harmful_perplexity
-    return lambda document, found: document.metadata.harmful_pp is not None and document.metadata.harmful_pp >= high
+    return lambda document, listed: document.metadata.harmful_pp is not None and document.metadata.harmful_pp >= high
 
 
 def _quality_warning(settings: Any) -> Holds:
-    return lambda document, found: bool(document.metadata.quality_warnings)
+    return lambda document, listed: bool(document.metadata.quality_warnings)
 
 
 REASONS_BY_FILTER: dict[str, dict[str, Callable[[Any], Holds | None]]] = {
@@ -66,15 +66,15 @@ def make_rules(settings: Any) -> Callable[[Any, Any], list[str]]:
     """A function that gives all reasons against a document, in the order of REASONS."""
     chosen = [pair for name in FILTERS if settings.has(name) for pair in REASONS_BY_FILTER[name].items()]
     tests = [(reason, holds) for reason, make in chosen if (holds := make(settings))]
-    return lambda document, found: [reason for reason, holds in tests if holds(document, found)]
+    return lambda document, listed: [reason for reason, holds in tests if holds(document, listed)]
 
 
 def check_categories(blocked: list[str], known: frozenset[str]) -> None:
     """ConfigError for a category that the blocklist does not know."""
     for name in sorted(set(blocked) - known):
-        near = get_close_matches(name, known, n=1)
-        remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(sorted(known))}"
-        raise ConfigError(f"blocked_categories: {name!r} is no category of the blocklist; {remedy}")
+        raise ConfigError(
+            f"blocked_categories: {name!r} is no category of the blocklist{suggestion(name, sorted(known))}"
+        )
 
 
 def are_few(counts: Counts) -> bool:

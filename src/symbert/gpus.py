@@ -43,7 +43,8 @@ def count_chosen(chosen: str, present: int) -> int:
 
 
 def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path | None = None) -> str | None:
-    """Who says that this process has a GPU, in words; None where nobody does, or CUDA_VISIBLE_DEVICES chooses none.
+    """Which program or variable gives this process a GPU, in words; None without one, or where CUDA_VISIBLE_DEVICES
+    chooses none.
 
     In a job of Slurm the machine is not asked: it may show GPUs of other jobs.
     """

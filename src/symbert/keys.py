@@ -1,4 +1,4 @@
-"""The keys of config.yaml with their types and ranges, nested as there; what each means stands there beside it.
+"""The keys of config.yaml with their types and ranges, nested as in the file, where a comment has the meaning of each.
 
 A key that a stage reads is declared with the stage's settings (`symbert.settings`); here are those that stand in no
 settings file. All keys are required: config.yaml has the only defaults.

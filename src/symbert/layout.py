@@ -36,7 +36,7 @@ class Run:
 class Experiment:
     """A checked configuration as axes and paths, the latter from the project's folder.
 
-    Paths that there are many of are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
+    Paths with many values are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
     """
 
     def __init__(self, config: Config) -> None:

@@ -25,7 +25,7 @@ def copy_stderr(file: Path) -> None:
 
     A process of its own copies, so that the last words of a crash are not lost. When this process ends, it waits until
     all that it wrote is copied, but for no child that still runs: the copier serves that one on. CannotCreateError
-    where `file` cannot be created. To be called before there are threads.
+    where `file` cannot be created. Call it before any thread starts.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def copy_stderr(file: Path) -> None:
             try:
                 ours.close()
                 os.close(writer)
-                for stream in (0, 1):  # whoever reads our standard output sees its end when we end
+                for stream in (0, 1):  # readers of our standard output see its end when we end
                     os.dup2(os.open(os.devnull, os.O_RDWR), stream)
                 _copy(reader, [2, log.fileno()], copiers)
             finally:
@@ -56,7 +56,7 @@ def copy_stderr(file: Path) -> None:
 
 
 def _copy(reader: int, targets: list[int], parent: socket.socket) -> None:
-    """Copy until nobody can write any more. When the parent asks, answer once all that it wrote is copied."""
+    """Copy until all writers have ended. When the parent asks, answer once all that it wrote is copied."""
     watched: list = [reader, parent]
     asked = False
     while True:

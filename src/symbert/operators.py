@@ -4,7 +4,6 @@ Classes are read from their source and not imported, because torch takes seconds
 """
 
 import ast
-import difflib
 import operator as arithmetic
 import re
 import sys
@@ -15,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.settings import code_of, hash_of
 from symbert.syntax import class_named, classes_of, file_of
@@ -50,7 +50,7 @@ class Description:
     line: str = ""  # a name in symbert.report.style.LINES
 
     def __post_init__(self) -> None:
-        """ValueError for a side of attention that there is not."""
+        """ValueError for an unknown side of attention."""
         for side in [*self.factors, *(side for sides in self.projections.values() for side in sides.split())]:
             if side not in SIDES:
                 raise ValueError(f"'{side}' is none of {', '.join(SIDES)}")
@@ -150,7 +150,7 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
 
     `definition` has the import path of its class (`class: my_package.operators:LowRank`), or the name of an operator of
     this project, and its arguments. `start` is none of them: it is the width of the initial logits. ConfigError for a
-    name that another operator has, for a class that is not found, and for a start that is no width.
+    name that another operator has, for an unknown class, and for a start that is no width.
     """
     arguments = {key: value for key, value in definition.items() if key not in ("class", "start")}
     known, start = OPERATORS.get(definition["class"]), definition.get("start")
@@ -175,10 +175,9 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
 
 def operator_named(name: str) -> Operator:
     """The operator of that name; ConfigError names the nearest one, and nothing falls back to `original`."""
-    if name in OPERATORS:
-        return OPERATORS[name]
-    near = difflib.get_close_matches(name, OPERATORS, n=1) or OPERATORS
-    raise ConfigError(f"attention '{name}' is unknown; did you mean {' or '.join(near)}?")
+    if name not in OPERATORS:
+        raise ConfigError(f"attention '{name}' is unknown{suggestion(name, OPERATORS)}")
+    return OPERATORS[name]
 
 
 def operator_of(config: Mapping[str, Any]) -> Operator:

@@ -21,7 +21,7 @@ def define_own(config: dict[str, Any]) -> None:
     """Make `operators`, `sizes` and `tasks` of a configuration known, here and to processes that start from here.
 
     In `sweep.attention`, the name of an operator replaces the import path of its class. ConfigError for a name that
-    another one has, for a class that is not found, and for a name in the sweep that is not known.
+    another one has, for an unknown class, and for an unknown name in the sweep.
     """
     sweep, curve = config["sweep"], config["sweep"]["curve"]
     _define(config)

@@ -60,7 +60,7 @@ class _Line:
 
 
 def end_line() -> None:
-    """Let what is said next on stderr begin a line of its own, and not behind an unfinished bar."""
+    """End the line of an unfinished bar, so that the next words on stderr begin a line of their own."""
     if _Line.open:
         print(file=sys.stderr, flush=True)
         _Line.open = False

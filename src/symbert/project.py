@@ -66,7 +66,7 @@ def scale_file(config: Config, folder: Path) -> Path:
     """The file of the configured scale: by name one of the project in `folder`, by path the user's own.
 
     ConfigError for another name, and for a file that is called like a scale of the project: both would write the same
-    results; MissingInputError when there is no such file.
+    results; MissingInputError for a missing file.
     """
     scale, scales = str(config["scale"]), {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
     if scale in scales:
@@ -120,7 +120,7 @@ def refuse_repeated_keys(files: Iterable[Path], words: Sequence[str] = ()) -> No
     """ConfigError for a key that appears twice in a map, of which Snakemake would take the last alone.
 
     It names file and line, or the key of `--config` among the `words` of Snakemake's command line. Snakemake itself
-    reports what is no YAML.
+    reports malformed YAML.
     """
     for file in files:
         with suppress(yaml.YAMLError):

@@ -44,7 +44,7 @@ NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[keys_of("symbert.glue.challenges", "COLLECTIONS")]
 Run = list[str | int]  # size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
-PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus from before there was a choice
+PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus made before the key existed
 
 # A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
 NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
@@ -202,7 +202,7 @@ class Wording(Settings):
 
 
 class ReportSettings(Settings):
-    """What captions must say about the experiment; null where imported scores do not tell."""
+    """What captions must say about the experiment; null where imported scores do not say."""
 
     experiment: str
     scale: str

@@ -10,7 +10,7 @@ TIMEOUT = 60  # seconds in which the controller answers
 def requeue() -> None:
     """Send this job back to its queue, where it waits for another session; a warning when Slurm refuses.
 
-    Of several processes the leading one asks. Outside a job of Slurm there is nothing to ask.
+    Of several processes the leading one asks. Outside a job of Slurm it does nothing.
     """
     job = os.environ.get("SLURM_JOB_ID")
     if job is None or os.environ.get("RANK", "0") != "0":

@@ -83,7 +83,7 @@ class Queue:
         self.absences: dict[str, int] = {}  # answers in a row without a job, of each that was ever listed
 
     async def __call__(self, command: str, logger: object) -> tuple[dict[str, str], float]:
-        """State by job, and the seconds that the answer took; no states when there is no answer."""
+        """State by job, and the seconds that the answer took; no states without an answer."""
         states, seconds = await self.query(command, logger)
         if states is None or seconds is None:
             return {}, 0.0

@@ -44,7 +44,7 @@ def classes_of(module: str, base: str) -> list[str]:
 
 
 def class_named(module: str, name: str) -> ast.ClassDef:
-    """The definition of a class, also where the module imports it. ConfigError when there is no such class."""
+    """The definition of a class, also where the module imports it. ConfigError for an unknown class."""
     file = file_of(module)
     if file is None:
         raise ConfigError(
@@ -86,12 +86,12 @@ def _without_description(definition: ast.stmt) -> ast.stmt:
 @cache
 def _definitions(module: str) -> dict[str, list[ast.stmt]]:
     """The statements of a module that bind each name at its top level; imports that are not covered do not count."""
-    found: dict[str, list[ast.stmt]] = {}
+    statements: dict[str, list[ast.stmt]] = {}
     for statement in _statements(module):
         names = _imported(statement, module) if isinstance(statement, IMPORTS) else dict.fromkeys(_bound(statement))
         for name in names:
-            found.setdefault(name, []).append(statement)
-    return found
+            statements.setdefault(name, []).append(statement)
+    return statements
 
 
 @cache
@@ -106,7 +106,7 @@ def _statements(module: str) -> list[ast.stmt]:
 
 @cache
 def file_of(module: str) -> Path | None:
-    """The source of a module, which is not imported; None where there is none."""
+    """The source of a module, without importing it; None for a module without source."""
     top, *rest = module.split(".")
     spec = importlib.util.find_spec(top)
     for word in rest:
@@ -135,17 +135,17 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, list[Place]]:
     """The names that an import of covered modules binds, each with what it stands for: a name of a module, or all names
     of a module."""
-    found: dict[str, list[Place]] = {}
+    places: dict[str, list[Place]] = {}
     parent = _parent(statement, module) if isinstance(statement, ast.ImportFrom) else None
     for alias in statement.names:
         if parent and _is_covered(parent, module) and alias.name == "*":
-            found |= {name: [(parent, name)] for name in _definitions(parent)}
+            places |= {name: [(parent, name)] for name in _definitions(parent)}
         elif parent and _is_covered(parent, module) and alias.name in _definitions(parent):
-            found[alias.asname or alias.name] = [(parent, alias.name)]
+            places[alias.asname or alias.name] = [(parent, alias.name)]
         elif _is_covered(whole := f"{parent}.{alias.name}" if parent else alias.name, module):
-            bound = found.setdefault(alias.asname or alias.name.split(".")[0], [])
+            bound = places.setdefault(alias.asname or alias.name.split(".")[0], [])
             bound += [(whole, name) for name in _definitions(whole)]
-    return found
+    return places
 
 
 def _parent(statement: ast.ImportFrom, module: str) -> str:
@@ -165,5 +165,5 @@ def _syntax(node: Any) -> Any:
     fields = dict(ast.iter_fields(node))
     if isinstance(node, DEFINITIONS) and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = node.body[1:]
-    told = {name: _syntax(value) for name, value in fields.items() if value not in (None, []) and name != "ctx"}
-    return [type(node).__name__, *told.items()]
+    filled = {name: _syntax(value) for name, value in fields.items() if value not in (None, []) and name != "ctx"}
+    return [type(node).__name__, *filled.items()]

@@ -235,9 +235,9 @@ def test_an_operator_without_its_formula_cannot_be_made():
 
 
 def test_an_unknown_operator_names_the_near_one_and_never_falls_back():
-    with pytest.raises(ConfigError, match="did you mean symmetric"):
+    with pytest.raises(ConfigError, match="did you mean 'symmetric'"):
         operator_named("symetric")
-    with pytest.raises(ConfigError, match="did you mean pairwise-scaled"):
+    with pytest.raises(ConfigError, match="did you mean 'pairwise-scaled'"):
         operator_named("pairwise_scaled")
     with pytest.raises(ConfigError, match="'vanilla' is unknown"):
         build_config("tiny", "vanilla")

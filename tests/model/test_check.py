@@ -96,7 +96,7 @@ def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monk
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["symetric"], 78, "attention 'symetric' is unknown; did you mean symmetric?"),
+        (["symetric"], 78, "attention 'symetric' is unknown; did you mean 'symmetric'?"),
         (["no_such_module:Gated"], 78, "no module no_such_module for the operator no_such_module:Gated"),
         (["model.wrong_operators:Gated"], 78, "wrong_operators.py: no class Gated in it"),
         (["model.wrong_operators:Incomplete"], 78, "cannot be made (TypeError: it has to inherit"),

@@ -154,7 +154,7 @@ WRONG = {
     "num_attention_heads": (3, "not a multiple of the number of attention heads"),
     "hidden_act": ("gulu", "KeyError: 'gulu'"),
     "dtype": ("float23", "float23"),
-    "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean pairwise?"),
+    "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean 'pairwise'?"),
     "is_decoder": (True, "'is_decoder' is true, but every operator here attends in both directions"),
 }
 

@@ -65,7 +65,7 @@ def records(parts):
     return expand(f"{RESULTS}/corpus/tokens/{{part}}.json", part=parts)
 
 
-# With files of one's own, sources.json also says which: it follows them, and what is downloaded does not.
+# With files of one's own, sources.json names them: it changes with them, and downloads do not.
 RESOLVED = f"{RESULTS}/corpus/{'repositories' if FILES else 'sources'}.json"
 FILES_RECORD = [f"{RESULTS}/corpus/sources.json"] if FILES else []
 COUNTS = expand(f"{RESULTS}/corpus/filtered/{{part}}.counts.json", part=PARTS)

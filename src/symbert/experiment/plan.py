@@ -240,7 +240,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
         f"tiny); {1000 * rates['gpu_layer_seconds']:g} and {1000 * rates['core_layer_seconds']:g} ms",
         f"               per step and layer; {rates['job_seconds']:g} s to start a job",
         "  GPU-hours    two GPUs busy for one hour are two GPU-hours; beside each a core is busy",
-        "  operators    all as `original`",
+        "  operators    hours of all as of `original`; bytes by the parameters of each",
         f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {glue.EXAMPLE_TOKENS} tokens an example",
         "  corpus       `symbert plan-corpus` says what it rests on",
         "  disk         at its most; raw parts are gone when shards are written, unless corpus.keep_raw is set",

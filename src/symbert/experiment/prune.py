@@ -188,7 +188,7 @@ def _outside_locks(root: Path) -> Iterator[Item]:
 
 
 def _is_leftover(path: Path) -> bool:
-    """Whether a temporary file was left by a process that is no more."""
+    """Whether a temporary file was left by a process that has ended."""
     named = TEMPORARY.fullmatch(path.name)
     if not named or path.is_symlink() or is_running(int(named[2])):
         return False

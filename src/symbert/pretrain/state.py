@@ -125,7 +125,7 @@ def run_of(experiment: Experiment, identity: Values) -> Run | None:
 
 
 def holder(directory: Path) -> str | None:
-    """Who works in a folder, by its lease; None where that process is no more."""
+    """Who works in a folder, by its lease; None where that process has ended."""
     lease = read_json_or_empty(directory / "lock")
     if not isinstance(lease.get("process"), int) or "host" not in lease:
         return None
