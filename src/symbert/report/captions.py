@@ -97,6 +97,12 @@ def pretraining_of(settings: ReportSettings, pretrain_seeds: int) -> str:
     return f"{wording_of(settings).pretraining} ({seeds_of(pretrain_seeds)})."
 
 
+def of_scores(subject: str, settings: ReportSettings, scores: pd.DataFrame) -> str:
+    """What a caption of scores begins with: their subject, experiment, pre-training and fine-tuning."""
+    pretraining = pretraining_of(settings, scores["pretrain_seed"].nunique())
+    return f"{subject}. {wording_of(settings).experiment}. {pretraining} {finetuning_of(settings, scores)}"
+
+
 def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     """What the scores are: tasks, seeds, and what is partial or degenerate about them."""
     seeds = scores["finetune_seed"].nunique()

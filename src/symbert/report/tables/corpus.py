@@ -1,7 +1,6 @@
 """The corpus table: what was read, why documents were dropped, what was kept, tokenized and packed."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -42,18 +41,21 @@ def corpus_table(data: Data) -> Table:
     Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side. DataError names
     the file and part whose numbers do not add up.
     """
-    parts, packed, settings = data.counts, data.manifest, data.settings
+    parts, settings = data.counts, data.settings
     present = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(present - set(REASONS))]
     rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
-    total = _total_row(rows, packed, data.files["manifest"])
+    summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
+    total = rows[0] | {"part": "total", "taken": None} | {key: sum(row[key] for row in rows) for key in summed}
+    total["fertility"] = _fertility(total["tokens"], total["kept"], total["words"])
+    total |= _packed(total, data.manifest, data.files["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
     skipped, few = not_read(parts), ""
     if are_few(parts):
         few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
-    rows_passed = packed.get("passed_over_rows", 0)
-    passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
-    passed_over = passed_over if rows_passed else ""
+    passed_over = ""
+    if rows_passed := data.manifest.get("passed_over_rows", 0):
+        passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
     wording = captions.wording_of(settings)
     caption = (
         f"Corpus. {wording.experiment}; {wording.corpus}. Documents read, bad, dropped by "
@@ -92,14 +94,7 @@ def _fertility(tokens: int, documents: int, words: int) -> float | None:
     return (tokens - 2 * documents) / words if words else None
 
 
-def _total_row(rows: list[Row], manifest: Row, file: Path) -> Row:
-    summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
-    sums = {key: sum(row[key] for row in rows) for key in summed}
-    fertility = _fertility(sums["tokens"], sums["kept"], sums["words"])
-    return {**rows[0], **sums, "part": "total", "taken": None, "fertility": fertility, **_packed(sums, manifest, file)}
-
-
-def _packed(sums: Row, manifest: Row, file: Path) -> Row:
+def _packed(total: Row, manifest: Row, file: Path) -> Row:
     """What is in rows, and what is not; DataError when that is not what was kept, as far as it was asked for."""
     documents, rows = sum(manifest["documents"].values()), manifest["rows"]
     packed = sum(rows.values()) * manifest["sequence_length"]
@@ -109,7 +104,7 @@ def _packed(sums: Row, manifest: Row, file: Path) -> Row:
             f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
             "run pack-shards again"
         )
-    for what, count, most in (("documents", documents, sums["kept"]), ("tokens", manifest["tokens"], sums["tokens"])):
+    for what, count, most in (("documents", documents, total["kept"]), ("tokens", manifest["tokens"], total["tokens"])):
         if count > most:
             raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; run pack-shards again")
     return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
@@ -119,16 +114,11 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
     """A row per quantity; columns for few parts, the total, its share of what was read, and the paper."""
     *parts, total, paper = rows
     shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
+    documents = (*reasons, "bad", "kept", "without_url")
     lines = []
     for key in (key for key in total if key not in ("part", "taken") and not key.startswith(BY_REASON)):
         name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
-        share: dict[str, Any] = {"of_read_percent": _share(total, key, reasons)}
+        whole = total["characters_read"] if key == "characters_kept" else total["read"] if key in documents else 0
+        share = {"of_read_percent": 100 * total[key] / whole if whole else None}  # none of what is no part of them
         lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
     return frame_of(lines)
-
-
-def _share(total: Row, key: str, reasons: list[str]) -> float | None:
-    """Percentage of the documents or characters read; None for what is no part of them."""
-    documents = (*reasons, "bad", "kept", "without_url")
-    of = "characters_read" if key == "characters_kept" else "read" if key in documents else None
-    return 100 * total[key] / total[of] if of and total[of] else None

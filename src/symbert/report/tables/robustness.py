@@ -116,10 +116,7 @@ def _caption(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSett
     tested = {NOISE: "noisy evaluation rows", DOMAIN: "out-of-domain sets"}
     kinds = " and on ".join(words for kind, words in tested.items() if kind in set(robustness["kind"]))
     notes = [
-        f"Robustness at step {settings.steps:,}: scores on {kinds}.",
-        f"{captions.wording_of(settings).experiment}.",
-        captions.pretraining_of(settings, clean["pretrain_seed"].nunique()),
-        captions.finetuning_of(settings, clean),
+        captions.of_scores(f"Robustness at step {settings.steps:,}: scores on {kinds}", settings, clean),
         *(_noise_notes(robustness) if noise_levels(robustness) else []),
         *(_domain_notes(robustness) if DOMAIN in set(robustness["kind"]) else []),
         "Majority baseline: the most frequent training class, or mean grade, for every row.",

@@ -27,25 +27,19 @@ def scores_table(data: Data) -> Table:
     Table 3 and the statistics are made of these rows.
     """
     final, settings = data.scores, data.settings
-    pretrain_seeds, collapsed = final["pretrain_seed"].nunique(), _collapsed(final)
+    several = final["pretrain_seed"].nunique() > 1
+    constant = final[final["constant_prediction"].eq(True)]  # one class is predicted throughout
+    collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
     seeds = seed_scores(final).rename(columns=stand_in_names(final))
     seeds = seeds.assign(collapsed=collapsed) if len(collapsed) else seeds
     models = seeds.groupby(level=["size", "attention", "step"], sort=False)
-    rows = [row for model, part in models for row in _model_rows(captions.model_name(*model), part, pretrain_seeds > 1)]
+    rows = [row for model, part in models for row in _model_rows(captions.model_name(*model), part, several)]
     notes = [
-        f"The scores of every seed at step {settings.steps:,}. {captions.wording_of(settings).experiment}.",
-        captions.pretraining_of(settings, pretrain_seeds),
-        captions.finetuning_of(settings, final),
-        *([SEVERAL] if pretrain_seeds > 1 else []),
+        captions.of_scores(f"The scores of every seed at step {settings.steps:,}", settings, final),
+        *([SEVERAL] if several else []),
         *([COLLAPSED] if len(collapsed) else []),
     ]
     return table_of(rows, " ".join(notes), "tab:scores")
-
-
-def _collapsed(scores: pd.DataFrame) -> pd.Series:
-    """The tasks that a seed answers with one class throughout, for the seeds that have any."""
-    constant = scores[scores["constant_prediction"].eq(True)]
-    return constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
 
 
 def _model_rows(name: str, scores: pd.DataFrame, several: bool) -> Iterator[Row]:

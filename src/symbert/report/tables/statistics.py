@@ -66,14 +66,9 @@ def statistics_table(data: Data) -> Table:
     compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]
     rows = pd.DataFrame(map(_row, compared), columns=list(COLUMNS), dtype=object)
     readable = pd.DataFrame(map(_readable_row, compared), columns=list(READABLE), dtype=object)
-    notes = [
-        f"Differences between models at step {settings.steps:,}, in percentage points.",
-        f"{captions.wording_of(settings).experiment}.",
-        captions.pretraining_of(settings, final["pretrain_seed"].nunique()),
-        captions.finetuning_of(settings, final),
-        *_methods(compared, settings),
-    ]
-    return Table(rows, " ".join(notes), "tab:statistics", readable=readable, note=" ".join(_note(compared)))
+    subject = f"Differences between models at step {settings.steps:,}, in percentage points"
+    caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared, settings)])
+    return Table(rows, caption, "tab:statistics", readable=readable, note=" ".join(_note(compared)))
 
 
 def _row(one: Comparison) -> list:
@@ -88,7 +83,7 @@ def _readable_row(one: Comparison) -> list:
 
 
 def _p_values(one: Comparison) -> list:
-    return [value and decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value)]
+    return [decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value)]
 
 
 def _text(interval: Interval) -> str:

@@ -121,15 +121,11 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) -> str:
-    pretrain_seeds = final["pretrain_seed"].nunique()
-    notes = [
-        f"GLUE scores at step {settings.steps:,}. {captions.wording_of(settings).experiment}.",
-        captions.pretraining_of(settings, pretrain_seeds),
-        captions.finetuning_of(settings, final),
-    ]
+    notes = [captions.of_scores(f"GLUE scores at step {settings.steps:,}", settings, final)]
     if final["constant_prediction"].eq(True).any():
         notes.append(f"{DAGGER} The mean has such a run in it.")
-    notes += [*_missing_notes(final, columns), *([SEVERAL] if pretrain_seeds > 1 else []), _score_note(columns)]
+    several = final["pretrain_seed"].nunique() > 1
+    notes += [*_missing_notes(final, columns), *[SEVERAL] * several, _score_note(columns)]
     is_printed = not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
     beside_printed = captions.wording_of(settings).beside_printed
     notes += [beside_printed] if beside_printed and is_printed else []
