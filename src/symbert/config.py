@@ -24,9 +24,8 @@ from symbert.settings import (
 from symbert.sources import CORPUS_CHECKSUMS, HARMFUL_MODEL, SOURCES, VOCABULARY, Config
 
 # What the workflow reads of import.json.
-_AXES = {"sizes": [str], "finetune_seeds": [int]}
-IMPORT = {"sweep": {**_AXES, "attention": [str], "tasks": [str], "curve": {**_AXES, "steps": {str: [int]}}}}
-IMPORT |= {"losses": [list]}
+IMPORT = {"sweep": {"sizes": [str], "attention": [str], "finetune_seeds": [int], "curve": {"finetune_seeds": [int]}}}
+IMPORT |= {"inputs": {str: [str]}, "inputs_of_size": {str: {str: [str]}}}
 # What `corpus.filter: none` stands for.
 NO_FILTER: Config = {"rules": [], **{key: marks["unused"] for key, marks in marks_of(Filter).items()}}
 
@@ -234,10 +233,13 @@ def seeds_of(scores: Path) -> list[int]:
 
 
 def imported(results: Path) -> Config:
-    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the runs with losses."""
+    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the files of a report."""
     if not (results / "import.json").is_file():
         name = results.name.removeprefix("imported-")
         raise MissingInputError(
             f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
         )
-    return read_json(results / "import.json", IMPORT, "delete it and run symbert import-scores again")
+    record = read_json(results / "import.json", IMPORT, f"remove {results} and run symbert import-scores again")
+    for files in (record["inputs"], *record["inputs_of_size"].values()):
+        files.update({option: [str(results / path) for path in paths] for option, paths in files.items()})
+    return record

@@ -99,9 +99,9 @@ def test_a_record_of_a_runs_machine_that_is_something_else_is_named(tmp_path, fi
 def test_an_import_that_is_something_else_is_named(tmp_path, files, capsys):
     given = options(origin=files["import"], output=tmp_path / "out.csv")
     assert_named(["exhibit", "table-runs", *given], files["import"][0], capsys)
-    for content in ("[]", "null", "{}", "3", '{"sweep": {}, "losses": []}'):
+    for content in ("[]", "null", "{}", "3", '{"sweep": {}, "inputs": {}}'):
         files["import"][0].write_text(content)
-        with pytest.raises(DataError, match=r"import\.json: .*; delete it and run symbert import-scores again"):
+        with pytest.raises(DataError, match=r"import\.json: .*; remove .* and run symbert import-scores again"):
             imported(tmp_path)
 
 

@@ -342,7 +342,10 @@ def test_an_import_is_an_experiment_that_the_report_reads(results, directory, tm
     }
     assert (told["name"], told["directory"], told["files"]) == ("small", "theirs", 13)
     assert told["directories"] == {"small-original": {"final": 4}, "small-symmetric": {"checkpoint": 4, "final": 4}}
-    assert (told["loss_files"], told["losses"]) == (["loss.csv"], [["small", "original", 1]])
+    assert told["loss_files"] == ["loss.csv"]
+    run = "pretrain/small-original/seed-1"
+    assert told["inputs_of_size"] == {"small": {"done": [f"{run}/done.json"], "metrics": [f"{run}/metrics.jsonl"]}}
+    assert told["inputs"]["scores"] == ["glue/final.json"] and told["inputs"]["curve"] == ["glue/curve.json"]
     assert (told["steps"], told["steps_from"]) == (4_000, "the last checkpoint")
     settings = read_settings(imported / "settings/report.json", ReportSettings)
     assert (settings.experiment, settings.steps, settings.settings_hash) == ("imported-small", 4_000, None)

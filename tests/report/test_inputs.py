@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from symbert.report.exhibits import EXHIBITS
-from symbert.report.inputs import ReportFiles, code_of, given
+from symbert.report.inputs import ReportFiles, given, report_code
 
-OWN = ("settings", "parameters", "scores", "curve", "robustness", "done", "metrics", "timing", "provenance", "sections")
+OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
 OWN += ("counts", "categories", "records", "manifest")
 WORDS = {"finetune_seeds": [1, 2], "curve_seeds": [1], "sessions": ["s/1.json"], "benchmarks": ["b"]}
 
@@ -20,8 +20,11 @@ def report():
 
     def make(*without, origin=(), words=WORDS):
         inputs = {option: [] if option in without else [f"in/{option}.1", f"in/{option}.2"] for option in OWN}
-        of_size = {"done": ["in/{size}.done"], "metrics": ["in/{size}.metrics"]}
-        return ReportFiles("out", inputs | {"origin": list(origin)}, of_size, words, ["tiny", "base"])
+        runs = ("done", "metrics")
+        of_size = {
+            size: {name: [f"in/{name}.{size}"] for name in runs if name not in without} for size in ("tiny", "base")
+        }
+        return ReportFiles("out", inputs | {"origin": list(origin)}, of_size, words)
 
     return make
 
@@ -60,7 +63,7 @@ def test_a_command_has_the_options_of_what_its_exhibit_reads_and_of_nothing_that
     inputs = files.made_of(table)
     assert inputs.keys() == {"settings", "done", "metrics"} and files.seeds(table) == []
     words = files.options(table)(SimpleNamespace(), inputs)
-    assert words == "--settings in/settings.{1,2} --done in/done.{1,2} --metrics in/metrics.{1,2}"
+    assert words == "--settings in/settings.{1,2} --done in/done.{tiny,base} --metrics in/metrics.{tiny,base}"
     glue = EXHIBITS["table-table3_glue"]
     assert report().seeds(glue) == [[1, 2]]
     assert report().options(glue)(SimpleNamespace(), report().made_of(glue)).endswith("--finetune-seeds {1,2}")
@@ -69,10 +72,12 @@ def test_a_command_has_the_options_of_what_its_exhibit_reads_and_of_nothing_that
 def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
     figure = EXHIBITS["figure-figure2"]
     inputs = report().made_of(figure)
-    assert inputs == {"settings": ["in/settings.1", "in/settings.2"], "done": ["in/{size}.done"]} | {
-        "metrics": ["in/{size}.metrics"]
+    tiny = SimpleNamespace(size="tiny")
+    inputs = {option: files(tiny) if callable(files) else files for option, files in inputs.items()}
+    assert inputs == {"settings": ["in/settings.1", "in/settings.2"], "done": ["in/done.tiny"]} | {
+        "metrics": ["in/metrics.tiny"]
     }
-    assert report().options(figure)(SimpleNamespace(size="tiny"), inputs).endswith(" --size tiny")
+    assert report().options(figure)(tiny, inputs).endswith(" --size tiny")
     assert report().made([figure], slice(1)) == ["out/figures/figure2_tiny.png", "out/figures/figure2_base.png"]
 
 
@@ -109,17 +114,17 @@ def package(root, tmp_path):
     ],
 )
 def test_tables_and_figures_are_made_anew_when_what_the_report_imports_changes(package, file):
-    before = code_of(package)
+    before = report_code(package)
     with open(package / file, "a") as code:
         code.write("# edited")
-    assert code_of(package) != before
+    assert report_code(package) != before
 
 
 @pytest.mark.parametrize(
     "file", ["files.py", "settings.py", "model/attention.py", "glue/train.py", "corpus/parts.py", "cli.py"]
 )
 def test_other_code_makes_no_table_anew(package, file):
-    before = code_of(package)
+    before = report_code(package)
     with open(package / file, "a") as code:
         code.write("# edited")
-    assert code_of(package) == before
+    assert report_code(package) == before

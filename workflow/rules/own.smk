@@ -1,5 +1,4 @@
 # What the report is made of in an experiment of one's own: files by the options of `symbert exhibit`.
-MEASURED_SIZES = SWEEP["sizes"]  # of figure 2
 DONE, TIMING = runs(f"{RUN}/done.json"), runs(f"{RUN}/timing.json")
 STAGES = ("filter", "pack", "pretrain", "task", "glue", "report")
 INPUTS = {
@@ -7,8 +6,6 @@ INPUTS = {
     "scores": final_scores(),
     "curve": curve_scores(),
     "robustness": robustness(),
-    "done": DONE,
-    "metrics": runs(f"{RUN}/metrics.jsonl"),
     "timing": TIMING,
     "provenance": [*DONE, *TIMING],
     "origin": [],
@@ -18,7 +15,10 @@ INPUTS = {
     "records": records(PARTS),
     "manifest": [f"{SHARDS}/manifest.json"],
 }
-OF_SIZE = {"done": runs(f"{RUN}/done.json", ["{size}"]), "metrics": runs(f"{RUN}/metrics.jsonl", ["{size}"])}
+OF_SIZE = {
+    size: {"done": runs(f"{RUN}/done.json", [size]), "metrics": runs(f"{RUN}/metrics.jsonl", [size])}
+    for size in SWEEP["sizes"]
+}
 # Options without input files: sessions may be pruned and benchmarks lost, and neither makes anything anew.
 WORDS = {
     "finetune_seeds": SWEEP["finetune_seeds"],

@@ -167,8 +167,9 @@ def write_exhibit(
     if name not in EXHIBITS:
         raise UsageError(f"exhibit: no '{name}'; choose from {', '.join(EXHIBITS)}")
     made, data = EXHIBITS[name], Data(**files)
-    if allow_missing and name != "table-table3_glue":  # no other says of which scores a mean is
-        raise UsageError(f"exhibit: {name} needs every score; --allow-missing is for table-table3_glue")
+    if allow_missing and not made.allow_missing:
+        others = ", ".join(each.id for each in EXHIBITS.values() if each.allow_missing)
+        raise UsageError(f"exhibit: {name} needs every score; --allow-missing is for {others}")
     for read in made.reads:
         if not data.has(read):
             raise UsageError(f"exhibit: {name} needs --{options_of(read)[0]}")

@@ -65,6 +65,7 @@ class Exhibit:
     follows: tuple[str, ...] = ()
     per_size: bool = False  # drawn once for each size of model
     of_imported: bool = True  # whether it can be made of imported scores
+    allow_missing: bool = False  # whether it names the scores that are missing, and so can do without
     function: str = ""
 
     @property

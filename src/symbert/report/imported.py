@@ -56,7 +56,7 @@ def import_scores(directory: Path, /, name: str, output: Path | None = None, ste
         "steps_from": source,
         "left_out": left_out,
         "sweep": _sweep(final, curve, runs),
-        "losses": [[*model, PRETRAIN_SEED] for model in runs],
+        **_report(final, curve, runs),
     }
     output = output or Path("results") / f"{IMPORTED}-{name}"
     record = output / "import.json"
@@ -176,6 +176,18 @@ def _sweep(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, 
             "steps": steps,
         },
     }
+
+
+def _report(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, Any]:
+    """The files that a report is made of, by the options of `symbert exhibit`, from the folder of the results."""
+    of_size: dict[str, dict[str, list[str]]] = {}
+    for size, attention in runs:
+        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
+            files = of_size.setdefault(size, {}).setdefault(option, [])
+            files.append(f"pretrain/{size}-{attention}/seed-{PRETRAIN_SEED}/{file}")
+    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
+    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
+    return {"inputs": inputs, "inputs_of_size": of_size}
 
 
 def _settings(experiment: str, steps: int, tasks: list[str]) -> ReportSettings:

@@ -23,9 +23,17 @@ class ReportFiles:
 
     folder: str
     inputs: Mapping[str, list[str]]  # files by option; empty where this experiment has none
-    of_size: Mapping[str, Any]  # the inputs of an exhibit per size, in the place of those above
+    of_size: Mapping[str, Mapping[str, list[str]]]  # by size: those of its runs, of which an exhibit may need no others
     words: Mapping[str, list[Any]]  # values of options that are no inputs
-    sizes: list[str]  # of exhibits per size
+
+    @cached_property
+    def every_input(self) -> dict[str, list[str]]:
+        """Files by option, those of all sizes together."""
+        together: dict[str, list[str]] = {}
+        for runs in self.of_size.values():
+            for option, files in runs.items():
+                together[option] = together.get(option, []) + files
+        return {**self.inputs, **together}
 
     @cached_property
     def exhibits(self) -> list[Exhibit]:
@@ -37,21 +45,32 @@ class ReportFiles:
 
     def _read(self, exhibit: Exhibit) -> list[str]:
         """What an exhibit reads of what this experiment has."""
+        existing = {**self.every_input, **self.words}
         names = (*exhibit.reads, *exhibit.may_read)
-        return [name for name in names if all(self.inputs.get(option, True) for option in options_of(name))]
+        return [name for name in names if all(existing.get(option) for option in options_of(name))]
 
     def _options(self, exhibit: Exhibit) -> list[str]:
         return [option for name in self._read(exhibit) for option in options_of(name)]
 
     def made_of(self, exhibit: Exhibit) -> dict[str, Any]:
-        """The inputs of an exhibit, by option."""
-        inputs = {**self.inputs, **(self.of_size if exhibit.per_size else {})}
-        return {option: inputs[option] for option in self._options(exhibit) if option in inputs}
+        """The inputs of an exhibit, by option; functions of the wildcards where it shows one size."""
+        options = [option for option in self._options(exhibit) if option not in self.words]
+        inputs: dict[str, Any] = {option: self.every_input[option] for option in options}
+        if exhibit.per_size:
+            for option in {option for runs in self.of_size.values() for option in runs} & inputs.keys():
+                inputs[option] = lambda wildcards, option=option: self.of_size[wildcards.size][option]
+        return inputs
 
     def made_before(self, exhibit: Exhibit) -> list[str]:
         """The inputs that an exhibit waits for and does not read."""
         options = [option for name in exhibit.follows for option in options_of(name)]
-        return [file for option in options for file in self.inputs.get(option, [])]
+        return [file for option in options for file in self.every_input.get(option, [])]
+
+    @property
+    def asked_for(self) -> list[str]:
+        """The files of runs and scores, which a report is asked for."""
+        names = ("scores", "curve", "robustness", "provenance", "origin")
+        return [file for name in names for file in self.inputs.get(name, [])]
 
     def seeds(self, exhibit: Exhibit) -> list[list[int]]:
         """The seeds of scores that an exhibit shows, for Snakemake to compare."""
@@ -61,10 +80,7 @@ class ReportFiles:
         """The options of an exhibit's command."""
 
         def words(wildcards: Any, input: Any) -> str:
-            texts = [
-                option_with(option, self.words[option] if option in self.words else input[option])
-                for option in self._options(exhibit)
-            ]
+            texts = [option_with(option, self.words.get(option) or input[option]) for option in self._options(exhibit)]
             return " ".join([*texts, *([f"--size {wildcards.size}"] if exhibit.per_size else [])])
 
         return words
@@ -74,7 +90,7 @@ class ReportFiles:
         return [
             f"{self.folder}/{stem}.{suffix}"
             for exhibit in exhibits
-            for stem in dict.fromkeys(exhibit.stem.format(size=size) for size in self.sizes or [""])
+            for stem in dict.fromkeys(exhibit.stem.format(size=size) for size in self.of_size or [""])
             for suffix in exhibit.formats[formats]
         ]
 
@@ -90,7 +106,7 @@ def given(option: str) -> Words:
     return lambda wildcards, input: option_with(option, input[option])
 
 
-def code_of(package: Path) -> str:
+def report_code(package: Path) -> str:
     """A hash of the report's code and templates, of the modules that it imports from the stages, and of what operators
     say of themselves."""
     own = [file for file in sorted(package.glob("report/**/*")) if file.suffix in (".py", ".html", ".css")]

@@ -22,7 +22,6 @@ Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours
     reads=("benchmarks",),
     may_read=("machines",),
     follows=("scores", "curve", "robustness"),
-    of_imported=False,
 )
 def hours_table(data: Data) -> Table:
     """Wall, CPU and GPU hours of each stage and of its rules, added up over jobs, as Snakemake and the runs measured

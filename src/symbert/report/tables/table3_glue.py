@@ -34,7 +34,13 @@ SEVERAL = (
 )
 
 
-@exhibit(chapter="GLUE", place=1, heading="Table 3: scores of this experiment", reads=("settings", "scores"))
+@exhibit(
+    chapter="GLUE",
+    place=1,
+    heading="Table 3: scores of this experiment",
+    reads=("settings", "scores"),
+    allow_missing=True,
+)
 def glue_table(data: Data) -> Table:
     """Table 3 of this experiment: scores of the last checkpoints, mean and sample standard deviation over fine-tuning
     seeds, and the majority baseline. Where there are several pre-training seeds, the mean over them has a row of its
