@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "pretrain-model": "symbert.pretrain.run:pretrain_model",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     "export": "symbert.model.export:export",
+    "anatomy": "symbert.pretrain.anatomy:anatomy",
     "check-operator": "symbert.model.check:check_operator",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "resolve-glue": "symbert.glue.sources:resolve_glue",
