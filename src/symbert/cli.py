@@ -49,6 +49,7 @@ COMMANDS: dict[str, str] = {
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     "export": "symbert.model.export:export",
     "anatomy": "symbert.pretrain.anatomy:anatomy",
+    "probe": "symbert.model.probes:probe",
     "check-operator": "symbert.model.check:check_operator",
     "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
     "resolve-glue": "symbert.glue.sources:resolve_glue",

@@ -19,7 +19,7 @@ from symbert import cli
 from symbert.model import check, packed
 from symbert.operators import OPERATORS, Operator
 
-QUICK = [name for name in check.CHECKS if name != "speed"]
+QUICK = [name for name in check.CHECKS if name not in ("speed", "relations")]
 
 
 @pytest.fixture
@@ -81,6 +81,13 @@ def test_the_speed_is_told_beside_that_of_original(outcome_of, monkeypatch):
     monkeypatch.setattr(check, "STEPS", 1)
     said = outcome_of(OPERATORS["shared"], "speed")
     assert re.fullmatch(r"\d+\.\d\d × the training steps of `original` per second of a CPU core, in float32", said)
+
+
+def test_the_relations_that_an_operator_can_express_are_said(outcome_of):
+    said = outcome_of(OPERATORS["symmetric"], "relations")
+    assert (
+        said.startswith("tokens that point right: cycle 0.00 (0.5") and "partner 0.50 (1.00), chain 1.00 (1.00)" in said
+    )
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monkeypatch, capsys):

@@ -18,6 +18,7 @@ from symbert.model.attention import SelfAttention
 from symbert.model.bert import SymBertForSequenceClassification, build_config, initialize
 from symbert.model.fold import fold
 from symbert.model.packed import Packing, encode, encoder_for
+from symbert.model.probes import RELATIONS, probe_of
 from symbert.operators import Operator, define, name_of, operator_named
 
 Model = SymBertForSequenceClassification
@@ -204,6 +205,13 @@ def check_speed(operator: Operator, model: Model) -> str:
     return f"{median(ratios[1:]):.2f} × the training steps of `original` per second of a CPU core, in float32"
 
 
+def check_relations(operator: Operator, model: Model) -> str:
+    """Which relations between tokens a layer learns; numbers, not a condition."""
+    shares = {(row["relation"], row["own_position"]): f"{row['share']:.2f}" for row in probe_of(operator.name)}
+    words = [f"{name} {shares[name, 'yes']} ({shares[name, 'no']})" for name in RELATIONS]
+    return f"tokens that point right: {', '.join(words)}; in parentheses: the own position masked; chance is 0.06"
+
+
 def _seconds_of_steps(model: Model, ids: Tensor) -> float:
     begun = time.process_time()
     for _ in range(STEPS):
@@ -220,4 +228,5 @@ CHECKS: dict[str, Callable[[Operator, Model], str]] = {
     "parameters": check_parameters,
     "bf16": check_bf16,
     "speed": check_speed,
+    "relations": check_relations,
 }

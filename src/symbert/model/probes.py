@@ -1,0 +1,129 @@
+"""Which relations between tokens an operator can express: one layer learns where each token has to attend.
+
+16 tokens with random hidden states are in a relation: each has the next of a directed cycle, or of a chain, or a
+partner that has it in turn. A layer of an operator, with five heads of 32, is trained until the largest score of every
+token is that of its target, or for 100 steps. Each head has a relation of its own and nothing in common with the
+others, so that heads are seeds. A score that is symmetric cannot point along a cycle (docs/operators.md has the proof).
+"""
+
+import math
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import torch
+from scipy.stats import binomtest
+from torch import Tensor
+from torch.nn import functional as F
+
+from symbert.files import write_text
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import SymBertConfig, SymBertModel, initialize
+from symbert.model.logits import logits_of, weights_of
+from symbert.operators import operator_named
+
+RELATIONS = ("cycle", "partner", "chain")
+TOKENS, HEADS, HEAD = 16, 5, 32
+STEPS, LEARNING_RATE = 100, 0.01  # of Adam
+LEAST = 1e-30  # weight, whose logarithm has a gradient
+NOBODY = -100  # the target of a token that has none, as in F.cross_entropy
+
+
+def targets_of(relation: str, seed: int) -> Tensor:
+    """Where each token has to attend, `token`; the last of a chain has no target."""
+    order = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(seed))
+    targets = torch.full((TOKENS,), NOBODY)
+    targets[order] = {"cycle": order.roll(-1), "chain": order.roll(-1), "partner": order.view(-1, 2).flip(1).flatten()}[
+        relation
+    ]
+    if relation == "chain":
+        targets[order[-1]] = NOBODY
+    return targets
+
+
+def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
+    """How far a layer of the operator learns a relation: over all heads, `right` of all `tokens` that have a target,
+    and the median of the `steps` until all of a head were right at once, None unless all were in every head.
+
+    Without `own_position`, no token may attend to itself.
+    """
+    attention = _layer_of(operator)
+    hidden = torch.randn(1, TOKENS, HEADS * HEAD, generator=torch.Generator().manual_seed(0))
+    targets = torch.stack([targets_of(relation, seed) for seed in range(HEADS)])
+    optimizer = torch.optim.Adam(attention.parameters(), LEARNING_RATE)
+    first: dict[int, int] = {}
+    for step in range(STEPS + 1):
+        scores = scores_of(attention, hidden, own_position)
+        right = (scores.argmax(-1) == targets) & (targets != NOBODY)
+        solved = (right | (targets == NOBODY)).all(-1).nonzero().flatten().tolist()
+        first = dict.fromkeys(solved, step) | first
+        if len(solved) == HEADS or step == STEPS:
+            break
+        optimizer.zero_grad()
+        F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=NOBODY).backward()
+        optimizer.step()
+    return {
+        "right": int(right.sum()),
+        "tokens": int((targets != NOBODY).sum()),
+        "steps": median(first.values()) if len(first) == HEADS else None,
+    }
+
+
+def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> Tensor:
+    """What each head scores of every two tokens, `heads token token`: logits, or the logarithm of the weights that an
+    operator with a forward pass of its own gives."""
+    plain = type(attention).forward is SelfAttention.forward
+    scores = (logits_of(attention, hidden) if plain else weights_of(attention, hidden).clamp(min=LEAST).log())[0]
+    return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
+
+
+def _layer_of(operator: str) -> SelfAttention:
+    """An attention layer as wide as all heads, whose weights start at the scale of all sizes."""
+    width = HEADS * HEAD
+    config = SymBertConfig(
+        attention=operator,
+        **operator_named(operator).own_definition,
+        vocab_size=8,
+        hidden_size=width,
+        num_attention_heads=HEADS,
+        num_hidden_layers=1,
+        initializer_range=0.02 * math.sqrt(768 / width),
+        attention_probs_dropout_prob=0.0,
+    )
+    model = SymBertModel(config, add_pooling_layer=False)
+    initialize(model, 1)
+    return model.encoder.layer[0].attention.self
+
+
+def probe_of(operator: str) -> list[dict[str, Any]]:
+    """A row per relation, with and without the own position: the share of tokens that are right, its exact 95 %
+    interval over tokens of all heads, what chance gives, and the steps."""
+    rows = []
+    for own_position in (True, False):
+        for relation in RELATIONS:
+            learned = learn(operator, relation, own_position)
+            interval = binomtest(learned["right"], learned["tokens"]).proportion_ci()
+            rows.append(
+                {
+                    "attention": operator,
+                    "relation": relation,
+                    "own_position": "yes" if own_position else "no",
+                    "share": learned["right"] / learned["tokens"],
+                    "low": interval.low,
+                    "high": interval.high,
+                    "chance": 1 / (TOKENS - (not own_position)),
+                    "steps": learned["steps"],
+                }
+            )
+    return rows
+
+
+def probe(operators: list[str], /, output: Path | None = None) -> None:
+    """Measure which relations between tokens operators can express, in seconds; prints a table, or writes a csv."""
+    torch.set_num_threads(1)
+    rows = pd.DataFrame([row for operator in operators for row in probe_of(operator)])
+    if output is None:
+        print(rows.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    else:
+        write_text(output, rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
