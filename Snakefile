@@ -47,7 +47,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        FINAL,
+        EVERYTHING,
 
 
 onsuccess:

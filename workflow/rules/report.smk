@@ -36,7 +36,7 @@ rule figures:
         WANTED,
 
 
-FINAL = [*rules.tables.input, *rules.figures.input, PAGE, FILES_RECORD]
+EVERYTHING = [*rules.tables.input, *rules.figures.input, PAGE, FILES_RECORD]
 
 
 rule paper_tables:

@@ -91,4 +91,4 @@ rule write_study:
 
 
 PAGE = f"{RESULTS}/README.md"
-FINAL = [PAGE]
+EVERYTHING = [PAGE]
