@@ -94,10 +94,11 @@ def table_of(
     best: Iterable[tuple[int, str]] = (),
     marked: Iterable[tuple[int, str]] = (),
     readable: pd.DataFrame | None = None,
+    note: str = "",
 ) -> Table:
     """A table of rows that have the same keys in the same order; `names` are those of columns called otherwise."""
     best, marked = (frozenset((at, names.get(column, column)) for at, column in cells) for cells in (best, marked))
-    return Table(frame_of(rows).rename(columns=names), caption, label, best, readable, marked=marked)
+    return Table(frame_of(rows).rename(columns=names), caption, label, best, readable, note, marked)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
