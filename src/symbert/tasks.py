@@ -38,7 +38,7 @@ class Task:
     scores: dict[str, str]  # score column of each evaluation split
     official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
     folder: str = ""  # of GLUE's archives
-    stand_in: str = ""  # the function of symbert.glue.stand_ins that makes rows of this shape
+    stand_in: str = ""  # the function of symbert.glue.embedded that makes rows; none: the shape of STS-B's
     layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
 
@@ -121,7 +121,6 @@ _TASKS = (
         scores={"validation": "stsb"},
         official_rows={"train": 5_749, "validation": 1_500},
         folder="STS-B",
-        stand_in="similarity",
         layout=Layout(("sentence1", "sentence2"), "score"),
     ),
     Task(

@@ -1,4 +1,5 @@
 import json
+from random import Random
 
 import pyarrow.parquet as pq
 import pytest
@@ -7,7 +8,7 @@ from glue import documentation
 from glue.documentation import PACKAGES
 from symbert.glue import embedded
 from symbert.glue.sources import published_split
-from symbert.tasks import GLUE
+from symbert.tasks import GLUE, Task
 
 SPLITS = [(name, split) for name in GLUE for split in GLUE[name].splits]
 
@@ -105,6 +106,17 @@ def test_one_sentence_gives_a_row_of_each_class(embedded_root, name):
         assert [row["label"] for row in group] == list(range(classes))
         if (column := INTACT[name][0]) in ("sentence", "sentence2") and INTACT[name][1] is None:
             assert len({row[column] for row in group}) == 1
+
+
+def test_a_task_that_names_no_shape_has_stand_ins_of_its_classes_and_columns(tmp_path):
+    """So a further task is one row, whatever its shape."""
+    sentences = [embedded.Sentence(f"package {number % 2}", tuple("abcdef")) for number in range(20)]
+    for columns in (("sentence",), ("question", "sentence")):
+        task = Task("new", columns, ("low", "middle", "high"), ("accuracy",), {"validation": "new"})
+        rows = embedded.rows_of(task, embedded.Pool(sentences, Random(1)), 30)
+        assert len(rows) == 30 and [row[-1] for row in rows[:3]] == [0, 1, 2]
+        assert {len(row) for row in rows} == {len(columns) + 1}
+        assert [row[0] for row in rows[2::3]] == ["a b c d e f."] * 10, "the highest class is the whole sentence"
 
 
 def test_a_higher_grade_leaves_more_of_the_sentence_as_it_is(embedded_root):

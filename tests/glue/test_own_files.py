@@ -45,7 +45,8 @@ def saved(rows, folder):
     """A folder of `save_to_disk`, whose class numbers are not in the order of the configuration's labels."""
     features = {"text": datasets.Value("string"), "ironic": datasets.ClassLabel(names=["yes", "no"])}
     data = datasets.Dataset.from_pandas(rows[list(features)], preserve_index=False)
-    datasets.DatasetDict({"train": data.cast(datasets.Features(features))}).save_to_disk(folder)
+    data = data.cast(datasets.Features(features))
+    datasets.DatasetDict({"train": data, "test": data}).save_to_disk(folder)
 
 
 WRITERS = {
@@ -127,7 +128,7 @@ def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
     for name, said in (
         ("rows.txt", "is no .csv, .tsv, "),
         ("rows.parquet", "damaged, or not what its name says"),
-        ("saved", f"has the splits train; name one of them, such as {tmp_path}/saved/train"),
+        ("saved", f"has the splits train, test; name one of them, such as {tmp_path}/saved/train"),
     ):
         with pytest.raises(DataError, match=f"{name}: {said}"):
             rows_of(tmp_path / name)

@@ -4,7 +4,8 @@ import codecs
 import glob
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,15 +30,18 @@ BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
 """What happens to a bad line: raise what is given, or count it."""
-# Every cell is text: 007 stays so, and NA and null are words.
-_CELLS = {"converters": dict.fromkeys(("text", "content", "url", "id"), str), "keep_default_na": False}
-LOADERS = {
+LOADERS: dict[str, tuple[str, dict[str, Any]]] = {
     ".txt": ("text", {"sample_by": "paragraph"}),
-    ".csv": ("csv", _CELLS),
-    ".tsv": ("csv", {**_CELLS, "sep": "\t"}),
+    ".csv": ("csv", {"keep_default_na": False}),  # NA and null are words
+    ".tsv": ("csv", {"keep_default_na": False, "sep": "\t"}),
     ".arrow": ("arrow", {}),
+    ".parquet": ("parquet", {}),
+    ".jsonl": ("json", {}),
+    ".ndjson": ("json", {}),
+    ".json": ("json", {}),
 }
 """Loader of the `datasets` library and its options, by the end of a file's name; .gz may follow."""
+READ_HERE = (".parquet", ".jsonl", ".ndjson", ".json")  # text of these kinds, in bounded memory
 
 
 class WarcHeaders(msgspec.Struct, gc=False, rename={"url": "warc-target-uri", "record_id": "warc-record-id"}):
@@ -176,7 +180,7 @@ def _rows_reader(part: Path) -> Callable[[Path], Iterator[Row]] | None:
     """What reads a part that is no file of lines."""
     if part.suffix == ".parquet":
         return _parquet_rows
-    return _dataset_rows if part.is_dir() or _suffix(part) in LOADERS else None
+    return _dataset_rows if part.is_dir() or suffix_of(part) in set(LOADERS) - set(READ_HERE) else None
 
 
 def _documents_in_rows(part: Path, rows: Iterator[Row], on_bad: OnBad) -> Iterator[Line]:
@@ -221,31 +225,42 @@ def _cells(batch: "pyarrow.RecordBatch") -> Iterator[Row]:
 
 def _dataset_rows(part: Path) -> Iterator[Row]:
     """The rows that `datasets` reads: of a folder that its `save_to_disk` wrote, all splits in their order; of a .csv,
-    .tsv or .arrow file the columns of a parquet file; of a .txt file, what stands between empty lines is a text.
+    .tsv or .arrow file the columns of a parquet file; of a .txt file, what stands between empty lines is a text."""
+    columns = WebText.__struct_fields__
+    with open_data(part, columns, absent="correct corpus.files") as splits:
+        for split in splits.values():
+            for row in split:
+                yield {name: row[name] for name in columns if name in row}
 
-    Nothing is copied to a cache, and no more than a few megabytes are held. DataError when the file is damaged.
+
+@contextmanager
+def open_data(path: Path, columns: Iterable[str], absent: str) -> Iterator[dict[str, Any]]:
+    """The data sets in a file or in a folder of `save_to_disk`, by split; a file is one split, `train`.
+
+    In a .csv or .tsv every cell of `columns` is text: 007 stays so. Nothing is copied to a cache, and of a file no more
+    than a few megabytes are held. DataError when it is damaged; `absent` is the remedy where it does not exist.
     """
     import datasets
     import pyarrow
 
     datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)  # errors are ours to tell
     try:
-        with reading(part, absent="correct corpus.files"), tempfile.TemporaryDirectory(prefix="symbert-") as cache:
-            if part.is_dir():
-                saved = datasets.load_from_disk(str(part))
-                splits = list(saved.values()) if isinstance(saved, datasets.DatasetDict) else [saved]
+        with reading(path, absent=absent), tempfile.TemporaryDirectory(prefix="symbert-") as cache:
+            if path.is_dir():
+                saved = datasets.load_from_disk(str(path))
+                yield saved if isinstance(saved, datasets.DatasetDict) else {"train": saved}
             else:
-                with open(part, "rb"):  # or `datasets` would tell of it in words of its own
-                    loader, options = LOADERS[_suffix(part)]
-                files = {"data_files": glob.escape(str(part)), "cache_dir": cache}
-                splits = [datasets.load_dataset(loader, split="train", streaming=True, **files, **options)]
-            for split in splits:
-                for row in split:
-                    yield {name: row[name] for name in WebText.__struct_fields__ if name in row}
+                with open(path, "rb"):  # or `datasets` would tell of it in words of its own
+                    loader, options = LOADERS[suffix_of(path)]
+                if loader == "csv":
+                    options = {**options, "converters": dict.fromkeys(columns, str)}
+                files = {"data_files": glob.escape(str(path)), "cache_dir": cache}
+                yield {"train": datasets.load_dataset(loader, split="train", streaming=True, **files, **options)}
     except (pyarrow.ArrowException, OSError, EOFError, ValueError) as error:
         message = " ".join(str(error).split())
-        raise DataError(f"{part}: damaged, or not what its name says ({message}); get the file again") from None
+        raise DataError(f"{path}: damaged, or not what its name says ({message}); get the file again") from None
 
 
-def _suffix(part: Path) -> str:
-    return Path(part.name.removesuffix(".gz")).suffix
+def suffix_of(path: Path) -> str:
+    """The end of a file's name, but for .gz."""
+    return Path(path.name.removesuffix(".gz")).suffix

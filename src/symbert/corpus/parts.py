@@ -14,9 +14,10 @@ import pyarrow.parquet
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally, is_full
+from symbert.corpus.digests import content_sha256
 from symbert.corpus.document import Document, documents
 from symbert.errors import IntegrityError, MissingInputError, UsageError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, write_json
 from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
 from symbert.settings import FilterSettings, read_settings
@@ -106,16 +107,11 @@ def id_of(document: Document) -> str:
 
 
 def _verified(part: Path, sources: Path | None) -> str:
-    """The part's SHA-256, of a folder that of a list as sha256sum prints it; IntegrityError when its publisher lists
-    another one."""
-    if part.is_dir():
-        files = sorted(path for path in part.rglob("*") if path.is_file())
-        listed = "".join(f"{sha256_of(path)}  {path.relative_to(part)}\n" for path in files)
-        return hashlib.sha256(listed.encode()).hexdigest()
-    if not part.is_file():
+    """The part's SHA-256; IntegrityError when its publisher lists another one."""
+    if not part.exists():
         raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
     expected = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name) if sources else None
-    found = sha256_of(part)
+    found = content_sha256(part)
     if expected and found != expected:
         raise IntegrityError(f"{part}: sha256 expected {expected}, found {found}; delete it and run download-part")
     return found

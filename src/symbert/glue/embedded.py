@@ -2,12 +2,17 @@
 
 They have the hub's columns, label types, class names and file layout, and nothing of GLUE's content: a score on
 them says that the chain works, not how good a model is at GLUE.
+
+A function below turns one sentence into a row of each class: it changes the order of the words, or what stands between
+them. So the words alone say little, and to know which words follow each other, as pre-training teaches, helps.
+`symbert.tasks` says which task has which function.
 """
 
 import math
 import re
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -16,17 +21,51 @@ import pyarrow.parquet as pq
 
 from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentation
 from symbert.files import publish
-from symbert.glue import stand_ins
 from symbert.glue.sources import STAND_IN, published_schema, published_split
-from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS, Pool, Sentence, StandIn
 from symbert.progress import Progress
 from symbert.tasks import GLUE, Task
 
+STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a split
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
 FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
 FOREIGN = ("sympy", "networkx")  # the other genre: only in MNLI's mismatched split, and in no other split of it
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The first sentence of a passage, without its full stop."""
+
+    package: str
+    words: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentence, written out."""
+        return _text(self.words)
+
+    @property
+    def clause(self) -> str:
+        """The words alone."""
+        return " ".join(self.words)
+
+
+class Pool:
+    """The sentences that the rows of a split are made of, and the source of their draws."""
+
+    def __init__(self, sentences: Iterable[Sentence], draw: Random) -> None:
+        self.draw = draw
+        self.all = list(sentences)
+
+    def elsewhere(self, sentence: Sentence) -> Sentence:
+        """A sentence of another package."""
+        while (other := self.draw.choice(self.all)).package == sentence.package:
+            pass
+        return other
+
+
+Row = tuple[str, ...]
 
 
 def write_embedded_tasks(root: Path, documentation: Path = DOCUMENTATION) -> None:
@@ -43,9 +82,14 @@ def write_embedded_tasks(root: Path, documentation: Path = DOCUMENTATION) -> Non
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[tuple[str | float, ...]]:
     """`count` rows (text and label) of a task: a row of each class from each sentence drawn."""
-    stand_in: StandIn = getattr(stand_ins, task.stand_in)
-    sentences = pool.draw.sample(pool.all, math.ceil(count / (task.highest_label + 1)))
-    rows = [(*texts, label) for sentence in sentences for label, texts in enumerate(stand_in(pool, sentence))]
+    classes = task.highest_label + 1
+    sentences, rows = pool.draw.sample(pool.all, math.ceil(count / classes)), []
+    for sentence in sentences:
+        if task.stand_in:
+            made: list[Row] = globals()[task.stand_in](pool, sentence)
+        else:
+            made = graded(pool, sentence, classes, len(task.columns))
+        rows += [(*texts, label) for label, texts in enumerate(made)]
     return rows[:count]
 
 
@@ -62,15 +106,15 @@ def _sentences(passages: Iterable[Passage]) -> list[Sentence]:
 
 def _of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentence]:
     """Training and evaluation share no sentence; the splits of MNLI that are not mismatched have no foreign genre."""
-    chosen = [sentence for sentence in sentences if _is_for_evaluation(sentence) == (split != "train")]
+    chosen = [
+        sentence
+        for sentence in sentences
+        if (zlib.crc32(sentence.clause.encode()) % EVALUATION_SHARE == 0) == (split != "train")
+    ]
     if task.name == "mnli":
         foreign = split == "validation_mismatched"
         chosen = [sentence for sentence in chosen if (sentence.package in FOREIGN) == foreign]
     return chosen
-
-
-def _is_for_evaluation(sentence: Sentence) -> bool:
-    return zlib.crc32(sentence.clause.encode()) % EVALUATION_SHARE == 0
 
 
 def _write(path: Path, task: Task, rows: list[tuple[str | float, ...]]) -> None:
@@ -80,3 +124,80 @@ def _write(path: Path, task: Task, rows: list[tuple[str | float, ...]]) -> None:
     table = pa.table(arrays, schema=schema.with_metadata({**schema.metadata, STAND_IN: b"true"}))
     with publish(path) as temporary:
         pq.write_table(table, temporary)
+
+
+def acceptability(pool: Pool, sentence: Sentence) -> list[Row]:
+    """CoLA: unacceptable is the words of two sentences in turn."""
+    return [(_text(_mixed(pool, sentence)),), (sentence.text,)]
+
+
+def direction(pool: Pool, sentence: Sentence) -> list[Row]:
+    """SST-2: positive reads forwards, negative backwards."""
+    return [(_text(sentence.words[::-1]),), (sentence.text,)]
+
+
+def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
+    """MRPC: a sentence is equivalent to its beginning, but not when it is read backwards."""
+    beginning = _text(_beginning(pool, sentence))
+    return [(_text(sentence.words[::-1]), beginning), (sentence.text, beginning)]
+
+
+def duplicate(pool: Pool, sentence: Sentence) -> list[Row]:
+    """QQP: a question has its beginning as a duplicate, but not when its words are shuffled."""
+    beginning = _question(_beginning(pool, sentence))
+    return [(_question(_shuffled(pool, sentence)), beginning), (_question(sentence.words), beginning)]
+
+
+def graded(pool: Pool, sentence: Sentence, classes: int, texts: int) -> list[Row]:
+    """STS-B, and a task without a shape of its own: of six classes, the second keeps a fifth of the words as they are.
+
+    The rest is mixed with another sentence; the last class keeps all. A pair has the whole sentence beside it.
+    """
+    mixed, words = _mixed(pool, sentence), sentence.words
+    intact = [math.ceil(len(words) * label / (classes - 1)) for label in range(classes)]
+    return [(_text([*words[:count], *mixed[count:]]), sentence.text)[:texts] for count in intact]
+
+
+def inference(pool: Pool, sentence: Sentence) -> list[Row]:
+    """MNLI: a sentence entails its beginning; mixed with another it is neutral, read backwards it contradicts."""
+    premises = (sentence.words, _mixed(pool, sentence), sentence.words[::-1])
+    return [(_text(words), _text(_beginning(pool, sentence))) for words in premises]
+
+
+def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
+    """RTE: as MNLI, where neutral and contradiction are one class."""
+    entailed, *others = inference(pool, sentence)
+    return [entailed, pool.draw.choice(others)]
+
+
+def pronoun(pool: Pool, sentence: Sentence) -> list[Row]:
+    """WNLI: as RTE, its classes the other way round."""
+    return entailment(pool, sentence)[::-1]
+
+
+def answer(pool: Pool, sentence: Sentence) -> list[Row]:
+    """QNLI: a question is answered by the sentence that it was made of, but not when its words are shuffled."""
+    return [(_question(sentence.words), sentence.text), (_question(_shuffled(pool, sentence)), sentence.text)]
+
+
+def _mixed(pool: Pool, sentence: Sentence) -> list[str]:
+    """The words of the sentence and of one from another package in turn, as many as the sentence has."""
+    both = zip(sentence.words, pool.elsewhere(sentence).words, strict=False)
+    mixed = [word for pair in both for word in pair]
+    return mixed[: len(sentence.words)]
+
+
+def _shuffled(pool: Pool, sentence: Sentence) -> list[str]:
+    return pool.draw.sample(sentence.words, len(sentence.words))
+
+
+def _question(words: Iterable[str]) -> str:
+    return " ".join(words) + "?"
+
+
+def _beginning(pool: Pool, sentence: Sentence) -> tuple[str, ...]:
+    return sentence.words[: pool.draw.randint(4, len(sentence.words) - 2)]
+
+
+def _text(words: Iterable[str]) -> str:
+    return " ".join(words).rstrip(",;:") + "."

@@ -15,8 +15,8 @@ from symbert.errors import ConfigError
 from symbert.files import read_json_or_empty
 from symbert.flops import encoder_flops
 from symbert.glue.challenges import challenges_for
+from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.own_files import identity_of
-from symbert.glue.stand_ins import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, Values, weights_of
 from symbert.pretrain.storage import FLOAT32, parameters_of
