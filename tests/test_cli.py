@@ -19,6 +19,8 @@ ANSWERS = {
     "locate-sample",
     "export",
     "check-operator",
+    "probe",
+    "anatomy",
     "describe-keys",
     "draw-rules",
     "import-scores",

@@ -8,7 +8,7 @@ import torch
 
 from model.models import Shifted, define
 from symbert import cli
-from symbert.model.probes import HEADS, NOBODY, RELATIONS, TOKENS, learn, probe_of, scores_of, targets_of
+from symbert.model.probes import NOBODY, RELATIONS, TOKENS, _layer_of, probe_of, scores_of, targets_of
 from symbert.operators import OPERATORS
 
 FREE = ("original", "pairwise", "original-symmetric", "pairwise-identity")
@@ -66,8 +66,6 @@ def test_no_symmetric_matrix_has_its_row_maxima_along_a_cycle(own_position):
 
 @pytest.mark.parametrize("operator", SYMMETRIC[:2])
 def test_scores_of_shared_are_as_symmetric_as_those_of_symmetric(operator):
-    from symbert.model.probes import _layer_of
-
     attention = _layer_of(operator)
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
@@ -82,17 +80,6 @@ def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):
     assert len(rows) == 2 * 2 * len(RELATIONS)
     assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
     assert rows.groupby("own_position")["chance"].first().to_dict() == pytest.approx({"no": 1 / 15, "yes": 1 / 16})
-
-
-def test_heads_are_seeds_that_have_nothing_in_common(monkeypatch):
-    """The first head learns the same whatever relation the others have."""
-    before = learn("pairwise", "chain", own_position=True)
-    usual = targets_of
-    monkeypatch.setattr(
-        "symbert.model.probes.targets_of", lambda relation, seed: usual("cycle" if seed else relation, seed)
-    )
-    after = learn("pairwise", "chain", own_position=True)
-    assert before["tokens"] == HEADS * (TOKENS - 1) and after["tokens"] == before["tokens"] + HEADS - 1
 
 
 def test_an_operator_of_the_users_own_that_mixes_tokens_is_probed(monkeypatch):
