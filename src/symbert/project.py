@@ -18,6 +18,8 @@ from symbert.keys import FOLDER, Configuration
 from symbert.layout import Experiment
 from symbert.settings import Settings
 
+STAGES = ("settings", "corpus", "pretrain", "glue", "report")  # of the workflow, each with its files of rules
+
 
 def read_config(folder: Path, *changes: Config) -> Config:
     """The checked configuration: config.yaml of `folder`, its scale and `changes`, where the last one decides.
@@ -175,3 +177,17 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 def _first_line(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split("\n")[:2])
+
+
+def stages_of_rules(project: Path) -> dict[str, str]:
+    """The stage of each rule, which is that of its file in the project's folder.
+
+    In corpus.smk and corpus_sources.smk are rules of the stage corpus. A rule that is in none of the files is of the
+    report, which makes rules in a loop.
+    """
+    return {
+        rule: stage
+        for path in (project / "workflow/rules").glob("*.smk")
+        if (stage := path.stem.partition("_")[0]) in STAGES
+        for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
+    }

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from symbert.errors import DataError, SymbertError
-from symbert.experiment.plan import STAGES, print_graph, stages_of_rules
+from symbert.experiment.plan import print_graph
 from symbert.files import publish
+from symbert.project import STAGES, stages_of_rules
 
 EXHIBITS = "tables and figures"  # one node: each has a rule of its own
 WITHOUT_DATA = ("all", "write_settings")

@@ -18,10 +18,9 @@ from symbert.glue import state as glue
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size
-from symbert.project import read_experiment
+from symbert.project import STAGES, read_experiment, stages_of_rules
 from symbert.report.machines import read_benchmarks
 
-STAGES = ("settings", "corpus", "pretrain", "glue", "report")
 WHEN_CHANGED = {
     "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 78; name a new 'experiment'",
     "supersede": "on_settings_change: supersede: it will be set aside, and trained anew",
@@ -106,20 +105,6 @@ def by_stage(rules: Iterable[str], project: Path) -> Counter[str]:
     """How many jobs each stage has, by their rules."""
     stages = stages_of_rules(project)
     return Counter(stages.get(rule, "report") for rule in rules)
-
-
-def stages_of_rules(project: Path) -> dict[str, str]:
-    """The stage of each rule, which is that of its file in the project's folder.
-
-    In corpus.smk and corpus_sources.smk are rules of the stage corpus. A rule that is in none of the files is of the
-    report, which makes rules in a loop.
-    """
-    return {
-        rule: stage
-        for path in (project / "workflow/rules").glob("*.smk")
-        if (stage := path.stem.partition("_")[0]) in STAGES
-        for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
-    }
 
 
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:

@@ -13,7 +13,7 @@ from symbert.report.braces import braced
 from symbert.report.exhibits import EXHIBITS, Exhibit, options_of
 from symbert.settings import hash_of
 
-NEUTRAL = {"commit", "declared", "errors", "files", "settings"}  # modules of all stages, whose edits change no table
+NEUTRAL = {"commit", "declared", "errors", "files", "project", "settings"}  # of all stages: edits change no table
 Words = Callable[[Any, Any], str]  # a rule's parameter, of Snakemake's wildcards and input
 
 

@@ -18,21 +18,6 @@ Facts = dict[str, Any]
 RUN = {"size": str, "attention": str, "pretrain_seed": int}
 SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
 SECONDS_PER_HOUR = 3600
-# Every rule that has a benchmark, under the stage whose rules it stands among.
-STAGES = {
-    "corpus": (
-        "write_embedded_corpus",
-        "build_blocklist",
-        "filter_part",
-        "scan_characters",
-        "tokenize_part",
-        "pack_shards",
-    ),
-    "pretrain": ("pretrain_model",),
-    "glue": ("finetune", "measure_robustness"),
-}
-OTHER = "other"
-_STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
 
 
 @dataclass(frozen=True)
@@ -43,11 +28,6 @@ class MeasuredJob:
     name: str  # of its benchmark file: what tells it from others of its rule
     wall: float  # hours
     cpu: float  # hours, of all its processes, as sampled: jobs of a few seconds are hardly seen
-
-    @property
-    def stage(self) -> str:
-        """The stage that its rule belongs to."""
-        return _STAGE_OF.get(self.rule, OTHER)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.commit import PROJECT
+from symbert.project import STAGES, stages_of_rules
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.machines import OTHER, STAGES, MeasuredJob, PretrainedRun, gpus, hours
+from symbert.report.machines import MeasuredJob, PretrainedRun, gpus, hours
 
-ALL = "all"
+ALL, OTHER = "all", "other"
 HOURS = ["wall_hours", "cpu_hours", "gpu_hours"]
 Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours; None where nobody measured them
 
@@ -27,9 +29,9 @@ def hours_table(data: Data) -> Table:
     """Wall, CPU and GPU hours of each stage and of its rules, added up over jobs, as Snakemake and the runs measured
     them on these machines as they were. Jobs whose benchmark file is gone, and rules without one, are not counted.
     """
-    jobs, runs = data.benchmarks, data.machines
-    measured = {job.name for job in jobs if job.stage == "pretrain"}
-    all_spent = [_spent(job, runs) for job in jobs]
+    jobs, runs, stages = data.benchmarks, data.machines, stages_of_rules(PROJECT)
+    measured = {job.name for job in jobs if stages.get(job.rule) == "pretrain"}
+    all_spent = [_spent(job, stages.get(job.rule, OTHER), runs) for job in jobs]
     for run in runs:
         if run.name not in measured and run.sessions:
             wall = sum(map(hours, run.sessions))
@@ -52,20 +54,20 @@ def hours_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:hours", best=best)
 
 
-def _spent(job: MeasuredJob, runs: list[PretrainedRun]) -> Spent:
+def _spent(job: MeasuredJob, stage: str, runs: list[PretrainedRun]) -> Spent:
     """The hours of a measured job; that of pre-training is the last session of its run."""
     run = next((run for run in runs if job.name == run.name or job.name.startswith(f"{run.name}-")), None)
     wall, gpu = job.wall, 0.0
-    if job.stage in ("pretrain", "glue"):
+    if stage in ("pretrain", "glue"):
         if run is None or not run.sessions:  # of a run that is no more in the sweep
             gpu = None
-        elif job.stage == "glue":  # one process, on the kind of device that its model was trained on
+        elif stage == "glue":  # one process, on the kind of device that its model was trained on
             gpu = wall * min(gpus(run.sessions[-1]), 1)
         else:
             *before, last = run.sessions
             gpu = wall * gpus(last) + _gpu_hours(before)
             wall += sum(map(hours, before))
-    return job.stage, job.rule, wall, job.cpu, gpu
+    return stage, job.rule, wall, job.cpu, gpu
 
 
 def _gpu_hours(sessions: Iterable[dict[str, Any]]) -> float:
