@@ -57,9 +57,7 @@ def check_step_time(data: Data, size: str) -> Finding:
 )
 def check_small_tasks(data: Data, size: str) -> Finding:
     """How much higher than `original` it scores in the mean of small tasks, by its interval."""
-    lead = evidence.lead_in(
-        evidence.final_scores_of(data, size, "original", "shared", columns=SMALL_TASKS), size, "shared"
-    )
+    lead = evidence.lead(data, size, "shared", SMALL_TASKS)
     return Finding(in_points(lead), is_above(lead.span, 0))
 
 

@@ -34,12 +34,12 @@ def runs_table(data: Data) -> Table:
 def _row(run: PretrainedRun) -> dict[str, Any]:
     wall = sum(hours(session) for session in run.sessions)
     on_gpus = sum(hours(session) * gpus(session) for session in run.sessions)
-    all_told = len(run.sessions) == run.facts.get("sessions", 1)
+    has_all_sessions = len(run.sessions) == run.facts.get("sessions", 1)
     return {
         "run": f"{run.size}-{run.attention} seed {run.pretrain_seed}",
         "sessions": run.facts.get("sessions"),
-        "wall_hours": decimal_of(wall, 3) if all_told else None,
-        "gpu_hours": decimal_of(on_gpus, 3) if all_told else None,
+        "wall_hours": decimal_of(wall, 3) if has_all_sessions else None,
+        "gpu_hours": decimal_of(on_gpus, 3) if has_all_sessions else None,
         **{key: run.facts_of(key) for key in MACHINE},
         **{key: run.facts.get(key) for key in ("settings_hash", "corpus_hash")},
         **{key: run.facts_of(key) for key in COMPUTING},

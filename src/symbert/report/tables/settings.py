@@ -8,7 +8,7 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
 from symbert.settings import PAPERS_FILTERS
 
-UNTOLD = "–"
+UNKNOWN = "–"
 TRAINING = ("pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length")
 PAPER: dict[str, Any] = {  # appendix A, and what `symbert.report.published` has
     "recipe": "faithful",
@@ -47,7 +47,7 @@ def settings_table(data: Data) -> Table:
         theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
     keys = list({**theirs, **ours})
     rows = [{"setting": key, "here": _value(ours, key), "the_paper": _value(theirs, key)} for key in keys]
-    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNTOLD) != theirs.get(key, UNTOLD)}
+    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
     by_hash = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
     caption = (
         "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
@@ -58,7 +58,7 @@ def settings_table(data: Data) -> Table:
 
 def _value(settings: dict[str, Any], key: str) -> str:
     """A setting in words; null stands for no limit."""
-    value = settings.get(key, UNTOLD)
+    value = settings.get(key, UNKNOWN)
     if value is None:
         return "all"
     if isinstance(value, bool):

@@ -64,26 +64,21 @@ def statistics_table(data: Data) -> Table:
     final, settings = data.scores, data.settings
     names = stand_in_names(final)
     compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]
-    rows = pd.DataFrame(map(_row, compared), columns=list(COLUMNS), dtype=object)
-    readable = pd.DataFrame(map(_readable_row, compared), columns=list(READABLE), dtype=object)
+    rows, readable = [], []
+    for one in compared:
+        start, intervals = [getattr(one, column) for column in START], (one.t, one.unpaired, one.bootstrap)
+        p_values = [decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value)]
+        bounds = [bound for interval in intervals for bound in interval or (None, None)]
+        rows.append([*start, *bounds, *p_values, one.unit])
+        start[START.index("score")] = heading(one.score)
+        readable.append([*start, *(interval and _text(interval) for interval in intervals), *p_values])
     subject = f"Differences between models at step {settings.steps:,}, in percentage points"
     caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared, settings)])
-    return Table(rows, caption, "tab:statistics", readable=readable, note=" ".join(_note(compared)))
-
-
-def _row(one: Comparison) -> list:
-    bounds = [bound for interval in (one.t, one.unpaired, one.bootstrap) for bound in interval or (None, None)]
-    return [*(getattr(one, column) for column in START), *bounds, *_p_values(one), one.unit]
-
-
-def _readable_row(one: Comparison) -> list:
-    described = [heading(one.score) if column == "score" else getattr(one, column) for column in START]
-    intervals = [interval and _text(interval) for interval in (one.t, one.unpaired, one.bootstrap)]
-    return [*described, *intervals, *_p_values(one)]
-
-
-def _p_values(one: Comparison) -> list:
-    return [decimal_of(value, 4) for value in (one.p_value, one.smallest_p_value, one.holm_p_value)]
+    frame, shown = (
+        pd.DataFrame(part, columns=list(columns), dtype=object)
+        for part, columns in ((rows, COLUMNS), (readable, READABLE))
+    )
+    return Table(frame, caption, "tab:statistics", readable=shown, note=" ".join(_note(compared)))
 
 
 def _text(interval: Interval) -> str:
