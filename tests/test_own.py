@@ -81,6 +81,20 @@ def test_a_command_knows_what_the_process_that_starts_it_has_defined(own, tmp_pa
     assert counted["tiny"]["attention_parameters"] == {"ranked": 8320, "miscounted": 8320}
 
 
+def test_a_command_that_is_typed_by_hand_reads_them_from_a_configuration(tmp_path, capsys):
+    """Whatever else stands in it."""
+    file, output = tmp_path / "mine.yaml", tmp_path / "parameters.json"
+    file.write_text(json.dumps({"operators": {"ranked": RANKED}, "sizes": {"deep": DEEP}, "scale": "laptop"}))
+    words = ["count-parameters", "--sizes", "deep", "--attention", "ranked", "--output", str(output)]
+    assert cli.main(["--own", str(file), *words]) == 0
+    assert read_json(output)["deep"]["attention_parameters"].keys() == {"ranked"}
+    file.write_text("sizes: {deep: {hidden_size: 48}}")
+    assert cli.main(["--own", str(file), *words]) == 78
+    said = capsys.readouterr().err
+    assert said == f"symbert count-parameters: {file}: missing key 'num_hidden_layers' in 'sizes.deep'; add it\n"
+    assert cli.main(["--own", str(tmp_path / "none.yaml"), *words]) == 66
+
+
 def test_without_a_configuration_nothing_is_inherited():
     before = dict(operators.OPERATORS)
     inherit_own()

@@ -78,6 +78,11 @@ def main(arguments: list[str] | None = None) -> int:
             if option == "--log":  # at once: what is imported for a command may fail, too
                 copy_stderr(Path(value))
         inherit_own()
+        for option, value in pairwise(arguments):
+            if option == "--own":
+                from symbert.project import read_own
+
+                read_own(Path(value))
         options = _parse(arguments)
         function = load(options.command)
         function(*(getattr(options, name) for name in inspect.signature(function).parameters))
@@ -110,6 +115,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
+    own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
+    parser.add_argument("--own", type=Path, metavar="FILE", help=own)
     parser.exit_on_error = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     wanted = _command(arguments)
@@ -127,8 +134,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _command(arguments: list[str]) -> str | None:
-    """The first word that is neither an option nor the log's name."""
-    words = (word for option, word in pairwise(["", *arguments]) if option != "--log")
+    """The first word that is neither an option nor the file of one."""
+    words = (word for option, word in pairwise(["", *arguments]) if option not in ("--log", "--own"))
     return next((word for word in words if not word.startswith("-")), None)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from symbert.filters import FILTERS
+from symbert.own import KEYS
 from symbert.settings import (
     Annotator,
     Challenge,
@@ -185,3 +186,7 @@ class Configuration(Common):
     sizes: dict[str, OwnSize]
     tasks: dict[str, OwnTask]
     sweep: Sweep
+
+
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(Configuration)}
+Own = msgspec.defstruct("Own", [(key, _TYPES[key]) for key in KEYS], bases=(Settings,))

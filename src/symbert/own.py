@@ -1,6 +1,8 @@
 """The user's own operators, sizes and tasks: known by name where the configuration is read, and in all commands.
 
-A command is given names. What they stand for is in its environment, which Snakemake hands on to every job.
+A command is given names. What they stand for is in its environment, which Snakemake hands on to every job. A file
+would have to be an input of every rule, and a new operator would then make all results anew. A command that is typed by
+hand has `--own FILE`.
 """
 
 import json
@@ -14,7 +16,8 @@ from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
 from symbert.tasks import GLUE
 
-VARIABLE = "SYMBERT_OWN"  # of the environment: `operators`, `sizes` and `tasks` of the configuration, as JSON
+VARIABLE = "SYMBERT_OWN"  # of the environment: these keys of the configuration, as JSON
+KEYS = ("operators", "sizes", "tasks")
 
 
 def define_own(config: dict[str, Any]) -> None:
@@ -24,7 +27,7 @@ def define_own(config: dict[str, Any]) -> None:
     another one has, for an unknown class, and for an unknown name in the sweep.
     """
     sweep, curve = config["sweep"], config["sweep"]["curve"]
-    _define(config)
+    define(config)
     for position, word in enumerate(sweep["attention"]):
         if ":" in word:
             name = operators.name_of(word.partition(":")[2])
@@ -36,16 +39,17 @@ def define_own(config: dict[str, Any]) -> None:
     _refuse_unknown("sweep.tasks", sweep["tasks"], [*GLUE, *config["tasks"]])
     for name in curve["steps"].keys() - SIZES.keys():
         raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
-    os.environ[VARIABLE] = json.dumps({key: config[key] for key in ("operators", "sizes", "tasks")})
+    define(config)
 
 
 def inherit_own() -> None:
     """Make known what the process that started this one made known to it."""
     if VARIABLE in os.environ:
-        _define(json.loads(os.environ[VARIABLE]))
+        define(json.loads(os.environ[VARIABLE]))
 
 
-def _define(own: dict[str, Any]) -> None:
+def define(own: dict[str, Any]) -> None:
+    """Make the operators, sizes and tasks under KEYS known, here and to processes that start from here."""
     for name, shape in own["sizes"].items():
         sizes.define(name, shape)
     for name, definition in own["tasks"].items():
@@ -54,6 +58,7 @@ def _define(own: dict[str, Any]) -> None:
         if not isinstance(definition.get("class"), str):
             raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
         operators.define(name, definition)
+    os.environ[VARIABLE] = json.dumps({key: own[key] for key in KEYS})
 
 
 def _refuse_unknown(key: str, words: list[str], known: list[str]) -> None:

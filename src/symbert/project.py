@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import to_builtins
 
 from symbert.checks import check
 from symbert.config import Config, merge
 from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.keys import FOLDER, Configuration
+from symbert.keys import FOLDER, Configuration, Own
 from symbert.layout import Experiment
-from symbert.settings import Settings
+from symbert.own import KEYS, define
+from symbert.settings import Settings, settings_from
 
 STAGES = ("settings", "corpus", "pretrain", "glue", "report")  # of the workflow, each with its files of rules
 
@@ -104,6 +106,12 @@ def read_experiment(scale: str | None, configfile: list[Path] | None, config: li
     if chosen["imported"]:
         raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
     return Experiment(chosen)
+
+
+def read_own(file: Path) -> None:
+    """Make known the operators, sizes and tasks in a file of settings, to a command that is typed by hand."""
+    values = read_yaml(file)
+    define(to_builtins(settings_from({key: values.get(key, {}) for key in KEYS}, Own, str(file))))
 
 
 def read_yaml(path: Path) -> Config:
