@@ -11,13 +11,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from symbert.errors import (
     FULL,
     DataError,
     FullDiskError,
     InputOutputError,
+    IntegrityError,
     MissingInputError,
     SymbertError,
     system_error,
@@ -29,6 +30,7 @@ MEGABYTE = 10**6  # bytes
 OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
 KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number"}  # of JSON values
 SHOWN = 60  # characters of a value that is of another kind
+LOCKLESS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of file systems without locks
 TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
 
 
@@ -44,7 +46,11 @@ def publish(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
+        for file in path.parent.iterdir():  # what processes left that are no more on this machine
+            named = TEMPORARY.fullmatch(file.name)
+            if named and named[1] == path.name and not is_running(int(named[2])):
+                with suppress(FileNotFoundError, PermissionError):
+                    file.unlink()
     try:
         with writing(path, temporary):
             yield temporary
@@ -68,7 +74,12 @@ def writing(path: Path, written: Path | None = None) -> Iterator[None]:
     except Exception as error:
         failure = _system_failure(error)
         if failure is not None and failure.errno in FULL:
-            raise _no_space(path, written or path, failure.errno) from error
+            file, (free, mount) = Path(written or path), free_space(path)
+            size = file.stat().st_size if file.exists() else 0
+            raise FullDiskError(
+                f"{path}: {os.strerror(failure.errno)} after {size / MEGABYTE:,.1f} MB; "
+                f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
+            ) from error
         if failure is not None and _is_about(failure, path) and (told := system_error(failure, path, written=True)):
             raise told from error
         raise
@@ -111,15 +122,6 @@ def _is_about(failure: OSError, path: Path) -> bool:
     return beside or named in path.parents or path in named.parents
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of `path` whose processes are no more on this machine."""
-    for file in path.parent.iterdir():
-        named = TEMPORARY.fullmatch(file.name)
-        if named and named[1] == path.name and not is_running(int(named[2])):
-            with suppress(FileNotFoundError, PermissionError):
-                file.unlink()
-
-
 def is_running(process: int) -> bool:
     """Whether a process of this machine is there; one that has ended and that nobody waits for (a zombie) is not.
 
@@ -133,15 +135,6 @@ def is_running(process: int) -> bool:
     except OSError:  # another user's, or not Linux
         return True
     return state not in (b"Z", b"X")
-
-
-def _no_space(path: Path, file: Path, code: int) -> FullDiskError:
-    written = file.stat().st_size if file.exists() else 0
-    free, mount = free_space(path)
-    return FullDiskError(
-        f"{path}: {os.strerror(code)} after {written / MEGABYTE:,.1f} MB; "
-        f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
-    )
 
 
 def free_space(path: Path) -> tuple[int, Path]:
@@ -242,13 +235,25 @@ def copy_file(origin: Path, destination: Path) -> None:
         shutil.copyfile(origin, temporary)
 
 
-def sha256_of(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's content; what the system says is raised as `reading` does."""
-    with reading(path), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def sha256_of(path: Path, absent: str = "") -> str:
+    """Hexadecimal SHA-256 of a file's content; of a folder, that of a list of its files as sha256sum prints it.
+
+    What the system says is raised as `reading` does, which takes `absent`.
+    """
+    with reading(path, absent):
+        if Path(path).is_dir():
+            files = sorted(file for file in Path(path).rglob("*") if file.is_file())
+            listed = "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in files)
+            return hashlib.sha256(listed.encode()).hexdigest()
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-LOCKLESS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+def verify_sha256(path: Path, expected: str, remedy: str) -> None:
+    """MissingInputError or IntegrityError, which name the file and the remedy, unless its SHA-256 is the expected."""
+    found = sha256_of(path, absent=remedy)
+    if found != expected:
+        raise IntegrityError(f"{path}: sha256 expected {expected}, found {found}; {remedy}")
 
 
 @contextmanager
@@ -258,31 +263,29 @@ def single_writer(directory: Path) -> Iterator[None]:
     The lock belongs to the process, so it is released however the process ends. The file `lock` says who had it
     last: host, process and, under Slurm, the job.
     """
-    with writing(directory / "lock"):
+    path = directory / "lock"
+    with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        file = open(directory / "lock", "ab+", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
+        file = open(path, "ab+", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
     with file:
-        with writing(directory / "lock"):
-            _lock(file, directory)
+        with writing(path):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = _holder(file.read())
+                raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
+            except OSError as error:
+                if error.errno not in LOCKLESS:
+                    raise
+                raise InputOutputError(
+                    f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
+                    "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
+                ) from None
             lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
             file.truncate(0)
             file.write(json.dumps(lease).encode() + b"\n")
         yield
-
-
-def _lock(file: BinaryIO, directory: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        raise InputOutputError(f"{directory}: in use by {_holder(file.read())}; wait for it or stop it") from None
-    except OSError as error:
-        if error.errno not in LOCKLESS:
-            raise
-        raise InputOutputError(
-            f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
-            "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
-        ) from None
 
 
 def _holder(text: bytes) -> str:

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from safetensors import SafetensorError
 
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
-from symbert.files import sha256_of
+from symbert.files import verify_sha256
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
-from symbert.pretrain import checkpoint, storage
+from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.storage import KEEP, kept_weights
 from symbert.settings import PretrainSettings, read_settings
@@ -237,12 +237,12 @@ def test_a_checkpoint_that_cannot_be_read_is_skipped_too(tmp_path, monkeypatch, 
     save(store, tiny(10.0), 10)
     save(store, tiny(20.0), 20)
 
-    def read(path):
+    def read(path, *expected):
         if "step-00000020" in str(path):
             raise OSError(5, "Input/output error", str(path))
-        return sha256_of(path)
+        return verify_sha256(path, *expected)
 
-    monkeypatch.setattr(storage, "sha256_of", read)
+    monkeypatch.setattr(checkpoint, "verify_sha256", read)
     assert store.load_newest(*tiny(0.0)).step == 10
     assert "Input/output error" in capsys.readouterr().err
 

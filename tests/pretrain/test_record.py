@@ -15,7 +15,7 @@ from symbert.pretrain.record import (
     write_running,
 )
 from symbert.settings import PretrainSettings
-from symbert.training.machine import facts_of_machine
+from symbert.training.device import facts_of_machine
 
 FACTS = {
     "host": "node1",

@@ -25,7 +25,10 @@ def quality_warnings(content: str) -> list[str]:
 
     A line ends at `\\n`; a `\\r` before it is no part of it.
     """
-    lines = _lines(content)
+    lines = content.split("\n")
+    if lines[-1] == "":
+        lines.pop()  # a final line end opens no new line
+    lines = [line.removesuffix("\r") for line in lines]
     edge = len(lines) // 5
     found = {
         "tiny": len(lines) < FEWEST_LINES,
@@ -43,13 +46,6 @@ def is_noisy(content: str) -> bool:
         count for character, count in Counter(content).items() if unicodedata.category(character)[0] not in "LM"
     )
     return others > len(content) // 2
-
-
-def _lines(content: str) -> list[str]:
-    lines = content.split("\n")
-    if lines[-1] == "":
-        lines.pop()  # a final line end opens no new line
-    return [line.removesuffix("\r") for line in lines]
 
 
 def _are_few_bytes(lines: list[str]) -> list[bool]:

@@ -1,24 +1,40 @@
 """The UT1 blocklist: from the published archive to a trie that every job maps into memory.
 
+The archive is read as a stream: nothing is extracted, and what should not be there is refused.
+
 The trie's keys are hosts (`bad.example`) and exact addresses (`bad.example/page`); an address has a slash
 and a host has none. A value is two bytes: the index of a directory in the list of names under `NAMES`.
 """
 
+import gzip
 import json
 import re
+import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import can_ada
 import marisa_trie
 
-from symbert.corpus.archive import Listing, Listings
-from symbert.corpus.digests import Digest
 from symbert.errors import DataError, MissingInputError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
 
+Listing = Literal["domains", "urls"]
+
+MOST_MEMBERS = 10_000
+LONGEST_NAME = 1 << 16  # bytes
+MOST_BYTES = 4 << 30
+LARGEST_RATIO = 200  # of expanded to compressed bytes
+_ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the ratio
+_BRINGING_NAMES = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+_LISTING = re.compile(r"blacklists/([\w.-]+)/(domains|urls)")
+_ALIAS = re.compile(r"blacklists/([\w.-]+)")
 # What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 NAMES = " names"
@@ -40,8 +56,9 @@ def address_of(url: str) -> Address | None:
     """
     parsed = _parsed(url)
     if parsed is None or parsed.protocol not in ("https:", "http:"):
-        parsed = _parsed_as_https(url.strip())
-        if parsed is None:
+        url = url.strip()
+        parsed = _parsed("https://" + url) if _WITHOUT_SCHEME.match(url) else None
+        if parsed is None or not re.search(r"[.:]", parsed.hostname):  # a word without a dot
             return None
     written = host = parsed.hostname
     if host.endswith("."):
@@ -52,17 +69,114 @@ def address_of(url: str) -> Address | None:
     return Address(host, host + parsed.host[len(written) :] + parsed.pathname, parsed.protocol == "https:")
 
 
-def _parsed_as_https(url: str) -> can_ada.URL | None:
-    """A URL that lacks its scheme; a word without a dot is none."""
-    parsed = _parsed("https://" + url) if _WITHOUT_SCHEME.match(url) else None
-    return parsed if parsed and re.search(r"[.:]", parsed.hostname) else None
-
-
 def _parsed(url: str) -> can_ada.URL | None:
     try:
         return can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: half of a surrogate pair
         return None
+
+
+class Listings:
+    """The listings `blacklists/<directory>/{domains,urls}` of an archive; `entries` is to be read once, to its end."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._links: dict[str, str] = {}
+        self.directories: dict[str, None] = {}  # in the archive's order
+
+    def entries(self) -> Iterator[tuple[str, Listing, str]]:
+        """Directory, kind and text of every line that is UTF-8 and not blank.
+
+        Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder,
+        duplicates and anything too large, and for an archive whose content gzip's checksum does not confirm, which is
+        known when all of it was read; the message names archive and, where it is one, the member.
+        """
+        if not self._archive.is_file():
+            raise MissingInputError(f"{self._archive}: file not found; run download-blocklist")
+        try:
+            with (
+                gzip.open(self._archive) as content,
+                tarfile.open(fileobj=_Capped(content, self._archive), mode="r|", tarinfo=_Header) as stream,
+            ):
+                for member in _checked(stream, self._archive):
+                    yield from self._read(stream, member)
+                # `tarfile` ends at a header that is damaged; gzip checks the whole when it is read to its end.
+                while block := stream.fileobj.read(tarfile.RECORDSIZE):
+                    if block.strip(b"\0"):
+                        raise tarfile.ReadError("something follows its last member")
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"{self._archive}: damaged archive ({error}); download it again") from None
+
+    def _read(self, stream: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[tuple[str, Listing, str]]:
+        if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
+            self._links[alias[1]] = member.linkname.removesuffix("/")
+        elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
+            self.directories[listing[1]] = None
+            for line in stream.extractfile(member):
+                try:
+                    text = line.decode().strip()
+                except UnicodeDecodeError:
+                    continue
+                if text:
+                    yield listing[1], listing[2], text
+
+    def aliases(self) -> dict[str, str]:
+        """Symlinked name → directory, through links to links; those that lead nowhere are left out."""
+        resolved = {name: name for name in self._links}
+        for _ in self._links:  # a circle ends where it began
+            resolved = {name: self._links.get(target, target) for name, target in resolved.items()}
+        return {name: directory for name, directory in resolved.items() if directory in self.directories}
+
+
+class _Capped:
+    """The expanded bytes of an archive, as many as one of its size may have."""
+
+    def __init__(self, content: gzip.GzipFile, archive: Path) -> None:
+        self._content, self._archive = content, archive
+        self._allowed = min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
+        self._size = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; DataError when they are too many in all."""
+        block = self._content.read(size)
+        self._size += len(block)
+        if self._size > self._allowed:
+            raise DataError(
+                f"{self._archive}: expands to more than {self._allowed:,} bytes; get the archive from its publisher"
+            )
+        return block
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header. What only brings a long name is read into memory at once, and therefore has to be short."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
+        header = super().frombuf(buf, encoding, errors)
+        if not 0 <= header.size <= (LONGEST_NAME if header.type in _BRINGING_NAMES else MOST_BYTES):
+            raise tarfile.ReadError(f"a header that announces {header.size:,} bytes")
+        return header
+
+
+def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo]:
+    """The members of the stream, each once its name and kind proved harmless."""
+    seen: set[str] = set()
+    for member in stream:
+        fault = None
+        if member.name.startswith("/") or ".." in member.name.split("/"):
+            fault = "has a name that leaves the archive"
+        elif member.issym() and not re.fullmatch(r"(?!\.\.?$)[\w.-]+", member.linkname.removesuffix("/")):
+            fault = f"is a link to {member.linkname!r}, which is no name in the same folder"
+        elif not (member.isfile() or member.isdir() or member.issym()) or member.issparse():
+            fault = "is neither file, directory nor link"
+        elif member.name in seen:
+            fault = "occurs twice"
+        elif len(seen) == MOST_MEMBERS:
+            fault = f"is one of more than {MOST_MEMBERS:,} members"
+        if fault:
+            raise DataError(f"{archive}: member {member.name!r} {fault}; get the archive from its publisher")
+        seen.add(member.name)
+        yield member
 
 
 def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | None = None) -> None:
@@ -74,7 +188,7 @@ def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | N
     if record is not None and archive.is_file():
         remedy = "delete it and run download-blocklist"
         recorded = read_json(record, {"sha256": str}, remedy)["sha256"]
-        Digest("sha256", recorded).check(archive, str(archive), remedy)
+        verify_sha256(archive, recorded, remedy)
     listings = Listings(archive)
     counts: Counter[tuple[str, Listing]] = Counter()
     trie = marisa_trie.BytesTrie(_entries(listings, counts))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.errors import DataError, IntegrityError
-from symbert.files import sha256_of
 
 GET_AGAIN = "get the file again, and the publisher's list of digests if both were replaced"
 LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
@@ -55,12 +54,3 @@ def read_digests(path: Path, algorithm: str, origin: str) -> dict[str, Digest]:
             raise DataError(f"{origin}:{number}: expected '<{algorithm}>  <file>'; get the list again")
         listed[Path(match["name"]).name] = Digest(algorithm, match["value"].lower())
     return listed
-
-
-def content_sha256(path: Path) -> str:
-    """SHA-256 of a file; of a folder that of a list of its files, as sha256sum prints it."""
-    if not path.is_dir():
-        return sha256_of(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    listed = "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in files)
-    return hashlib.sha256(listed.encode()).hexdigest()

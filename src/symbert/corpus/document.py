@@ -99,11 +99,11 @@ def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     `_dataset_rows`. Each bad line goes to `on_bad` as DataError that names file and line; a truncated or damaged file
     raises it.
     """
-    rows = _rows_reader(part)
-    if rows:
+    is_parquet = part.suffix == ".parquet"
+    if is_parquet or part.is_dir() or suffix_of(part) in set(LOADERS) - set(READ_HERE):
         if annotations == "published":
             raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
-        return _documents_in_rows(part, rows(part), on_bad)
+        return _documents_in_rows(part, (_parquet_rows if is_parquet else _dataset_rows)(part), on_bad)
     return _lines(part, {"published": decode, "computed": decode_web_text}[annotations], on_bad)
 
 
@@ -174,13 +174,6 @@ def _is_no_line(first: bytes) -> bool:
         return isinstance(msgspec.json.decode(first), list)
     except (ValueError, RecursionError) as error:
         return first.lstrip().startswith(b"[") or (first.endswith(b"\n") and "truncated" in str(error))
-
-
-def _rows_reader(part: Path) -> Callable[[Path], Iterator[Row]] | None:
-    """What reads a part that is no file of lines."""
-    if part.suffix == ".parquet":
-        return _parquet_rows
-    return _dataset_rows if part.is_dir() or suffix_of(part) in set(LOADERS) - set(READ_HERE) else None
 
 
 def _documents_in_rows(part: Path, rows: Iterator[Row], on_bad: OnBad) -> Iterator[Line]:

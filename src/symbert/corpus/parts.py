@@ -14,10 +14,9 @@ import pyarrow.parquet
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally, is_full
-from symbert.corpus.digests import content_sha256
 from symbert.corpus.document import Document, documents
-from symbert.errors import IntegrityError, MissingInputError, UsageError
-from symbert.files import publish, read_json, write_json
+from symbert.errors import IntegrityError, UsageError
+from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
 from symbert.settings import FilterSettings, read_settings
@@ -54,7 +53,11 @@ def filter_part(
     """
     choice = read_settings(settings, FilterSettings)
     taken = not is_full(batch, intake)
-    digest = _verified(part, sources) if taken else None
+    digest = sha256_of(part, absent="run download-part, or correct corpus.files") if taken else None
+    if taken and sources and part.is_file():
+        listed = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name, digest)
+        if digest != listed:
+            raise IntegrityError(f"{part}: sha256 expected {listed}, found {digest}; delete it and run download-part")
     select = _Selection(choice, blocklist, harmful_model)
     with ExitStack() as stack:
         keep = stack.enter_context(_part_writer(output, KEPT, taken))
@@ -104,17 +107,6 @@ class _Selection:
 def id_of(document: Document) -> str:
     """The WARC record id, or one derived from the text where there is none."""
     return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
-
-
-def _verified(part: Path, sources: Path | None) -> str:
-    """The part's SHA-256; IntegrityError when its publisher lists another one."""
-    if not part.exists():
-        raise MissingInputError(f"{part}: file not found; run download-part, or correct corpus.files")
-    expected = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name) if sources else None
-    found = content_sha256(part)
-    if expected and found != expected:
-        raise IntegrityError(f"{part}: sha256 expected {expected}, found {found}; delete it and run download-part")
-    return found
 
 
 @contextmanager

@@ -9,8 +9,8 @@ import numpy as np
 
 from symbert.corpus.tokens import OFFSET, open_array
 from symbert.corpus.wordpiece import TOKEN
-from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.files import read_json, sha256_of
+from symbert.errors import DataError
+from symbert.files import read_json, verify_sha256
 from symbert.progress import Progress
 from symbert.settings import PackSettings
 
@@ -99,11 +99,7 @@ def _verify(token_file: Path, offset_file: Path, record_file: Path, record: dict
             f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary}; {remedy}"
         )
     for file, key in ((token_file, "tokens_sha256"), (offset_file, "offsets_sha256")):
-        if not Path(file).is_file():
-            raise MissingInputError(f"{file}: file not found; {remedy}")
-        found = sha256_of(file)
-        if found != record[key]:
-            raise IntegrityError(f"{file}: sha256 expected {record[key]}, found {found}; {remedy}")
+        verify_sha256(file, record[key], remedy)
     table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
     bounds = np.append(table["start"], len(ids))
     if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:

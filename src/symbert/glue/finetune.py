@@ -25,14 +25,13 @@ from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
+from symbert.model.weights import write_weights
 from symbert.operators import operator_code
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
 from symbert.tasks import Task, task_named
-from symbert.training.device import pick_device, resolve_precision
-from symbert.training.machine import facts_of_machine
+from symbert.training.device import facts_of_machine, pick_device, resolve_precision
 from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
-from symbert.training.weights import write_weights
 
 Record = dict[str, Any]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from symbert.corpus.digests import content_sha256
 from symbert.corpus.document import LOADERS, open_data, suffix_of
 from symbert.errors import DataError
-from symbert.files import reading
+from symbert.files import sha256_of
 from symbert.tasks import Layout, Task
 
 KINDS = tuple(end for end in LOADERS if end != ".txt")  # of files: those with columns
@@ -20,10 +19,8 @@ ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
 def identity_of(task: Task) -> dict[str, Any]:
     """What the rows of a task and their scores follow from: the content of its files, whatever their names."""
-    contents = {}
-    for split, path in task.files.items():
-        with reading(Path(path), absent=f"correct 'tasks.{task.name}.{split}' of the configuration"):
-            contents[split] = content_sha256(Path(path))
+    remedy = f"correct 'tasks.{task.name}.{{}}' of the configuration"
+    contents = {split: sha256_of(Path(path), absent=remedy.format(split)) for split, path in task.files.items()}
     layout = {"columns": list(task.layout.text), "label": task.layout.label}
     return {**layout, "labels": list(task.labels), "metrics": list(task.metrics), "sha256": contents}
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from symbert.card import model_card
 from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
-from symbert.files import copy_file, publish, read_json, write_json, write_text
+from symbert.files import copy_file, read_json, write_json, write_text
 from symbert.model.bert import (
     SymBertConfig,
     SymBertForMaskedLM,
@@ -21,6 +20,7 @@ from symbert.model.bert import (
     refuse_other_code,
 )
 from symbert.model.fold import fold, refuse_non_finite
+from symbert.model.weights import write_weights
 
 FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -37,20 +37,16 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
     if checkpoint.resolve() == output.resolve():
         raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
-    _refuse_occupied(output)
-    model = FORMS[to](load_checkpoint(checkpoint))
-    for name in TOKENIZER_FILES:
-        if (checkpoint / name).is_file():
-            copy_file(checkpoint / name, output / name)
-    write_model(model, output)
-
-
-def _refuse_occupied(output: Path) -> None:
     for place in (output, *output.parents):
         if (place.is_symlink() or place.exists()) and not place.is_dir():
             raise CannotCreateError(f"--output is {output}: {place} is no directory; name another")
     if output.is_dir() and (found := sorted(path.name for path in output.iterdir())):
         raise UsageError(f"--output is {output}, which has {found[0]} already; name another directory or empty it")
+    model = FORMS[to](load_checkpoint(checkpoint))
+    for name in TOKENIZER_FILES:
+        if (checkpoint / name).is_file():
+            copy_file(checkpoint / name, output / name)
+    write_model(model, output)
 
 
 def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
@@ -123,9 +119,6 @@ def write_model(model: PreTrainedModel, output: Path) -> None:
     model.config.architectures = [type(model).__name__]
     model.config.dtype = str(model.dtype).removeprefix("torch.")
     config = json.loads(model.config.to_json_string())
-    tied = set(model._tied_weights_keys or ())
-    tensors = {name: values.contiguous() for name, values in model.state_dict().items() if name not in tied}
-    with publish(output / "model.safetensors") as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
+    write_weights(model, output / "model.safetensors")
     write_text(output / "README.md", model_card(config))
     write_json(output / "config.json", config)

@@ -22,11 +22,11 @@ from torch import nn
 from torch.optim import Optimizer
 
 from symbert.errors import FullDiskError, InputOutputError, IntegrityError, SymbertError
-from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, write_json, writing
+from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, verify_sha256, write_json, writing
+from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
-from symbert.pretrain.storage import KEEP, name_of_step, recorded_hash, verify
+from symbert.pretrain.storage import DAMAGED, KEEP, name_of_step, recorded_hash
 from symbert.settings import hash_of
-from symbert.training.weights import Tensors, weights_of, write_tensors
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 
@@ -71,7 +71,7 @@ class CheckpointStore:
         """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
         path = self.weights / f"{name_of_step(step)}.safetensors"
         with suppress(SymbertError):
-            verify(path, recorded_hash(path))
+            verify_sha256(path, recorded_hash(path), DAMAGED)
             return
         weights = weights_of(model)
         with _room_for(path, [weights]):
@@ -113,25 +113,21 @@ class CheckpointStore:
 
 
 def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-    facts = read_json(directory / "checkpoint.json", RECORD, "the file is damaged")
+    facts = read_json(directory / "checkpoint.json", RECORD, DAMAGED)
     if facts.pop("hash") != hash_of(facts):
         raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
     for name, expected in facts.pop("sha256").items():
-        verify(directory / name, expected)
+        verify_sha256(directory / name, expected, DAMAGED)
     position = Position(**facts)
     if position.metrics_sha256 is not None:
         verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
-    _load_weights(model, directory / "model.safetensors")
+    weights = directory / "model.safetensors"
+    keys = model.load_state_dict(load_file(weights), strict=False)
+    if others := sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys)):
+        raise IntegrityError(f"{weights}: not of this model, by its tensor {others[0]}; made by another version?")
+    model.tie_weights()
     _restore_states(model, optimizer, directory / "optimizer.safetensors")
     return position
-
-
-def _load_weights(model: nn.Module, path: Path) -> None:
-    keys = model.load_state_dict(load_file(path), strict=False)
-    others = sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys))
-    if others:
-        raise IntegrityError(f"{path}: not of this model, by its tensor {others[0]}; made by another version?")
-    model.tie_weights()
 
 
 @contextmanager

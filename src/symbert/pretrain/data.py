@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.draws import permute
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json, sha256_of, write_json
+from symbert.files import read_json, verify_sha256, write_json
 from symbert.model.masking import Masker
 from symbert.progress import Progress
 
@@ -95,8 +95,7 @@ def verify_shards(manifest: Path, record: Path) -> None:
         verified[shard["file"]] = seen
         if known.get(shard["file"]) == seen:
             continue
-        if (computed := sha256_of(path)) != expected:
-            raise IntegrityError(f"{path}: sha256 expected {expected}, found {computed}; {REMEDY}")
+        verify_sha256(path, expected, REMEDY)
         write_json(record, {**known, **verified})
         progress.update(number)
 

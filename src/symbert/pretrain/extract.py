@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from symbert.card import model_card
 from symbert.corpus.wordpiece import encoder, read_vocabulary
 from symbert.errors import IntegrityError
-from symbert.files import copy_file, read_json, sha256_of, write_json, write_text
+from symbert.files import copy_file, read_json, verify_sha256, write_json, write_text
 from symbert.operators import operator_code
 from symbert.pretrain.storage import kept_weights
 
@@ -32,9 +32,14 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     kept = kept_weights(state, step) if step else None
     config, run = read_json(state / "config.json", CONFIG), read_json(done, FACTS_OF_START)
     weights = output / "model.safetensors"
-    _check_vocabulary(vocabulary, config["vocab_size"], run)
+    # A piece more or another order would give each word another's embedding, and no error.
+    pieces = len(read_vocabulary(vocabulary))
+    if pieces != config["vocab_size"]:
+        raise IntegrityError(f"{vocabulary}: {pieces:,} pieces, the model has {config['vocab_size']:,}; {REMEDY}")
+    if "vocabulary_sha256" in run:  # runs of older versions do not say
+        verify_sha256(vocabulary, run["vocabulary_sha256"], REMEDY)
     if kept is None:
-        from symbert.training.weights import write_weights
+        from symbert.model.weights import write_weights
 
         write_weights(initial_model(config, run["pretrain_seed"]), weights)
         facts = {name: run[name] for name in FACTS_OF_START}
@@ -44,17 +49,11 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
         facts = {**run, "corpus_source": corpus_source}
     config |= {"architectures": ["SymBertForMaskedLM"], "pretraining": {**facts, "step": step}}
     write_json(output / "config.json", config)
-    _write_tokenizer(vocabulary, output)
+    copy_file(vocabulary, output / "vocab.txt")
+    write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
+    write_json(output / "tokenizer_config.json", tokenizer)
     write_text(output / "README.md", model_card(config))
-
-
-def _check_vocabulary(vocabulary: Path, size: int, run: dict[str, Any]) -> None:
-    """A piece more or another order would give each word another's embedding, without a word."""
-    pieces, sha256 = len(read_vocabulary(vocabulary)), sha256_of(vocabulary)
-    if pieces != size:
-        raise IntegrityError(f"{vocabulary}: {pieces:,} pieces, the model has {size:,}; {REMEDY}")
-    if sha256 != run.get("vocabulary_sha256", sha256):  # runs of older versions do not say
-        raise IntegrityError(f"{vocabulary}: sha256 expected {run['vocabulary_sha256']}, found {sha256}; {REMEDY}")
 
 
 def initial_model(config: dict[str, Any], seed: int) -> "SymBertForMaskedLM":
@@ -64,10 +63,3 @@ def initial_model(config: dict[str, Any], seed: int) -> "SymBertForMaskedLM":
     model = SymBertForMaskedLM(SymBertConfig.from_dict(config))
     initialize(model, seed)
     return model
-
-
-def _write_tokenizer(vocabulary: Path, output: Path) -> None:
-    copy_file(vocabulary, output / "vocab.txt")
-    write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
-    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
-    write_json(output / "tokenizer_config.json", tokenizer)

@@ -101,7 +101,13 @@ def _set_aside(state: Path, run: Path, mark: str) -> None:
     """Move a run out of the way. Its state goes last and at once, so a kill before that leaves the old run known."""
     for pattern in PUBLISHED:
         for path in sorted(run.glob(pattern)):
-            _move(path, state / "published" / path.name)
+            aside = state / "published" / path.name
+            aside.parent.mkdir(exist_ok=True)
+            if aside.is_dir():  # the remains of a move to another file system that was killed
+                shutil.copytree(path, aside, dirs_exist_ok=True)
+                shutil.rmtree(path)
+            else:
+                shutil.move(path, aside)
     os.replace(state, free_name(state, mark))
 
 
@@ -116,16 +122,6 @@ def _take_back(state: Path, identity: dict[str, Any]) -> None:
             shutil.rmtree(state, ignore_errors=True)
             os.replace(aside, state)
             return
-
-
-def _move(origin: Path, destination: Path) -> None:
-    """Move a file or folder, maybe to another file system, into the remains of a move that was killed."""
-    destination.parent.mkdir(exist_ok=True)
-    if destination.is_dir():
-        shutil.copytree(origin, destination, dirs_exist_ok=True)
-        shutil.rmtree(origin)
-    else:
-        shutil.move(origin, destination)
 
 
 def free_name(state: Path, mark: str) -> Path:

@@ -24,8 +24,7 @@ from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
 from symbert.settings import PretrainSettings, hash_of, read_settings
-from symbert.training.device import resolve_precision
-from symbert.training.machine import facts_of_machine
+from symbert.training.device import facts_of_machine, resolve_precision
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl

@@ -3,18 +3,18 @@
 Imports no torch but for an optimizer of the user's own, whose state is measured.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.errors import InputOutputError, IntegrityError, MissingInputError
-from symbert.files import free_space, read_json, sha256_of
+from symbert.errors import InputOutputError, MissingInputError
+from symbert.files import free_space, read_json, verify_sha256
 from symbert.layout import Run
 from symbert.operators import operator_named
 from symbert.progress import data_size
 from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
+DAMAGED = "the file is damaged"
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = {"adamw": 2}  # numbers that an optimizer keeps of each weight, where that is known without torch
@@ -79,25 +79,21 @@ def plan(storage: Storage, state: Path) -> str:
 
 
 def refuse_full(storage: Storage, state: Path) -> None:
-    """InputOutputError when the run still has to write more bytes than its disk has free."""
-    needed = _missing(storage, state)
+    """InputOutputError when the run still has to write more bytes than its disk has free.
+
+    Existing weights are not written twice, and a new checkpoint replaces an old one.
+    """
+    kept, resumable = (
+        sum(file.stat().st_size for file in state.glob(files))
+        for files in ("weights/step-*.safetensors", "resume/step-*/*")
+    )
+    needed = max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)
     free, mount = free_space(state)
     if needed > free:
         raise InputOutputError(
             f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there "
             "and run again, or set 'storage.checkpoints'"
         )
-
-
-def _missing(storage: Storage, state: Path) -> int:
-    """Bytes still to write: existing weights are not written twice, and a new checkpoint replaces an old one."""
-    kept = _size(state.glob("weights/step-*.safetensors"))
-    resumable = _size(state.glob("resume/step-*/*"))
-    return max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)
-
-
-def _size(files: Iterable[Path]) -> int:
-    return sum(file.stat().st_size for file in files)
 
 
 def kept_weights(state: Path, step: int) -> Path:
@@ -107,24 +103,15 @@ def kept_weights(state: Path, step: int) -> Path:
         kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
         near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"
         raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
-    verify(path, recorded_hash(path))
+    verify_sha256(path, recorded_hash(path), DAMAGED)
     return path
 
 
 def recorded_hash(path: Path) -> str:
     """The SHA-256 that was noted beside a kept weights file."""
-    return read_json(path.with_suffix(".json"), {"sha256": str}, "the file is damaged")["sha256"]
+    return read_json(path.with_suffix(".json"), {"sha256": str}, DAMAGED)["sha256"]
 
 
 def name_of_step(step: int) -> str:
     """The name of a checkpoint or of kept weights, which sorts by step."""
     return f"step-{step:08d}"
-
-
-def verify(path: Path, expected: str) -> None:
-    """MissingInputError or IntegrityError, unless a file of a checkpoint is there with the expected SHA-256."""
-    if not path.is_file():
-        raise MissingInputError(f"{path}: file of a checkpoint is missing")
-    computed = sha256_of(path)
-    if computed != expected:
-        raise IntegrityError(f"{path}: sha256 {computed[:12]}…, expected {expected[:12]}…: the file is damaged")

@@ -201,14 +201,11 @@ class Trainer:
         with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
             return objective(**vars(batch.to(self.device)))
 
-    def _is_finding_its_scale(self) -> bool:
-        """Whether an infinite gradient may be due to fp16's scale of the loss alone, which halves each time."""
-        scaler = self.updater.scaler
-        return scaler.is_enabled() and scaler.get_scale() >= LEAST_SCALE
-
     def _refuse_divergence(self, step: int, result: StepResult) -> None:
         """DivergedError, with the rows of the batch in a file, when loss or gradient norm is not finite."""
-        if math.isfinite(result.loss) and (math.isfinite(result.gradient_norm) or self._is_finding_its_scale()):
+        scaler = self.updater.scaler  # an infinite gradient may be due to fp16's scale of the loss, which then halves
+        is_finding_its_scale = scaler.is_enabled() and scaler.get_scale() >= LEAST_SCALE
+        if math.isfinite(result.loss) and (math.isfinite(result.gradient_norm) or is_finding_its_scale):
             return
         dump = self.state / "divergence.json"
         if self.world.leads:

@@ -14,7 +14,7 @@ from symbert.layout import Run
 from symbert.pretrain.run import StopRequest
 from symbert.pretrain.train import Trainer
 from symbert.study.design import Cell
-from symbert.training.machine import facts_of_machine
+from symbert.training.device import facts_of_machine
 
 CURVE = {"seed": int, "corpus_hash": str, "steps": [int], "losses": [(int, float)]}
 

@@ -1,10 +1,15 @@
-"""Where and how precisely a model is computed."""
+"""Where and how precisely a model is computed: device, precision, and what is recorded of the machine."""
 
+import platform
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+import numpy
 import torch
 
+import symbert
 from symbert.errors import ConfigError
 from symbert.gpus import claim_gpu, who_counts_a_gpu
 
@@ -20,7 +25,12 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
     picked.
     """
     if not torch.cuda.is_available():
-        _refuse_to_pass_over_a_gpu()
+        if counted := who_counts_a_gpu():
+            raise ConfigError(
+                f"{counted}, but torch {torch.__version__} cannot use one: {_why_cuda_is_absent()}; install a torch "
+                "and a driver that fit, or set CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU "
+                "(docs/pretraining.md)"
+            )
         return torch.device("cpu")
     identities = [str(torch.cuda.get_device_properties(gpu).uuid) for gpu in range(torch.cuda.device_count())]
     if processes > len(identities):
@@ -31,14 +41,6 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
     device = torch.device("cuda", claim_gpu(identities, number, processes))
     torch.cuda.set_device(device)
     return device
-
-
-def _refuse_to_pass_over_a_gpu() -> None:
-    if counted := who_counts_a_gpu():
-        raise ConfigError(
-            f"{counted}, but torch {torch.__version__} cannot use one: {_why_cuda_is_absent()}; install a torch and a "
-            "driver that fit, or set CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU (docs/pretraining.md)"
-        )
 
 
 def _why_cuda_is_absent() -> str:
@@ -66,3 +68,25 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 def autocast(precision: str, device: torch.device) -> AbstractContextManager:
     """Context in which matrix products run in a resolved precision while weights stay in fp32."""
     return torch.autocast(device.type, AUTOCAST[precision]) if precision in AUTOCAST else nullcontext()
+
+
+def facts_of_machine(device: torch.device) -> dict[str, Any]:
+    """Host, device, processor and versions, as this process sees them."""
+    import transformers  # which takes a second, in processes that only join others, too
+
+    modules = (symbert, torch, transformers, numpy)
+    return {
+        "host": platform.node(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "processor": f"{_processor()}, {torch.backends.cpu.get_cpu_capability()}",
+        "versions": {module.__name__: module.__version__ for module in modules},
+    }
+
+
+def _processor() -> str:
+    """The processor's name: what Linux says, or else what Python knows."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
