@@ -77,7 +77,7 @@ def last_losses(data: Data) -> Figure:
 
 
 SOURCE = '''\
-class Handbook(Embedded):
+class HandbookSource(EmbeddedSource):
     """The stand-ins, of which every other part of the corpus is read."""
 
     name = "handbook"
@@ -110,7 +110,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "task": [],
     "source": [
         ("src/symbert/sources.py", "SOURCES: dict", SOURCE),
-        ("src/symbert/sources.py", ")}\n\n\ndef is_stand_in", ", Handbook()"),
+        ("src/symbert/sources.py", ")\n}\n\n\ndef is_stand_in", ", HandbookSource()"),
     ],
     "filter": [
         ("src/symbert/filters.py", "REASONS_BY_FILTER: dict", FILTER),

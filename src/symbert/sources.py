@@ -61,7 +61,7 @@ HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
 
-class Source:
+class TextSource:
     """What a source says of itself. This one has OSCAR's parts."""
 
     name: str
@@ -81,7 +81,7 @@ class Source:
         """The directory with its files; None where they are remote."""
         return None
 
-    def beside(self, config: Config, stage: str) -> "Source":
+    def beside(self, config: Config, stage: str) -> "TextSource":
         """The source of the published files that a stage needs besides text: UT1, the vocabulary, the KenLM model."""
         return self
 
@@ -106,7 +106,7 @@ class Source:
         return None
 
 
-class Embedded(Source):
+class EmbeddedSource(TextSource):
     """Stand-ins made from the documentation of Python packages; no network."""
 
     name = "embedded"
@@ -129,7 +129,7 @@ class Embedded(Source):
         return 7e6
 
 
-class Mirror(Source):
+class MirrorSource(TextSource):
     """A local directory in the publishers' layout."""
 
     name = "mirror"
@@ -161,7 +161,7 @@ class Mirror(Source):
         return f"{config['mirror']}/ood"
 
 
-class Hub(Source):
+class HubSource(TextSource):
     """The publishers' hosts."""
 
     name = "hub"
@@ -171,7 +171,7 @@ class Hub(Source):
     is_remote = True
 
 
-class Files(Source):
+class FilesSource(TextSource):
     """The user's own text, which is read where it lies; or GLUE's original archives."""
 
     name = "files"
@@ -194,7 +194,7 @@ class Files(Source):
         """GLUE's archives."""
         return config[stage]["files"]
 
-    def beside(self, config: Config, stage: str) -> Source:
+    def beside(self, config: Config, stage: str) -> TextSource:
         """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's archives need nothing."""
         if stage == "glue":
             return self
@@ -243,7 +243,9 @@ class Files(Source):
         return list(map(Path, self.files_in_place(config).values()))
 
 
-SOURCES: dict[str, Source] = {source.name: source for source in (Embedded(), Mirror(), Hub(), Files())}
+SOURCES: dict[str, TextSource] = {
+    source.name: source for source in (EmbeddedSource(), MirrorSource(), HubSource(), FilesSource())
+}
 
 
 def is_stand_in(source: str | None) -> bool:

@@ -2,10 +2,12 @@
 from symbert.operators import operator_code
 from symbert.report.inputs import ReportFiles, given, option_with, report_code
 from symbert.sizes import SIZES
+from symbert.sources import is_stand_in
 
 PAGE = f"{RESULTS}/report/report.html"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
 REPORT = ReportFiles(f"{RESULTS}/report", INPUTS | {"parameters": [PARAMETERS]}, OF_SIZE, WORDS)
+HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE's tasks: a caption says so
 TABLES, FIGURES = ([each for each in REPORT.exhibits if each.kind == kind] for kind in ("table", "figure"))
 # On a cluster, which has --jobs, all of the report is one job; here each table is a job of its own.
 GROUP = "report" if is_on_cluster(workflow) else None
@@ -92,6 +94,7 @@ for exhibit in REPORT.exhibits:
             seeds=REPORT.seeds(exhibit),
             caption=exhibit.caption,
             is_of_experiment=exhibit.is_of_experiment,
+            has_stand_ins=HAS_STAND_INS,
         shell:
             "python -m symbert --log {log:q} exhibit {params.name} {params.options} --output {output:q}"
 
@@ -113,6 +116,7 @@ rule write_page:
         ENVIRONMENT
     params:
         code=CODE,
+        has_stand_ins=HAS_STAND_INS,
     shell:
         "python -m symbert --log {log:q} write-page --tables {input.tables:q} --figures {input.figures:q}"
         " --settings {input.settings:q} --output {output:q}"

@@ -42,8 +42,6 @@ NOTED = {  # commits, and the digest of each file when it came, by location
     "blocklist": (dict, type(None)),  # as download-blocklist records it
     "files": {str: {"bytes": int, "sha256": str}},
 }
-
-
 REPOSITORIES = {file.repository: file.kind for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY)}
 
 
@@ -91,10 +89,7 @@ class Hub:
         fetch_from_hub(file.kind, file.repository, file.path, self.commits[file.repository], destination, digest)
 
 
-Source = Directory | Hub
-
-
-def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Source:
+def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Directory | Hub:
     """The source that the settings name, at the commits in `sources` (the content of sources.json)."""
     if SOURCES[settings.source].is_remote:
         return Hub({name: repository["commit"] for name, repository in sources["repositories"].items()})
