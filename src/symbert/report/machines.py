@@ -6,6 +6,7 @@ timing.json then tells of one of them.
 """
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -101,6 +102,12 @@ def hours(session: Facts) -> float:
         return 0.0
     begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
     return (ended - begun).total_seconds() / 3600
+
+
+def hours_of(sessions: Iterable[Facts]) -> tuple[float, float]:
+    """The hours that sessions took together, and as much of GPUs."""
+    taken = [(hours(session), gpus(session)) for session in sessions]
+    return sum(wall for wall, _ in taken), sum(wall * count for wall, count in taken)
 
 
 def gpus(session: Facts) -> int:

@@ -1,6 +1,5 @@
 """Wall, CPU and GPU hours of each stage."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -10,7 +9,7 @@ from symbert.project import STAGES, stages_of_rules
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.machines import MeasuredJob, PretrainedRun, gpus, hours
+from symbert.report.machines import MeasuredJob, PretrainedRun, gpus, hours_of
 
 ALL, OTHER = "all", "other"
 HOURS = ["wall_hours", "cpu_hours", "gpu_hours"]
@@ -34,8 +33,8 @@ def hours_table(data: Data) -> Table:
     all_spent = [_spent(job, stages.get(job.rule, OTHER), runs) for job in jobs]
     for run in runs:
         if run.name not in measured and run.sessions:
-            wall = sum(map(hours, run.sessions))
-            all_spent.append(("pretrain", "pretrain_model", wall, None, _gpu_hours(run.sessions)))
+            wall, gpu = hours_of(run.sessions)
+            all_spent.append(("pretrain", "pretrain_model", wall, None, gpu))
     spent = pd.DataFrame(all_spent, columns=["stage", "rule", *HOURS])
     rows = []
     for stage in (*STAGES, OTHER):
@@ -64,14 +63,9 @@ def _spent(job: MeasuredJob, stage: str, runs: list[PretrainedRun]) -> Spent:
         elif stage == "glue":  # one process, on the kind of device that its model was trained on
             gpu = wall * min(gpus(run.sessions[-1]), 1)
         else:
-            *before, last = run.sessions
-            gpu = wall * gpus(last) + _gpu_hours(before)
-            wall += sum(map(hours, before))
+            wall_before, gpu_before = hours_of(run.sessions[:-1])
+            wall, gpu = wall + wall_before, wall * gpus(run.sessions[-1]) + gpu_before
     return stage, job.rule, wall, job.cpu, gpu
-
-
-def _gpu_hours(sessions: Iterable[dict[str, Any]]) -> float:
-    return sum(hours(session) * gpus(session) for session in sessions)
 
 
 def _row(stage: str, rule: str, spent: pd.DataFrame) -> dict[str, Any]:

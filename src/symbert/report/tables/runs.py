@@ -5,7 +5,7 @@ from typing import Any
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.machines import PretrainedRun, gpus, hours
+from symbert.report.machines import PretrainedRun, hours_of
 
 IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
 MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
@@ -32,8 +32,7 @@ def runs_table(data: Data) -> Table:
 
 
 def _row(run: PretrainedRun) -> dict[str, Any]:
-    wall = sum(hours(session) for session in run.sessions)
-    on_gpus = sum(hours(session) * gpus(session) for session in run.sessions)
+    wall, on_gpus = hours_of(run.sessions)
     has_all_sessions = len(run.sessions) == run.facts.get("sessions", 1)
     return {
         "run": f"{run.size}-{run.attention} seed {run.pretrain_seed}",
