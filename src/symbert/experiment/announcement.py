@@ -32,11 +32,11 @@ def announce(
     """
     yield from banner(experiment, read_yaml(scale_file))
     counts = by_stage((job.rule for job in jobs if job.rule != "all"), project)
+    starting = folders_of(experiment, [job for job in jobs if job.rule == "pretrain_model"])
     files: list[Files] = []
     try:
         plan = plan_experiment(experiment, counts, counts)
         files = files_to_write(experiment, plan.files, jobs, counts)
-        starting = _folders(experiment.state, "pretrain_model", jobs)
         for stage in plan.stages:
             if stage.jobs:
                 hours = stage.cost.to_come
@@ -59,7 +59,10 @@ def announce(
     except PLAN_ERRORS as error:
         files = []
         yield f"  plan           none: {type(error).__name__}: {error}"
-    refuse_changed(experiment, jobs)
+    for run in experiment.runs() if experiment.config["on_settings_change"] == "refuse" else []:
+        state = experiment.place(experiment.state, run)
+        if state in starting and (differing := settings_changed(experiment, run)):
+            raise refusal(state, differing)
     try:
         refuse_small(files)
     except InputOutputError as error:
@@ -69,30 +72,20 @@ def announce(
 
 
 def files_to_write(experiment: Experiment, files: list[Files], jobs: list[Job], counts: Counter[str]) -> list[Files]:
-    """Those of the files that these jobs write; of the corpus all when there is any job of it."""
-    folders = {
-        *_folders(experiment.state, "pretrain_model", jobs),
-        *_folders(experiment.checkpoint, "extract_checkpoint", jobs),
-        *_folders(f"{experiment.results}/glue", "download_task", jobs),
-        *_folders(f"{experiment.finetuned}/state", "finetune", jobs),
-    }
+    """Those of the files that these jobs write; all of the corpus where any job is of it."""
+    folders = folders_of(experiment, jobs)
     return [one for one in files if one.folder in folders or (counts["corpus"] and one.stage == "corpus")]
 
 
-def _folders(pattern: str, rule: str, jobs: list[Job]) -> set[Path]:
-    """The folders that the jobs of a rule write into."""
-    return {Path(pattern.format(**job.wildcards)) for job in jobs if job.rule == rule}
-
-
-def refuse_changed(experiment: Experiment, jobs: list[Job]) -> None:
-    """ConfigError for the first run to be trained whose folder holds another, where `on_settings_change` is refuse."""
-    if experiment.config["on_settings_change"] != "refuse":
-        return
-    starting = _folders(experiment.state, "pretrain_model", jobs)
-    for run in experiment.runs():
-        state = experiment.place(experiment.state, run)
-        if state in starting and (differing := settings_changed(experiment, run)):
-            raise refusal(state, differing)
+def folders_of(experiment: Experiment, jobs: list[Job]) -> set[Path]:
+    """The folders that jobs write large files into, but for those of the corpus."""
+    patterns = {
+        "pretrain_model": experiment.state,
+        "extract_checkpoint": experiment.checkpoint,
+        "download_task": f"{experiment.results}/glue",
+        "finetune": f"{experiment.finetuned}/state",
+    }
+    return {Path(patterns[job.rule].format(**job.wildcards)) for job in jobs if job.rule in patterns}
 
 
 def banner(experiment: Experiment, scale: Config) -> list[str]:
