@@ -27,10 +27,10 @@ def test_the_configuration_holds_the_papers_values(paper):
 
 
 def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
-    assert configuration.experiment_of(config) == "demo-embedded"
-    assert configuration.experiment_of({**config, "experiment": "mine"}) == "mine"
+    assert configuration.experiment_name(config) == "demo-embedded"
+    assert configuration.experiment_name({**config, "experiment": "mine"}) == "mine"
     mixed = merge(config, {"glue": {"source": "mirror"}})
-    assert configuration.experiment_of(mixed) == "demo-embedded-mirror"
+    assert configuration.experiment_name(mixed) == "demo-embedded-mirror"
 
 
 def test_each_stage_may_have_a_source_of_its_own(config):

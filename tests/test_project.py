@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbert.config import experiment_of
+from symbert.config import experiment_name
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError, explain
 from symbert.project import read_chosen, read_config, refuse_repeated_keys
 
@@ -39,7 +39,7 @@ def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_p
         assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (1200, 256), (
             "of the file, of config.yaml"
         )
-        assert (config["scale"], experiment_of(config)) == ("two-nodes", "two-nodes-embedded")
+        assert (config["scale"], experiment_name(config)) == ("two-nodes", "two-nodes-embedded")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import yaml
 from msgspec import to_builtins
 
 from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
-from symbert.declared import options_of, parts_of, types_within, words_of
+from symbert.declared import items_in, options_of, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.own import define_own
@@ -47,8 +47,8 @@ def _read_texts(value: Any, kind: Any) -> Any:
     Snakemake's `--config` are. In a text, a `~` at the start is the home folder, which the shell leaves to us."""
     if isinstance(value, dict | list):
         inner = types_within(value, kind)
-        for name, part in parts_of(value):
-            value[name] = _read_texts(part, inner.get(name))
+        for name, item in items_in(value):
+            value[name] = _read_texts(item, inner.get(name))
     options = options_of(kind)
     if not isinstance(value, str) or kind is None or value in words_of(kind):
         return value
@@ -65,8 +65,8 @@ def _read_texts(value: Any, kind: Any) -> Any:
 def _refuse_repeated(value: Any, key: str = "") -> None:
     """No list of the configuration names anything twice."""
     if isinstance(value, dict | list):
-        for name, part in parts_of(value):
-            _refuse_repeated(part, f"{key}.{name}" if key else str(name))
+        for name, item in items_in(value):
+            _refuse_repeated(item, f"{key}.{name}" if key else str(name))
     if isinstance(value, list):
         for item in value:
             if value.count(item) > 1:

@@ -45,7 +45,7 @@ def source_of(config: Config, stage: str) -> str:
     return config[stage]["source"] or config["source"]
 
 
-def experiment_of(config: Config) -> str:
+def experiment_name(config: Config) -> str:
     """Name of the experiment's folder under results/."""
     sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
     return config["experiment"] or "-".join([config["scale"], *sources])
@@ -161,7 +161,7 @@ def _report(config: Config) -> Config:
     applied = {key: chosen[key] if marks["filter"] in rules else None for key, marks in marks_of(Filter).items()}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
-        "experiment": experiment_of(config),
+        "experiment": experiment_name(config),
         "scale": config["scale"],
         "corpus_source": source_of(config, "corpus"),
         "glue_source": source_of(config, "glue"),

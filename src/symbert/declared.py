@@ -17,13 +17,13 @@ LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like"}
 def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
     """What is wrong with the innermost value that is not of its declared type, and the remedy."""
     inner, where = types_within(value, kind), f" in '{key}'" if key else ""
-    for name, part in parts_of(value) if inner else []:
+    for name, item in items_in(value) if inner else []:
         if name not in inner:
             return f"unknown key '{name}'{where}{suggestion(name, inner)}"
         try:
-            msgspec.convert(part, inner[name], strict=strict)
+            msgspec.convert(item, inner[name], strict=strict)
         except msgspec.ValidationError:
-            return mistake_in(part, inner[name], strict, f"{key}.{name}" if key else str(name))
+            return mistake_in(item, inner[name], strict, f"{key}.{name}" if key else str(name))
     if isinstance(value, dict) and _is_struct(kind):
         missing = next(
             field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in value
@@ -63,7 +63,7 @@ def types_within(value: Any, kind: Any) -> dict[Any, Any]:
     return {}
 
 
-def parts_of(value: Any) -> Iterable[tuple[Any, Any]]:
+def items_in(value: Any) -> Iterable[tuple[Any, Any]]:
     """What lies in a map or list, by key or position."""
     return value.items() if isinstance(value, dict) else enumerate(value)
 

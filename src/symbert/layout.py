@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from symbert.config import Config, experiment_of, is_outdated, sections, source_of
+from symbert.config import Config, experiment_name, is_outdated, sections, source_of
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -41,7 +41,7 @@ class Experiment:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.name = experiment_of(config)  # of its folder under results/, and under each of the roots in `storage`
+        self.name = experiment_name(config)  # of its folder under results/, and under each of the roots in `storage`
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
