@@ -10,7 +10,7 @@ import yaml
 from pretrain.corpora import options, write_corpus
 from symbert import cli, slurm
 from symbert.errors import PreemptedError, TimeLimitError
-from symbert.pretrain.run import StopRequest
+from symbert.pretrain.stop import StopRequest
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 

@@ -8,7 +8,7 @@ from symbert.layout import Run
 from symbert.model.parameters import counts_of
 from symbert.operators import OPERATORS, Operator
 from symbert.pretrain import storage
-from symbert.pretrain.storage import MOMENTS, Storage, parameters_of, plan, refuse_full, storage_of
+from symbert.pretrain.storage import MOMENTS, StorageNeed, parameters_of, plan, refuse_full, storage_of
 from symbert.settings import PretrainSettings, read_settings
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.training.optimizer import moments_of
@@ -45,7 +45,7 @@ def test_an_operator_without_a_formula_counts_as_the_original(monkeypatch):
 def test_storage_of_the_papers_base_run(settings):
     """200 kept steps of 4 bytes per parameter; 3 + 1 checkpoints of weights and two moments."""
     found = storage_of(BASE, settings(steps=200_000, save_every=1000))
-    assert found == Storage(weights=438_057_192, kept=200)
+    assert found == StorageNeed(weights=438_057_192, kept=200)
     assert found.weights_bytes == 87_611_438_400
     assert found.resume_bytes == 4 * 3 * 438_057_192 == 5_256_686_304
     assert str(found) == "kept weights 200 × 438 MB = 87.6 GB, resume checkpoints at most 4 × 1.31 GB = 5.26 GB"
@@ -81,7 +81,7 @@ def leave_free(monkeypatch, free: int, mount) -> None:
 
 def test_the_plan_says_what_is_free_where(tmp_path, monkeypatch):
     leave_free(monkeypatch, 512 * 10**9, tmp_path)
-    assert plan(Storage(10**6, 3), tmp_path / "state") == (
+    assert plan(StorageNeed(10**6, 3), tmp_path / "state") == (
         f"kept weights 3 × 1 MB = 3 MB, resume checkpoints at most 4 × 3 MB = 12 MB; 512 GB free on {tmp_path}"
     )
 
@@ -89,10 +89,10 @@ def test_the_plan_says_what_is_free_where(tmp_path, monkeypatch):
 def test_a_run_that_does_not_fit_is_refused_with_need_space_mount_and_remedy(tmp_path, monkeypatch):
     state = tmp_path / "state"
     leave_free(monkeypatch, 15 * 10**6, tmp_path)
-    refuse_full(Storage(10**6, 3), state)  # 3 MB + 12 MB: just enough
+    refuse_full(StorageNeed(10**6, 3), state)  # 3 MB + 12 MB: just enough
     leave_free(monkeypatch, 15 * 10**6 - 1, tmp_path)
     with pytest.raises(InputOutputError) as refused:
-        refuse_full(Storage(10**6, 3), state)
+        refuse_full(StorageNeed(10**6, 3), state)
     assert str(refused.value) == (
         f"{state}: needs 15 MB, 15 MB free on {tmp_path}; free space there and run again, or set 'storage.checkpoints'"
     )
@@ -107,7 +107,7 @@ def test_what_an_interrupted_run_has_written_is_not_needed_again(tmp_path, monke
         path.parent.mkdir(parents=True)
         path.write_bytes(bytes(size))
     leave_free(monkeypatch, 2000 + 9000, tmp_path)
-    refuse_full(Storage(1000, 3), tmp_path)
+    refuse_full(StorageNeed(1000, 3), tmp_path)
     leave_free(monkeypatch, 2000 + 9000 - 1, tmp_path)
     with pytest.raises(InputOutputError, match="needs 11 kB"):
-        refuse_full(Storage(1000, 3), tmp_path)
+        refuse_full(StorageNeed(1000, 3), tmp_path)

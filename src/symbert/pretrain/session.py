@@ -4,6 +4,7 @@ import math
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, EventLog, MetricsLog
 from symbert.pretrain.pace import Pace, measure_peak, model_flops
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
-from symbert.pretrain.run import LIMIT, Execution, RunPaths, StopRequest
+from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
@@ -30,6 +31,28 @@ from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropou
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 
 
+@dataclass(frozen=True)
+class RunPaths:
+    """Where a run reads and writes."""
+
+    manifest: Path
+    settings: Path
+    state: Path
+    done: Path
+    metrics: Path
+    timing: Path
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a run is computed, whatever its result: free to differ from session to session."""
+
+    threads: int
+    micro_batch_size: int | None  # sequences that one device computes at a time; None: its whole share
+    tensorboard: bool
+    on_settings_change: str  # refuse | supersede
+
+
 @dataclass
 class StepCounter:
     """How many steps of a run are completed."""
@@ -37,27 +60,27 @@ class StepCounter:
     step: int = 0
 
 
-def hold_session(run: Run, paths: RunPaths, execution: Execution, stop: StopRequest) -> None:
+def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopRequest) -> None:
     """Train from the newest checkpoint to the end, or until `stop`; publish when done."""
-    torch.set_num_threads(execution.threads)
+    torch.set_num_threads(options.threads)
     with join_world() as world, single_writer(paths.state.parent) if world.leads else nullcontext():
         settings = read_settings(paths.settings, PretrainSettings)
         counter = StepCounter()
         with (
             status_written(paths.state / "status.json", lambda: counter.step, world.leads),
-            memory_explained(run, execution.micro_batch_size or settings.batch_size),
+            memory_explained(run, options.micro_batch_size or settings.batch_size),
             compiler_explained(),
             peers_explained(world.rank),
         ):
             identity = identity_of(run, settings, world.device, paths)
             if world.leads:
-                guard_settings(paths.state, identity, execution.on_settings_change, paths.done.parent)
+                guard_settings(paths.state, identity, options.on_settings_change, paths.done.parent)
                 verify_shards(paths.manifest, paths.state / "shards.json")
             world.wait()
-            trainer = Trainer(run, settings, paths.manifest, paths.state, world, execution.micro_batch_size)
+            trainer = Trainer(run, settings, paths.manifest, paths.state, world, options.micro_batch_size)
             if world.leads:
-                _open_records(trainer, execution)
-            loop = Loop(trainer, execution.tensorboard, stop, counter)
+                _open_records(trainer, options)
+            loop = Loop(trainer, options.tensorboard, stop, counter)
             loop.run()
             if world.leads:
                 _publish(trainer, identity, loop.metrics.last_validation_loss(), paths)
@@ -78,7 +101,7 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
     }
 
 
-def _open_records(trainer: Trainer, execution: Execution) -> None:
+def _open_records(trainer: Trainer, options: SessionOptions) -> None:
     """Print what the run writes, refuse a disk that is too small, and record what the session runs on.
 
     A run whose facts change goes on, but not with the same bits.
@@ -90,7 +113,7 @@ def _open_records(trainer: Trainer, execution: Execution) -> None:
     facts = {
         **facts_of_machine(trainer.device),
         "commit": commit_of(PROJECT),
-        "threads": execution.threads,
+        "threads": options.threads,
         "processes": trainer.world.size,
         "micro_batch_size": trainer.micro_batch_size,
         "precision": trainer.precision,

@@ -21,7 +21,7 @@ MOMENTS = {"adamw": 2}  # numbers that an optimizer keeps of each weight, where 
 
 
 @dataclass(frozen=True)
-class Storage:
+class StorageNeed:
     """What a run writes at most, in bytes."""
 
     weights: int  # of one kept step
@@ -51,7 +51,7 @@ class Storage:
         )
 
 
-def storage_of(parameters: int, settings: PretrainSettings) -> Storage:
+def storage_of(parameters: int, settings: PretrainSettings) -> StorageNeed:
     """What a run of a model with so many parameters writes: all in float32, whatever the precision of training."""
     kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
     moments = MOMENTS.get(settings.optimizer)
@@ -59,7 +59,7 @@ def storage_of(parameters: int, settings: PretrainSettings) -> Storage:
         from symbert.training.optimizer import moments_of
 
         moments = moments_of(settings)
-    return Storage(FLOAT32 * parameters, kept, moments)
+    return StorageNeed(FLOAT32 * parameters, kept, moments)
 
 
 def parameters_of(run: Run, vocabulary_size: int) -> int:
@@ -72,13 +72,13 @@ def parameters_of(run: Run, vocabulary_size: int) -> int:
     return shape.parameters(vocabulary_size) - shape.num_hidden_layers * saved
 
 
-def plan(storage: Storage, state: Path) -> str:
+def plan(storage: StorageNeed, state: Path) -> str:
     """One sentence: the bytes that a run writes, and those that are free on its disk."""
     free, mount = free_space(state)
     return f"{storage}; {data_size(free)} free on {mount}"
 
 
-def refuse_full(storage: Storage, state: Path) -> None:
+def refuse_full(storage: StorageNeed, state: Path) -> None:
     """InputOutputError when the run still has to write more bytes than its disk has free.
 
     Existing weights are not written twice, and a new checkpoint replaces an old one.

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from symbert.files import write_json
-from symbert.pretrain.run import StopRequest
+from symbert.pretrain.stop import StopRequest
 from symbert.settings import settings_from
 from symbert.study.design import StudyText, cell_of
 

@@ -11,7 +11,7 @@ from symbert.commit import PROJECT, commit_of
 from symbert.errors import DivergedError, PreemptedError
 from symbert.files import read_json, write_json
 from symbert.layout import Run
-from symbert.pretrain.run import StopRequest
+from symbert.pretrain.stop import StopRequest
 from symbert.pretrain.train import Trainer
 from symbert.study.design import Cell
 from symbert.training.device import facts_of_machine
