@@ -46,14 +46,12 @@ def test_a_declaration_is_read_without_its_module(tmp_path):
     assert exhibit.caption == "What the corpus has."
 
 
-def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(tmp_path):
+@pytest.mark.parametrize(("reads", "needed"), [("runs", "settings"), ("robustness", "scores"), ("timings", "done")])
+def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(reads, needed):
     """A table of runs alone ended with an internal error: their steps are in the settings."""
-    file = tmp_path / "my_own.py"
-    for reads, given in (("runs", ("runs", "settings")), ("robustness", ("robustness", "scores", "settings"))):
-        file.write_text(DECLARATION.format(more="").replace("counts", reads))
-        assert exhibits._declared("table", file).reads == given
-    for exhibit in EXHIBITS.values():
-        assert "settings" in exhibit.reads or not exhibits.NEEDS.keys() & {*exhibit.reads, *exhibit.may_read}
+    assert needed in exhibits.options_to_read(reads)
+    for options in exhibits.OPTIONS.values():
+        assert "settings" in options or options == exhibits.OPTIONS["machines"], "which no settings change"
 
 
 @pytest.mark.parametrize("text", ["", DECLARATION.format(more="") * 2, DECLARATION.replace("Corpus", "Other")])

@@ -9,7 +9,7 @@ import pandas as pd
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
-from symbert.report.exhibits import EXHIBITS, options_of
+from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
@@ -34,7 +34,7 @@ class Data:
 
     def has(self, name: str) -> bool:
         """Whether files of what an exhibit reads were given."""
-        return options_of(name)[0] in self.files
+        return options_to_read(name)[0] in self.files
 
     @cached_property
     def settings(self) -> ReportSettings:
@@ -170,9 +170,9 @@ def write_exhibit(
     if allow_missing and not made.allow_missing:
         others = ", ".join(each.id for each in EXHIBITS.values() if each.allow_missing)
         raise UsageError(f"exhibit: {name} needs every score; --allow-missing is for {others}")
-    for read in made.reads:
-        if not data.has(read):
-            raise UsageError(f"exhibit: {name} needs --{options_of(read)[0]}")
+    for option in (option for read in made.reads for option in options_to_read(read)):
+        if option not in data.files:
+            raise UsageError(f"exhibit: {name} needs --{option.replace('_', '-')}")
     if made.kind == "table":
         write_table(made.load()(data), output)
     else:

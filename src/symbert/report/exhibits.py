@@ -27,22 +27,15 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
 VERBS = {"table": "tabulate", "figure": "draw"}
 TABLE_FORMATS = ("html", "csv", "md", "tex")  # the first is in Snakemake's report and on the page
 FIGURE_FORMATS = ("png", "pdf")
-# The options of the command for what an exhibit reads; what is not listed has one option of its own name.
+# The options of the command for what an exhibit reads, that of its own files first, and then those of what these are
+# checked against. What is not listed has one option of its own name.
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "scores": ("scores", "finetune_seeds"),
-    "curve": ("curve", "curve_seeds"),
-    "runs": ("done", "metrics"),
-    "timings": ("timing",),
+    "scores": ("scores", "finetune_seeds", "settings"),
+    "curve": ("curve", "curve_seeds", "settings"),
+    "runs": ("done", "metrics", "settings"),
+    "timings": ("timing", "done", "metrics", "settings"),
+    "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
     "machines": ("provenance", "sessions"),
-}
-
-# What an attribute of Data is computed from; an exhibit that reads the one reads the others, too.
-NEEDS: dict[str, tuple[str, ...]] = {
-    "scores": ("settings",),
-    "curve": ("settings",),
-    "runs": ("settings",),
-    "timings": ("runs",),
-    "robustness": ("scores",),
 }
 
 
@@ -113,9 +106,9 @@ def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
     return lambda function: function
 
 
-def options_of(read: str) -> tuple[str, ...]:
+def options_to_read(name: str) -> tuple[str, ...]:
     """The options of the command for what an exhibit reads, that of its files first."""
-    return OPTIONS.get(read, (read,))
+    return OPTIONS.get(name, (name,))
 
 
 def _declared(kind: str, file: Path) -> Exhibit:
@@ -135,10 +128,7 @@ def _declared(kind: str, file: Path) -> Exhibit:
     ]
     if len(declared) != 1 or declared[0].chapter not in CHAPTERS:
         raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    reads = [*declared[0].reads]
-    for name in reads:  # which grows
-        reads += [each for each in NEEDS.get(name, ()) if each not in reads]
-    return replace(declared[0], reads=tuple(reads))
+    return declared[0]
 
 
 EXHIBITS: dict[str, Exhibit] = {

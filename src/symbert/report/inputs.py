@@ -10,7 +10,7 @@ from typing import Any
 from symbert.files import sha256_of
 from symbert.operators import OPERATORS
 from symbert.report.braces import braced
-from symbert.report.exhibits import EXHIBITS, Exhibit, options_of
+from symbert.report.exhibits import EXHIBITS, Exhibit, options_to_read
 from symbert.settings import hash_of
 
 NEUTRAL = {"commit", "declared", "errors", "files", "project", "settings"}  # of all stages: edits change no table
@@ -47,10 +47,10 @@ class ReportFiles:
         """What an exhibit reads of what this experiment has."""
         existing = {**self.every_input, **self.words}
         names = (*exhibit.reads, *exhibit.may_read)
-        return [name for name in names if all(existing.get(option) for option in options_of(name))]
+        return [name for name in names if all(existing.get(option) for option in options_to_read(name))]
 
     def _options(self, exhibit: Exhibit) -> list[str]:
-        return [option for name in self._read(exhibit) for option in options_of(name)]
+        return list(dict.fromkeys(option for name in self._read(exhibit) for option in options_to_read(name)))
 
     def made_of(self, exhibit: Exhibit) -> dict[str, Any]:
         """The inputs of an exhibit, by option; functions of the wildcards where it shows one size."""
@@ -63,8 +63,7 @@ class ReportFiles:
 
     def made_before(self, exhibit: Exhibit) -> list[str]:
         """The inputs that an exhibit waits for and does not read."""
-        options = [option for name in exhibit.follows for option in options_of(name)]
-        return [file for option in options for file in self.every_input.get(option, [])]
+        return [file for name in exhibit.follows for file in self.every_input.get(options_to_read(name)[0], [])]
 
     @property
     def asked_for(self) -> list[str]:
