@@ -4,21 +4,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symbert.report import captions, order, panels
+from symbert.report import captions, order, panels, statistics
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
 from symbert.report.scores import majority_of
-from symbert.report.statistics import (
-    MEANS,
-    SEEDS,
-    Crossing,
-    curves_of,
-    first_crossing,
-    glue_scores,
-    mean_curves,
-    stand_in_names,
-)
 from symbert.report.style import LIMIT_LINE, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
 
@@ -35,12 +25,12 @@ def checkpoints_figure(data: Data) -> Figure:
     scores, settings = data.curve, data.settings
     majority_of(scores)
     sizes = order.sizes(scores["size"])
-    curves = {size: curves_of(scores[scores["size"] == size]) for size in sizes}
+    curves = {size: statistics.curves_of(scores[scores["size"] == size]) for size in sizes}
     seeds = {size: [*map(len, curves[size].values())] or [1] for size in sizes}  # of each operator
     has_band = {size: max(seeds[size]) > 1 for size in sizes}
-    baseline = glue_scores(scores.assign(score=scores["majority"])).dropna()
+    baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()
     majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
-    kind = "stand-in task score" if MEANS[0] in stand_in_names(scores) else "GLUE score"
+    kind = "stand-in task score" if statistics.MEANS[0] in statistics.stand_in_names(scores) else "GLUE score"
     figure, places = panels.figure_of(
         f"{kind[0].upper()}{kind[1:]} over checkpoints",
         _note(scores, settings, any(has_band.values())),
@@ -51,7 +41,7 @@ def checkpoints_figure(data: Data) -> Figure:
         panel.set_title(f"BERT-{size}", loc="left")
         entries = []
         if curves[size]:
-            means, line = mean_curves(scores[scores["size"] == size])
+            means, line = statistics.mean_curves(scores[scores["size"] == size])
             panel.axhline(line, zorder=1.5, **LIMIT_LINE)
             entries += _draw_curves(panel, curves[size], means, line, looks_of(scores["attention"]))
             entries += [panels.BAND_ENTRY] * has_band[size]
@@ -73,7 +63,7 @@ def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
         f"scored on {captions.wording_of(settings).tasks}" + (f" ({'; '.join(kinds)})" if kinds else ""),
     ]
     notes += [] if several else [captions.seeds_of(1)]
-    runs = scores.drop_duplicates([*SEEDS, "task"])["constant_prediction"]
+    runs = scores.drop_duplicates([*statistics.SEEDS, "task"])["constant_prediction"]
     constant, known = int(runs.eq(True).sum()), int(runs.notna().sum())
     if constant:
         limits = "" if known == len(runs) else " of which it is known"
@@ -87,7 +77,7 @@ def _draw_curves(
     """Draw the curves; a large marker is where a curve, straight between checkpoints, first meets the line."""
     entries = []
     for attention, mean in means.items():
-        look, crossing = looks[attention], first_crossing(list(mean.index), list(mean), line)
+        look, crossing = looks[attention], statistics.first_crossing(list(mean.index), list(mean), line)
         panels.draw_seeds(panel, list(mean.index), curves[attention].to_numpy(), look)
         if crossing:
             height = mean.iloc[0] if crossing.before is None else line
@@ -96,7 +86,7 @@ def _draw_curves(
     return entries
 
 
-def bracket(crossing: Crossing | None) -> str:
+def bracket(crossing: statistics.Crossing | None) -> str:
     """A first crossing and the checkpoints around it: '32.8k (30k–35k)'."""
     if crossing is None:
         return "not reached"

@@ -9,20 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from symbert.report import captions, order, panels
+from symbert.report import captions, order, panels, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
-from symbert.report.robustness import (
-    DOMAIN,
-    NOISE,
-    baseline_scores,
-    domain_scores,
-    fine_tuned_again,
-    level_name,
-    noise_levels,
-    noise_scores,
-)
 from symbert.report.style import FAINT, MAJORITY_LINE, Look, looks_of
 from symbert.settings import ReportSettings
 
@@ -46,35 +36,35 @@ def robustness_figure(data: Data) -> Figure:
 
     Panels of each size: one per kind of noise, one for other sets.
     """
-    clean, robustness, settings = data.trained, data.robustness, data.settings
+    clean, measured, settings = data.trained, data.robustness, data.settings
     looks, sizes = looks_of(clean["attention"]), order.sizes(clean["size"])
-    levels, domains = noise_levels(robustness), domain_scores(robustness)
-    shown = [(size, kind) for size in sizes for kind in [*levels, *[DOMAIN] * bool(len(domains))]]
+    levels, domains = robustness.noise_levels(measured), robustness.domain_scores(measured)
+    shown = [(size, kind) for size in sizes for kind in [*levels, *[robustness.DOMAIN] * bool(len(domains))]]
     of_domains = max(panels.PANEL / 2, len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
-    heights = [of_domains if kind == DOMAIN else panels.PANEL for _, kind in shown]
+    heights = [of_domains if kind == robustness.DOMAIN else panels.PANEL for _, kind in shown]
     entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
     columns = KEY_COLUMNS * min(2, len(shown))
-    tested = {NOISE: "to noise", DOMAIN: "in other domains"}
-    title = f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(robustness['kind']))}"
-    note = _note(clean, robustness, settings)
+    tested = {robustness.NOISE: "to noise", robustness.DOMAIN: "in other domains"}
+    title = f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(measured['kind']))}"
+    note = _note(clean, measured, settings)
     figure, places, key = panels.page_of(title, note, heights, math.ceil(len(entries) / columns))
-    noise, baseline = noise_scores(robustness), baseline_scores(robustness)
+    noise, baseline = robustness.noise_scores(measured), robustness.baseline_scores(measured)
     for (size, kind), panel in zip(shown, places, strict=True):
-        if kind == DOMAIN:
-            _draw_domains(panel, domains.xs(size), domain_scores(baseline).iloc[0], looks)
+        if kind == robustness.DOMAIN:
+            _draw_domains(panel, domains.xs(size), robustness.domain_scores(baseline).iloc[0], looks)
             panel.set_title(f"BERT-{size}, out-of-domain sets", loc="left")
         else:
-            shares = {"clean": 0, **{level_name(kind, share): share for share in levels[kind]}}
+            shares = {"clean": 0, **{robustness.level_name(kind, share): share for share in levels[kind]}}
             _draw_noise(panel, noise.xs(size)[list(shares)], list(shares.values()), looks)
-            panel.axhline(noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **MAJORITY_LINE)
+            panel.axhline(robustness.noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **MAJORITY_LINE)
             panel.set_ylabel("mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)")
             panel.set_title(f"BERT-{size}, {kind} noise", loc="left")
     panels.draw_names(key, entries, columns)
     return figure
 
 
-def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
+def _note(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettings) -> str:
     seeds, partial_tasks = clean["finetune_seed"].nunique(), captions.partial_tasks(clean)
     notes = [
         captions.wording_of(settings).experiment,
@@ -82,7 +72,7 @@ def _note(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSetting
         f"fine-tuned on {captions.wording_of(settings).tasks}{f' (partial: {partial_tasks})' if partial_tasks else ''}",
         f"means over {seeds} fine-tuning seeds" if seeds > 1 else "one fine-tuning seed",
         captions.seeds_of(clean["pretrain_seed"].nunique()),
-        fine_tuned_again(robustness),
+        robustness.fine_tuned_again(measured),
     ]
     return "; ".join(filter(None, notes))
 

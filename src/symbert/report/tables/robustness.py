@@ -4,22 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.report import captions, published
+from symbert.report import captions, published, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.robustness import (
-    ADVERSARIAL,
-    ADVERSARIAL_MEAN,
-    DOMAIN,
-    NOISE,
-    baseline_scores,
-    domain_scores,
-    fine_tuned_again,
-    level_name,
-    noise_levels,
-    noise_scores,
-)
 from symbert.report.statistics import spread
 from symbert.settings import ReportSettings
 
@@ -51,12 +39,12 @@ def robustness_table(data: Data) -> Table:
 
     A row per model, its mean over seeds, and one of the standard deviations.
     """
-    robustness = data.robustness
-    baseline = _scores(baseline_scores(robustness)).iloc[0]
-    scores = _with_drops(_scores(robustness), baseline, noise_levels(robustness))
+    measured = data.robustness
+    baseline = _scores(robustness.baseline_scores(measured)).iloc[0]
+    scores = _with_drops(_scores(measured), baseline, robustness.noise_levels(measured))
     rows, sizes, marked = [], [], set()
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
-        own = robustness[(robustness["size"] == size) & (robustness["attention"] == attention)]
+        own = measured[(measured["size"] == size) & (measured["attention"] == attention)]
         collapsed = own.loc[own["constant_prediction"].eq(True), "label"]
         marked |= {(len(rows), column) for column in collapsed}
         of_model = _rows(f"{size}-{attention}", seeds)
@@ -66,24 +54,24 @@ def robustness_table(data: Data) -> Table:
     less_is_better = [column for column in scores if column.endswith((DROP, LOST))]
     return table_of(
         rows,
-        _caption(data.trained, robustness, data.settings),
+        _caption(data.trained, measured, data.settings),
         "tab:robustness",
-        names=_headings(robustness, list(scores)),
+        names=_headings(measured, list(scores)),
         best=best_of(rows, [*sizes, None], scores, lowest=less_is_better),
         marked=marked,
     )
 
 
-def _scores(robustness: pd.DataFrame) -> pd.DataFrame:
+def _scores(measured: pd.DataFrame) -> pd.DataFrame:
     """Noise and out-of-domain sets side by side, a row per model and seed."""
-    parts = [noise_scores(robustness), domain_scores(robustness)]
+    parts = [robustness.noise_scores(measured), robustness.domain_scores(measured)]
     return pd.concat([part for part in parts if len(part)], axis=1)
 
 
 def _with_drops(scores: pd.DataFrame, baseline: pd.Series, levels: dict[str, list[float]]) -> pd.DataFrame:
     """Add what the largest share of each noise takes: in points, and of the clean score's lead over the baseline."""
     for kind, shares in levels.items():
-        most = level_name(kind, shares[-1])
+        most = robustness.level_name(kind, shares[-1])
         drop, lead = scores["clean"] - scores[most], scores["clean"] - baseline["clean"]
         place = scores.columns.get_loc(most) + 1
         scores.insert(place, f"{kind}_{DROP}", drop)
@@ -104,36 +92,36 @@ def _rows(model: str, seeds: pd.DataFrame) -> list[dict[str, Any]]:
     return [means, {"model": f"{model}, std"} | deviations] if len(units) > 1 else [means]
 
 
-def _headings(robustness: pd.DataFrame, columns: list[str]) -> dict[str, str]:
+def _headings(measured: pd.DataFrame, columns: list[str]) -> dict[str, str]:
     """New headings for the scores of stand-in tasks; out-of-domain sets are what they are called."""
-    noise, sets = (robustness[robustness["kind"] == kind] for kind in (NOISE, DOMAIN))
-    others = {*sets["label"], ADVERSARIAL_MEAN}
+    noise, sets = (measured[measured["kind"] == kind] for kind in (robustness.NOISE, robustness.DOMAIN))
+    others = {*sets["label"], robustness.ADVERSARIAL_MEAN}
     stand_ins = columns if noise["stand_in"].any() else []
     return {column: f"{column} (stand-in)" for column in stand_ins if column not in others}
 
 
-def _caption(clean: pd.DataFrame, robustness: pd.DataFrame, settings: ReportSettings) -> str:
-    tested = {NOISE: "noisy evaluation rows", DOMAIN: "out-of-domain sets"}
-    kinds = " and on ".join(words for kind, words in tested.items() if kind in set(robustness["kind"]))
+def _caption(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettings) -> str:
+    tested = {robustness.NOISE: "noisy evaluation rows", robustness.DOMAIN: "out-of-domain sets"}
+    kinds = " and on ".join(words for kind, words in tested.items() if kind in set(measured["kind"]))
     notes = [
         captions.of_scores(f"Robustness at step {settings.steps:,}: scores on {kinds}", settings, clean),
-        *(_noise_notes(robustness) if noise_levels(robustness) else []),
-        *(_domain_notes(robustness) if DOMAIN in set(robustness["kind"]) else []),
+        *(_noise_notes(measured) if robustness.noise_levels(measured) else []),
+        *(_domain_notes(measured) if robustness.DOMAIN in set(measured["kind"]) else []),
         "Majority baseline: the most frequent training class, or mean grade, for every row.",
         CLAIM,
     ]
-    if again := fine_tuned_again(robustness):
+    if again := robustness.fine_tuned_again(measured):
         notes.append(f"{again[0].upper()}{again[1:]}.")
-    if robustness["constant_prediction"].eq(True).any():
+    if measured["constant_prediction"].eq(True).any():
         notes.append(f"{DAGGER} One class is predicted throughout by a seed that it is the mean of.")
     if clean["pretrain_seed"].nunique() > 1:
         notes.append("Standard deviations are over pre-training seeds, of the means over fine-tuning seeds.")
     return " ".join(notes)
 
 
-def _noise_notes(robustness: pd.DataFrame) -> list[str]:
-    levels = noise_levels(robustness)
-    columns = list(dict.fromkeys(robustness.loc[robustness["kind"] == NOISE, "column"]))
+def _noise_notes(measured: pd.DataFrame) -> list[str]:
+    levels = robustness.noise_levels(measured)
+    columns = list(dict.fromkeys(measured.loc[measured["kind"] == robustness.NOISE, "column"]))
     shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
     return [
         f"Clean: mean of the columns that have noise ({', '.join(columns)}); beside it the same with {shares} % of the "
@@ -143,11 +131,11 @@ def _noise_notes(robustness: pd.DataFrame) -> list[str]:
     ]
 
 
-def _domain_notes(robustness: pd.DataFrame) -> list[str]:
-    sets = robustness[robustness["kind"] == DOMAIN].drop_duplicates("label")
+def _domain_notes(measured: pd.DataFrame) -> list[str]:
+    sets = measured[measured["kind"] == robustness.DOMAIN].drop_duplicates("label")
     described = []
     for row in sets.itertuples():
         rows = f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
         described.append(f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {rows})")
-    mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(ADVERSARIAL)) > 1 else ""
+    mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(robustness.ADVERSARIAL)) > 1 else ""
     return [f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(described)}{mean}."]
