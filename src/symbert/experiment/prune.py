@@ -15,23 +15,21 @@ from pathlib import Path
 
 from symbert.cost import size_of
 from symbert.errors import InputOutputError
-from symbert.files import TEMPORARY, is_running, read_json_or_empty, sha256_of, single_writer
-from symbert.glue.state import kept_record, published_records
+from symbert.files import TEMPORARY, is_running, read_json_or_empty, single_writer
+from symbert.glue.state import stale_files
 from symbert.layout import RUN, Experiment
 from symbert.pretrain.state import (
-    Values,
     holder_elsewhere,
     is_old,
     is_wanted,
     run_of,
     run_state,
     superseded,
+    surplus_checkpoints,
+    surplus_weights,
 )
 from symbert.progress import aligned, data_size
 from symbert.project import read_experiment
-from symbert.settings import hash_of
-
-STEP = re.compile(r"step-(\d+)")
 
 SUPERSEDED = "superseded runs"
 SURPLUS = "resume checkpoints of finished runs, but for the last"
@@ -113,10 +111,7 @@ def _folders(pattern: str, tail: str) -> list[Path]:
 
 
 def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
-    """Of a pre-training: superseded states beside its own, but for one that comes back, and what is surplus in its own.
-
-    Of a finished run the last resume checkpoint stays. Where that is damaged, all stay.
-    """
+    """Of a pre-training: superseded states, but for one that comes back, and what is surplus in its own state."""
     yield from (Item(SUPERSEDED, path) for path in superseded(folder) if not is_wanted(experiment, path))
     state = folder / "state"
     if not state.is_dir() or state.is_symlink():
@@ -124,59 +119,22 @@ def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
     hidden = sorted([*state.glob(".*"), *state.glob("*/.*")])
     yield from (Item(LEFTOVERS, path) for path in hidden if _is_leftover(path) or _is_half_checkpoint(path))
     run = run_of(experiment, read_json_or_empty(state / "identity.json"))
-    if run is None or not run_state(experiment, run).is_done:
-        return
-    resume = sorted(state.glob("resume/step-*"))
-    if resume and _step_of(resume[-1]) == experiment.final and _is_whole(resume[-1]):
-        yield from (Item(SURPLUS, path) for path in resume[:-1] if not path.is_symlink())
-    wanted = {*experiment.steps(run.size), experiment.final}
-    for path in sorted(state.glob("weights/step-*")):
-        if _step_of(path) not in wanted and not path.is_symlink():
-            yield Item(WEIGHTS, path)
-
-
-def _step_of(path: Path) -> int | None:
-    step = STEP.match(path.name)
-    return int(step[1]) if step else None
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    """Whether the files of a checkpoint are as they were written."""
-    hashes = read_json_or_empty(checkpoint / "checkpoint.json").get("sha256")
-    if not isinstance(hashes, dict) or not hashes:
-        return False
-    files = {checkpoint / name: expected for name, expected in hashes.items()}
-    return all(file.is_file() and sha256_of(file) == expected for file, expected in files.items())
+    if run is not None and run_state(experiment, run).is_done:
+        yield from (Item(SURPLUS, path) for path in surplus_checkpoints(experiment, state))
+        yield from (Item(WEIGHTS, path) for path in surplus_weights(experiment, run, state))
 
 
 def _of_finetuning(experiment: Experiment, state: Path) -> Iterator[Item]:
     """Of the fine-tunings of a checkpoint: leftovers, and what no score of today is made of."""
-    today = hash_of(experiment.finetuning)
     for task in sorted(folder for folder in state.iterdir() if folder.is_dir() and not folder.is_symlink()):
         yield from (Item(LEFTOVERS, path) for path in sorted(task.glob(".*")) if _is_leftover(path))
-        published = published_records(state.parent / f"{task.name}.json")
-        current = {_basis(record) for record in published}
-        is_current = any(record.get("settings_hash") == today for record in published)
-        for path in sorted(task.glob("seed-*.json")):
-            record = kept_record(path)
-            if record is None or path.is_symlink() or _basis(record) in current:
-                continue
-            if record.get("settings_hash") != today or is_current:
-                # The record, weights and their checksum, and the scores on other sets.
-                files = [*path.parent.glob(f"{path.stem}.*"), *path.parent.glob(f"robustness-{path.stem}-*.json")]
-                yield from (Item(STALE, file) for file in sorted(files))
+        yield from (Item(STALE, path) for path in stale_files(experiment, task))
 
 
 def _is_half_checkpoint(path: Path) -> bool:
     """Whether a checkpoint was left half written, so long ago that no process elsewhere can be at it."""
     is_half = path.name.startswith(".step-") and path.suffix == ".tmp" and path.is_dir() and not path.is_symlink()
     return is_half and is_old(path, *path.iterdir())
-
-
-def _basis(record: Values) -> tuple:
-    """What a fine-tuning is of, but for the seed."""
-    made = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
-    return tuple(record.get(key) for key in made)
 
 
 def _outside_locks(root: Path) -> Iterator[Item]:

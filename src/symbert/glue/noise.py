@@ -44,6 +44,11 @@ def noisy(texts: Sequence[str], kind: str, share: float, *row: int | Numbers) ->
     return ["".join(characters[end - length : end - 1]) for end, length in zip(ends, lengths, strict=True)]
 
 
+def name_of_set(kind: str, share: float, column: str) -> str:
+    """The name of evaluation rows with noise, whose scores without it stand in `column`."""
+    return f"{kind}-{100 * share:g} {column}"
+
+
 def _is_letter(text: str) -> NDArray[np.bool_]:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     lower = codes | 32  # maps A to Z, and nothing else, to a to z

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from symbert.glue.challenges import challenges_for, read_challenge
-from symbert.glue.noise import noisy
+from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.prepare import check_complete, pair_encoder, sample, spread, tokenise, write_prepared
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.settings import RobustnessSettings, TaskSettings, read_settings
@@ -50,7 +50,7 @@ def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: Robustness
             noise = {"kind": "noise", "name": kind, "share": share, "column": column}
             scored = {"metrics": task.metrics, "classes": None}
             struck = _struck(task, split, rows, kind, share)
-            yield f"{kind}-{100 * share:g} {column}", {**noise, **scored, **used}, struck
+            yield name_of_set(kind, share, column), {**noise, **scored, **used}, struck
 
 
 def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:

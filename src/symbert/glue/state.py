@@ -16,6 +16,7 @@ from symbert.files import read_json_or_empty
 from symbert.flops import encoder_flops
 from symbert.glue.challenges import challenges_for
 from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
+from symbert.glue.noise import name_of_set
 from symbert.glue.own_files import identity_of
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, Values, weights_of
@@ -25,6 +26,8 @@ from symbert.sizes import SIZES
 from symbert.sources import SOURCES, is_stand_in
 from symbert.tasks import GLUE, task_named
 
+# What a fine-tuning is of, but for the seed.
+ORIGIN = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
 # Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
 EXAMPLE_TOKENS = 36
 BYTES_OF_A_ROW = 100  # of a file of the user's own, about
@@ -54,12 +57,12 @@ def own_tasks(experiment: Experiment) -> dict[str, Config]:
     return {f"task-{task.name}": identity_of(task) for task in rows if task.files}
 
 
-def published_records(path: Path) -> list[Values]:
+def _published_records(path: Path) -> list[Values]:
     """The records in a file of scores; none where it does not exist or cannot be read."""
     return [record for record in read_json_or_empty(path, list) if isinstance(record, dict)]
 
 
-def kept_record(path: Path) -> Values | None:
+def _kept_record(path: Path) -> Values | None:
     """The record of a fine-tuning in a state folder."""
     record = read_json_or_empty(path).get("record")
     return record if isinstance(record, dict) else None
@@ -72,9 +75,9 @@ def scored_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str
     for task in experiment.tasks:
         path = experiment.place(experiment.score, state.run, step=step, task=task)
         today = basis if _has_todays_rows(experiment, task) else None
-        scored = _seeds(published_records(path), today)
+        scored = _seeds(_published_records(path), today)
         if today and not scored >= wanted:
-            kept = map(kept_record, (path.parent / "state" / task).glob("seed-*.json"))
+            kept = map(_kept_record, (path.parent / "state" / task).glob("seed-*.json"))
             scored |= _seeds([record for record in kept if record], today)
         seeds[task] = scored & wanted
     return seeds
@@ -86,7 +89,7 @@ def robustness_seeds(experiment: Experiment, state: RunState, step: int) -> dict
     seeds = {}
     for task in measured_tasks(experiment):
         path, sets = experiment.place(experiment.robustness, state.run, step=step, task=task), _sets(experiment, task)
-        alike = [record for record in published_records(path) if set(record.get("sets") or ()) == sets]
+        alike = [record for record in _published_records(path) if set(record.get("sets") or ()) == sets]
         seeds[task] = _seeds(alike, basis if _has_todays_rows(experiment, task) else None) & wanted
     return seeds
 
@@ -106,7 +109,7 @@ def _sets(experiment: Experiment, task: str) -> set[str]:
     """The names of the sets that a task's classifiers are scored on, as `prepare_robustness` gives them."""
     chosen, row = experiment.settings["robustness"], task_named(task)
     noise = {
-        f"{kind}-{100 * share:g} {column}"
+        name_of_set(kind, share, column)
         for kind in chosen["noise_kinds"]
         for share in chosen["noise"]
         for column in row.scores.values()
@@ -123,6 +126,24 @@ def _basis(experiment: Experiment, state: RunState, step: int) -> Values | None:
     if weights is None or not experiment.agrees("task"):
         return None
     return {"settings_hash": hash_of(experiment.finetuning), "checkpoint_sha256": weights}
+
+
+def stale_files(experiment: Experiment, folder: Path) -> Iterator[Path]:
+    """The files of a task's fine-tunings of a checkpoint, in its `folder` of state, that no score of today is made of.
+
+    Those of today's settings stay; those of other settings stay until scores of today's are published.
+    """
+    today = hash_of(experiment.finetuning)
+    published = _published_records(folder.parents[1] / f"{folder.name}.json")
+    current = [[record.get(key) for key in ORIGIN] for record in published]
+    is_current = any(record.get("settings_hash") == today for record in published)
+    for path in sorted(folder.glob("seed-*.json")):
+        record = _kept_record(path)
+        if record is None or path.is_symlink() or [record.get(key) for key in ORIGIN] in current:
+            continue
+        if record.get("settings_hash") != today or is_current:
+            # The record, weights and their checksum, and the scores on other sets.
+            yield from sorted([*folder.glob(f"{path.stem}.*"), *folder.glob(f"robustness-{path.stem}-*.json")])
 
 
 def finetuning_steps(experiment: Experiment, task: str) -> int:

@@ -5,6 +5,7 @@ Takes no lock, and imports no torch.
 
 import math
 import platform
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -122,6 +123,30 @@ def is_wanted(experiment: Experiment, state: Path) -> bool:
 def run_of(experiment: Experiment, identity: Values) -> Run | None:
     """The run of the sweep that a state is of."""
     return next((run for run in experiment.runs() if vars(run).items() <= identity.items()), None)
+
+
+def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
+    """The checkpoints to resume a finished run from, but for the last; none where that is damaged."""
+    resume = sorted(state.glob("resume/step-*"))
+    if not resume or _step_in(resume[-1]) != experiment.final:
+        return []
+    hashes = read_json_or_empty(resume[-1] / "checkpoint.json").get("sha256")
+    if not isinstance(hashes, dict) or not hashes:
+        return []
+    files = {resume[-1] / name: expected for name, expected in hashes.items()}
+    is_whole = all(file.is_file() and sha256_of(file) == expected for file, expected in files.items())
+    return [path for path in resume[:-1] if is_whole and not path.is_symlink()]
+
+
+def surplus_weights(experiment: Experiment, run: Run, state: Path) -> list[Path]:
+    """The kept weights of a finished run at steps that nothing asks for."""
+    wanted, weights = {*experiment.steps(run.size), experiment.final}, sorted(state.glob("weights/step-*"))
+    return [path for path in weights if _step_in(path) not in wanted and not path.is_symlink()]
+
+
+def _step_in(path: Path) -> int | None:
+    step = re.match(r"step-(\d+)", path.name)
+    return int(step[1]) if step else None
 
 
 def holder(directory: Path) -> str | None:
