@@ -17,15 +17,26 @@ ROOT = Path(__file__).parents[1]
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
-LONGEST = ("workflow", "benchmarks", "pretrain", "glue")  # folders whose tests begin first
 # Tests of a workflow that share its one run.
 FINISHED = ("cluster", "end_to_end", "experiment", "hygiene", "report", "reruns")
+LONGEST = ("test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")  # then come files, and folders of files
+
+
+def scope_of(nodeid: str) -> str:
+    """What one process runs: a file, because its tests share what is costly to make, or those of the finished run."""
+    file = nodeid.partition("::")[0]
+    return "finished" if file in {f"tests/workflow/test_{name}.py" for name in FINISHED} else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no process is left alone with it at the end."""
-    rank = {folder: number for number, folder in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+
+    def rank(item: pytest.Item) -> int:
+        names = ("finished", *LONGEST)
+        own = (scope_of(item.nodeid), item.path.name, item.path.parent.name)
+        return next((number for number, name in enumerate(names) if name in own), len(names))
+
+    items.sort(key=rank)
 
 
 def pytest_collection_finish() -> None:
@@ -36,15 +47,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Each file to one process, because its tests share what is costly to make; so do those of the finished run."""
+    """Each scope to one process."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
+    class ByScope(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return "finished" if file in {f"tests/workflow/test_{name}.py" for name in FINISHED} else file
+            return scope_of(nodeid)
 
-    return ByFile(config, log)
+    return ByScope(config, log)
 
 
 @pytest.fixture(scope="session")
