@@ -16,7 +16,7 @@ from symbert.files import read_json
 from symbert.report.order import model_rank
 
 Facts = dict[str, Any]
-RUN = {"size": str, "attention": str, "pretrain_seed": int}
+RUN = {"size": str, "attention": str, "pretrain_seed": int}  # what tells a run of pre-training from others
 SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
 SECONDS_PER_HOUR = 3600
 

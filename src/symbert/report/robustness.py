@@ -16,11 +16,11 @@ from symbert.report.scores import (
     PROVENANCE_KEYS,
     Record,
     Types,
+    cell_name,
     cell_of,
     duplicates,
     flaws,
     is_score,
-    name_of,
     rank_of,
     read_records,
     refuse,
@@ -147,18 +147,18 @@ def _unlike_clean(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:
     of_tasks = clean[clean["task"].isin({record["task"] for record in records})]
     rows = of_tasks[[*CELL, *PROVENANCE_KEYS]].itertuples(index=False, name=None)
     wanted = {row[: len(CELL)]: row[len(CELL) :] for row in rows}
-    yield from (f"missing: {name_of(cell)}" for cell in sorted(wanted.keys() - measured))
-    yield from (f"unexpected: {name_of(cell)} has no clean score" for cell in sorted(measured.keys() - wanted))
+    yield from (f"missing: {cell_name(cell)}" for cell in sorted(wanted.keys() - measured))
+    yield from (f"unexpected: {cell_name(cell)} has no clean score" for cell in sorted(measured.keys() - wanted))
     for cell in (cell for cell in measured if cell in wanted):
         for key, value, expected in zip(PROVENANCE_KEYS, measured[cell], wanted[cell], strict=True):
             if value != expected:
-                yield f"stale: {name_of(cell)} has {key} {value!s:.8}, its clean score {expected!s:.8}"
+                yield f"stale: {cell_name(cell)} has {key} {value!s:.8}, its clean score {expected!s:.8}"
 
 
 def _unscored(records: list[Record], known: dict[tuple, dict[str, float]]) -> Iterator[str]:
     """Clean scores that a model with sets lacks, or that are none."""
     for record in records:
-        name, scores = name_of(cell_of(record)), record["clean"]
+        name, scores = cell_name(cell_of(record)), record["clean"]
         if (record["sets"] or scores) and scores.keys() != known.get(cell_of(record), scores).keys():
             yield f"incomplete: {name} has clean scores of {', '.join(sorted(scores)) or 'nothing'}"
         yield from (f"not a score: {name} {key} is {score}" for key, score in scores.items() if not is_score(score))
@@ -167,7 +167,7 @@ def _unscored(records: list[Record], known: dict[tuple, dict[str, float]]) -> It
 def _impossible(records: list[Record], columns: set[str]) -> Iterator[str]:
     for record in records:
         for name, facts in record["sets"].items():
-            where = f"{name_of(cell_of(record))} {name}"
+            where = f"{cell_name(cell_of(record))} {name}"
             flawed = list(flaws(facts, {**FACTS, **MEASURED}))
             if flawed:
                 yield f"malformed: {where} {' and '.join(flawed)}"
@@ -188,7 +188,7 @@ def _repeated(records: list[Record]) -> Iterator[str]:
         sets = Counter((_label(facts), facts["column"]) for facts in record["sets"].values())
         for (label, column), count in sets.items():
             if count > 1:
-                yield f"duplicate: {name_of(cell_of(record))} has {label} of column {column} {count} times"
+                yield f"duplicate: {cell_name(cell_of(record))} has {label} of column {column} {count} times"
 
 
 def _unlike(records: list[Record]) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _unlike(records: list[Record]) -> Iterator[str]:
         )
         different = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
         if different:
-            yield f"unlike: {name_of(cell_of(record))} and {name_of(cell_of(other))} in {', '.join(different)}"
+            yield f"unlike: {cell_name(cell_of(record))} and {cell_name(cell_of(other))} in {', '.join(different)}"
 
 
 def _incomplete(records: list[Record]) -> Iterator[str]:

@@ -10,12 +10,12 @@ import pandas as pd
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import flaws, read_json, read_json_lines, sha256_of
+from symbert.report.machines import RUN
 from symbert.report.order import model_rank
 from symbert.report.scores import is_number
-from symbert.report.statistics import MODEL, plateau_exit
+from symbert.report.statistics import plateau_exit
 
 REMEDY = "run pretrain again"
-RUN = {"size": str, "attention": str, "pretrain_seed": int}
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer
 SPEED = ("step_seconds", "tokens_per_second", "mfu", "peak_flops")  # null where no step was timed
@@ -43,18 +43,18 @@ def read_runs(
     present = [tuple(run[key] for key in RUN) for run in runs]
     for run, following in pairwise(present):
         if run == following:
-            raise DataError(f"runs: {name_of(*run)} is there twice; give it once")
+            raise DataError(f"runs: {run_name(*run)} is there twice; give it once")
     decided = [run for run in runs if run["attention_dropout"] is not None]
     for run in decided:
         if run["attention_dropout"] != decided[0]["attention_dropout"]:
-            one, other = (f"{name_of(*(each[key] for key in RUN))} has" for each in (decided[0], run))
+            one, other = (f"{run_name(*(each[key] for key in RUN))} has" for each in (decided[0], run))
             raise DataError(
                 f"runs: {one} attention_dropout {decided[0]['attention_dropout']}, {other} {run['attention_dropout']}, "
                 "as their devices decide for the recipe fast; run pretrain again on one kind of device"
             )
     for run in wanted:
         if tuple(run) not in present:
-            raise DataError(f"runs: {name_of(*run)} is missing; run pretrain for it")
+            raise DataError(f"runs: {run_name(*run)} is missing; run pretrain for it")
     return (
         pd.DataFrame(runs, columns=COLUMNS)
         .explode(["step", "loss"], ignore_index=True)
@@ -71,10 +71,8 @@ def losses_of(runs: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     for model, part in runs.groupby(["size", "attention"], sort=False):
         models[model] = losses = part.pivot(index="pretrain_seed", columns="step", values="loss")
         for seed in losses.index[(losses.isna() != losses.iloc[0].isna()).any(axis=1)]:
-            raise DataError(
-                f"runs: {name_of(*model, seed)} was evaluated at other steps than {name_of(*model, losses.index[0])}; "
-                f"{REMEDY}"
-            )
+            one, other = run_name(*model, seed), run_name(*model, losses.index[0])
+            raise DataError(f"runs: {one} was evaluated at other steps than {other}; {REMEDY}")
     return models
 
 
@@ -104,10 +102,10 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
         records[tuple(record[key] for key in RUN)] = {key: record[key] for key in (*RUN, *SPEED)} | {
             "machine": _machine(record, batch_size)
         }
-    keys = list(runs[MODEL].drop_duplicates().itertuples(index=False, name=None))
+    keys = list(runs[list(RUN)].drop_duplicates().itertuples(index=False, name=None))
     for run in sorted(records.keys() ^ keys):
         raise DataError(
-            f"timing: {name_of(*run)} has not all of done, metrics and timing; give the three files of each run"
+            f"timing: {run_name(*run)} has not all of done, metrics and timing; give the three files of each run"
         )
     timings = pd.DataFrame([records[key] for key in keys], columns=[*RUN, "machine", *SPEED])
     timings = timings.astype(dict.fromkeys(SPEED, float))
@@ -117,7 +115,7 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
     return timings.assign(of_original_percent=100 * timings["step_seconds"] / reference)
 
 
-def name_of(size: str, attention: str, pretrain_seed: int) -> str:
+def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     """A run in words."""
     return f"{size}-{attention} seed {pretrain_seed}"
 

@@ -110,7 +110,7 @@ def cell_of(record: Record) -> tuple:
     return tuple(record[key] for key in CELL)
 
 
-def name_of(cell: tuple) -> str:
+def cell_name(cell: tuple) -> str:
     """A cell in words: 'tiny-original/seed-1/step-2400/rte finetune_seed 3'; it may lack the fine-tuning seed."""
     size, attention, pretrain_seed, step, task, *seeds = cell
     path = f"{size}-{attention}/seed-{pretrain_seed}/step-{step}/{task}"
@@ -127,7 +127,7 @@ def duplicates(records: list[Record]) -> Iterator[str]:
     """A line for each cell that several records have."""
     for cell, count in Counter(map(cell_of, records)).items():
         if count > 1:
-            yield f"duplicate: {name_of(cell)} is there {count} times"
+            yield f"duplicate: {cell_name(cell)} is there {count} times"
 
 
 def stale(records: list[Record], expected: str | None) -> Iterator[str]:
@@ -138,7 +138,7 @@ def stale(records: list[Record], expected: str | None) -> Iterator[str]:
     wanted = f", expected {expected}" if expected is not None else ""
     for cell, known in hashes.items():
         if len(known) > 1 or (wanted and expected not in known):
-            yield f"stale: {name_of(cell)} has settings {' and '.join(sorted(map(str, known)))}{wanted}"
+            yield f"stale: {cell_name(cell)} has settings {' and '.join(sorted(map(str, known)))}{wanted}"
 
 
 def refuse(what: str, problems: list[str], remedy: str) -> None:
@@ -167,12 +167,12 @@ def _outliers(records: list[Record], key: str, alike: tuple[str, ...]) -> Iterat
         (usual, _), *others = Counter(str(record.get(key)) for record in group).most_common()
         for other, _ in others:
             cells = dict.fromkeys(cell_of(record)[:-1] for record in group if str(record.get(key)) == other)
-            yield from (f"stale: {name_of(cell)} has {key} {other:.8}, most have {usual:.8}" for cell in cells)
+            yield from (f"stale: {cell_name(cell)} has {key} {other:.8}, most have {usual:.8}" for cell in cells)
 
 
 def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
     for record in records:
-        name, metrics = name_of(cell_of(record)), record["metrics"]
+        name, metrics = cell_name(cell_of(record)), record["metrics"]
         majority = record["majority"] if record["majority"] is not None else dict.fromkeys(metrics, 0.0)
         if record["task"] not in tasks:
             yield f"unexpected: {name} is not among the experiment's tasks"
@@ -198,4 +198,4 @@ def _missing(
     for size in sorted(models):
         for model, step, *rest in product(sorted(models[size]), sorted(steps[size]), tasks, sorted(finetune_seeds)):
             if (cell := (size, *model, step, *rest)) not in present:
-                yield f"missing: {name_of(cell)}"
+                yield f"missing: {cell_name(cell)}"

@@ -11,8 +11,7 @@ import pandas as pd
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
 
-MODEL = ["size", "attention", "pretrain_seed"]
-SEEDS = [*MODEL, "step", "finetune_seed"]
+SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for

@@ -6,8 +6,9 @@ from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.machines import RUN
 from symbert.report.runs import exits_of, losses_of
-from symbert.report.statistics import MODEL, spread
+from symbert.report.statistics import spread
 from symbert.settings import ReportSettings
 
 OF_SEVERAL = ("pretrain_seeds", "std", "earliest_exit", "latest_exit")  # columns that take several pre-training seeds
@@ -22,7 +23,7 @@ def training_table(data: Data) -> Table:
     settings, losses = data.settings, losses_of(data.runs)
     pretrain_seeds = max(map(len, losses.values()))
     hidden = () if pretrain_seeds > 1 else OF_SEVERAL
-    runs = data.runs.drop_duplicates(MODEL).merge(data.timings, on=MODEL)
+    runs = data.runs.drop_duplicates(list(RUN)).merge(data.timings, on=list(RUN))
     rows = []
     for (size, attention), seeds in runs.groupby(["size", "attention"], sort=False):
         loss, steps = spread(losses[size, attention].iloc[:, -1]), exits_of(losses[size, attention])
