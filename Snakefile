@@ -35,6 +35,7 @@ else:
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
+    include: "workflow/rules/report_anatomy.smk"
 
 
 report: "workflow/report/workflow.rst"

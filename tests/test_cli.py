@@ -19,8 +19,6 @@ ANSWERS = {
     "locate-sample",
     "export",
     "check-operator",
-    "probe",
-    "anatomy",
     "describe-keys",
     "draw-rules",
     "import-scores",

@@ -171,6 +171,7 @@ class Sweep(Settings):
     finetune_seeds: Seeds
     tasks: Annotated[list[str], Meta(min_length=1)]
     untrained: bool
+    anatomy: bool
     curve: Curve
 
 

@@ -10,7 +10,7 @@ from symbert.report.exhibits import EXHIBITS
 from symbert.report.inputs import ReportFiles, given, report_code
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
-OWN += ("counts", "categories", "records", "manifest")
+OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes")
 WORDS = {"finetune_seeds": [1, 2], "curve_seeds": [1], "sessions": ["s/1.json"], "benchmarks": ["b"]}
 
 
@@ -43,6 +43,8 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
         ("robustness", {"table-robustness", "figure-robustness"}),
         ("categories", {"table-corpus_categories"}),
         ("curve", {"figure-figure3_checkpoints"}),
+        ("anatomy", {"table-anatomy", "figure-anatomy"}),
+        ("probes", {"table-probes", "figure-probes"}),
     ],
 )
 def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
@@ -51,6 +53,7 @@ def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
+    lacking += ("anatomy", "probes")
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
     made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints"}

@@ -106,6 +106,13 @@ def test_models_that_were_not_pretrained_are_scored_on_request(checkout):
     assert (jobs["pretrain_model"], jobs["extract_checkpoint"], jobs["finetune"]) == (1, 4, 4)
 
 
+def test_heads_and_operators_are_looked_at_on_request(checkout):
+    jobs = checkout.snakemake("--dry-run").jobs
+    asked = checkout.snakemake("--dry-run", "--config", "sweep={anatomy: true}").jobs
+    more = {"anatomy", "probe", "tabulate_anatomy", "draw_anatomy", "tabulate_probes", "draw_probes"}
+    assert asked == jobs | dict.fromkeys(more, 1)
+
+
 def test_robustness_is_measured_once_per_model_where_noise_or_sets_are_asked_for(checkout):
     jobs = checkout.snakemake("--dry-run").jobs
     assert (jobs["measure_robustness"], jobs["prepare_robustness"], jobs["draw_robustness"]) == (4, 8, 1)

@@ -14,6 +14,8 @@ INPUTS = {
     "categories": COUNTS if BY_CATEGORY else [],
     "records": records(PARTS),
     "manifest": [f"{SHARDS}/manifest.json"],
+    "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
+    "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["anatomy"] else [],
 }
 OF_SIZE = {
     size: {"done": runs(f"{RUN}/done.json", [size]), "metrics": runs(f"{RUN}/metrics.jsonl", [size])}

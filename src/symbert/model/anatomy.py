@@ -18,7 +18,7 @@ from symbert.model.bert import SymBertConfig, SymBertModel, refuse_other_code
 from symbert.model.logits import logits_of, weights_of
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
-ROUNDING = 1e-9  # of numbers in float64, relative
+ROUNDING = 1e-6  # of weights in float32, relative
 KINDS = ("symbert", "bert")  # of checkpoints, by 'model_type' in config.json
 
 

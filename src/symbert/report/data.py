@@ -8,6 +8,7 @@ import pandas as pd
 
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json
+from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
@@ -123,6 +124,16 @@ class Data:
         return read_records(self.files["records"], self.counts)
 
     @cached_property
+    def anatomy(self) -> pd.DataFrame:
+        """The heads of checkpoints, as `symbert anatomy` measured them."""
+        return read_anatomy(self.files["anatomy"])
+
+    @cached_property
+    def probes(self) -> pd.DataFrame:
+        """Which relations between tokens operators express, as `symbert probe` measured them."""
+        return read_probes(self.files["probes"])
+
+    @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
         return read_json(self.files["manifest"], MANIFEST, "run pack-shards again")
@@ -151,6 +162,8 @@ def write_exhibit(
     categories: list[Path] | None = None,
     records: list[Path] | None = None,
     manifest: Path | None = None,
+    anatomy: Path | None = None,
+    probes: Path | None = None,
     size: str | None = None,
     allow_missing: bool = False,
 ) -> None:
@@ -160,7 +173,8 @@ def write_exhibit(
     `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training; `provenance`
     their done.json and timing.json; `sessions` the records in their state, of which those that are gone are left out;
     `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the folder of Snakemake's
-    benchmark files; `counts` (for the table of categories `categories`) and `records` files of each part of the corpus.
+    benchmark files; `counts` (for the table of categories `categories`) and `records` files of each part of the corpus;
+    `anatomy` and `probes` what the commands `anatomy` and `probe` wrote.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

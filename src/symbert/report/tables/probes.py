@@ -1,0 +1,35 @@
+"""Which relations between tokens each operator can express, a row per operator."""
+
+from typing import Any
+
+import pandas as pd
+
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table, decimal_of, table_of
+
+
+@exhibit(chapter="Operators", place=4, heading="What operators can express", reads=("probes",))
+def probes_table(data: Data) -> Table:
+    """Share of tokens whose largest score is that of the token that they are to attend to, along a directed cycle, to
+    partners and along a chain, with and without the own position.
+    """
+    probes = data.probes
+    rows = [_row(name, probed) for name, probed in probes.groupby("attention", sort=False)]
+    chances = sorted({f"{chance:.2f}" for chance in probes["chance"]})
+    caption = (
+        "Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their "
+        "target, the next of a directed cycle or of a chain, or a partner; others: no token may attend to itself. "
+        "In brackets the exact 95 % interval over the tokens of five relations. Chance gives "
+        f"{' or '.join(chances)}. Steps: the median until all tokens of a relation were right, over those of all "
+        "relations that were learned. A symmetric score cannot point along a cycle."
+    )
+    return table_of(rows, caption, "tab:probes")
+
+
+def _row(name: str, probed: pd.DataFrame) -> dict[str, Any]:
+    cells = {}
+    for each in probed.itertuples():
+        column = f"{each.relation}{' others' if each.own_position == 'no' else ''}"
+        cells[column] = f"{each.share:.2f} [{each.low:.2f}, {each.high:.2f}]"
+    return {"attention": name, **cells, "steps": decimal_of(probed["steps"].median(), 0)}

@@ -1,0 +1,115 @@
+"""Tables and figures of heads and of probes: what they show, and that no text runs into another."""
+
+import csv
+import itertools
+
+import pytest
+
+from legibility import assert_legible
+from symbert.errors import DataError
+from symbert.operators import OPERATORS
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.anatomy import anatomy_figure
+from symbert.report.figures.probes import probes_figure
+from symbert.report.style import house_style
+
+ATTENTION = tuple(OPERATORS)
+HEADS = "checkpoint,size,attention,pretrain_seed,step,layer,head,symmetry,directionality,logit_std"
+HEADS += ",attention_entropy,own_share"
+
+
+@pytest.fixture
+def anatomy_file(tmp_path):
+    """Heads of some operators at steps 0, 300 and 1800, those of an operator alike but for their seed and head."""
+
+    def make(attention=("pairwise", "original"), seeds=(1,), sizes=("tiny",)):
+        lines = [HEADS]
+        axes = sizes, attention, seeds, (1800, 0, 300), (1, 2), (1, 2)
+        for size, name, seed, step, layer, head in itertools.product(*axes):
+            symmetry = "" if name == "pairwise-identity" else 0.1 * head + step / 10_000
+            facts = f"d/step-{step},{size},{name},{seed},{step},{layer},{head}"
+            lines.append(f"{facts},{symmetry},0.25,{1 + 0.2 * seed},{2.5 - step / 2000},0.125")
+        path = tmp_path / "anatomy.csv"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def probes_file(tmp_path):
+    """Operators that learn chains and partners, and `symmetric`, which learns no cycle."""
+
+    def make(attention=("symmetric", "original")):
+        lines = ["attention,relation,own_position,share,low,high,chance,steps"]
+        for name, own, relation in itertools.product(attention, ("yes", "no"), ("cycle", "partner", "chain")):
+            fails = name == "symmetric" and relation == "cycle"
+            learned = "0,0,0.045,0.0625," if fails else "1,0.955,1,0.0625,4"
+            lines.append(f"{name},{relation},{own},{learned}")
+        path = tmp_path / "probes.csv"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return make
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_has_means_over_heads_of_each_layer(anatomy_file, settings_file, tmp_path):
+    outputs = [tmp_path / "anatomy_table.csv", tmp_path / "anatomy_table.md"]
+    write_exhibit("table-anatomy", outputs, anatomy=anatomy_file(seeds=(1, 3)), settings=settings_file())
+    rows = read(outputs[0])
+    assert [(row["attention"], row["step"], row["layer"]) for row in rows[:3]] == [
+        ("original", "0", "1"),
+        ("original", "0", "2"),
+        ("original", "300", "1"),
+    ]
+    assert rows[0]["symmetry"] == "0.150" and rows[0]["logit_std"] == "1.400" and rows[-1]["attention"] == "pairwise"
+    text = outputs[1].read_text()
+    assert text.count("| tiny |") == 2 * 2 and "arXiv 2502.10927" in text and "2 pre-training seeds" in text
+
+
+def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_file, tmp_path):
+    outputs = [tmp_path / "probes_table.csv", tmp_path / "probes_table.md"]
+    write_exhibit("table-probes", outputs, probes=probes_file())
+    original, symmetric = read(outputs[0])
+    assert (original["attention"], original["cycle"], original["steps"]) == ("original", "1.00 [0.95, 1.00]", "4")
+    assert (symmetric["cycle"], symmetric["chain others"]) == ("0.00 [0.00, 0.04]", "1.00 [0.95, 1.00]")
+    assert "Chance gives 0.06." in outputs[1].read_text()
+
+
+@pytest.mark.parametrize(
+    ("attention", "seeds", "sizes"),
+    [(ATTENTION[:4], (1,), ("tiny",)), (ATTENTION, (1, 2), ("tiny", "small"))],
+)
+def test_no_text_of_the_figure_of_heads_runs_into_another(anatomy_file, settings_file, attention, seeds, sizes):
+    data = Data(anatomy=anatomy_file(attention, seeds, sizes), settings=settings_file())
+    with house_style():
+        figure = anatomy_figure(data)
+        assert_legible(figure)
+    panels = [axes for axes in figure.axes if axes.get_xlabel()]
+    assert len(panels) == 4 * len(sizes)
+    curves = [line for line in panels[0].lines if list(line.get_xdata()) == [0, 300, 1800]]
+    assert len(curves) == len(attention) - ("pairwise-identity" in attention), "an operator without scores of a matrix"
+
+
+@pytest.mark.parametrize("attention", [ATTENTION[:1], ATTENTION[:4], ATTENTION])
+def test_no_text_of_the_cards_runs_into_another(probes_file, attention):
+    with house_style():
+        figure = probes_figure(Data(probes=probes_file(attention)))
+        assert_legible(figure)
+    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == list(attention)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'; run probe again")],
+)
+def test_another_file_is_refused_with_its_name(tmp_path, text, message):
+    path = tmp_path / "probes.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=f"probes.csv: {message}"):
+        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path)
