@@ -1,16 +1,19 @@
 import pytest
 
+from symbert import tasks
 from symbert.config import merge
 from symbert.cost import Work, configured_speed
 from symbert.errors import ConfigError
 from symbert.files import sha256_of
 from symbert.glue.state import (
+    bytes_to_download,
     evaluated_rows,
     finetuning_speed,
     finetuning_steps,
     finetuning_work,
     measured_tasks,
     missing_tasks,
+    own_tasks,
     robustness_seeds,
     robustness_work,
     scored_seeds,
@@ -60,6 +63,40 @@ def test_scores_of_other_rows_than_todays_do_not_count(experiment, traces, folde
     assert scores(experiment) == {"rte": {1}}
     write(folder / experiment.results / "settings/task.json", {**experiment.settings["task"], "max_examples": 7})
     assert scores(experiment) == {}
+
+
+@pytest.fixture
+def with_own_task(changed, folder, monkeypatch):
+    """The demo with a task of the user's own, of as many rows as said; its rows have 100 bytes."""
+    monkeypatch.setattr(tasks, "OWN", {})
+
+    def experiment_of(count: int) -> Experiment:
+        (folder / "rows.csv").write_text(f"{'a' * 99}\n" * count)
+        definition = {"train": "rows.csv", "validation": "rows.csv", "columns": ["a"], "labels": ["b", "c"]}
+        tasks.define("own", {**definition, "label": "d", "kind": "classification", "metric": "accuracy"})
+        return changed({"sweep": {"tasks": ["rte", "own"]}})
+
+    return experiment_of
+
+
+def test_scores_of_a_task_of_ones_own_count_while_its_files_are_those_of_today(with_own_task, traces, folder):
+    experiment = with_own_task(10)
+    traces.run(ORIGINAL)
+    for task in ("rte", "own"):
+        traces.scores(ORIGINAL, 2400, task, [1])
+    (section,) = own_tasks(experiment)
+    write(folder / experiment.results / f"settings/{section}.json", own_tasks(experiment)[section])
+    assert scores(experiment) == {"rte": {1}, "own": {1}}
+    assert scores(with_own_task(11)) == {"rte": {1}}
+
+
+def test_the_rows_of_a_task_of_ones_own_are_reckoned_from_its_bytes_and_none_are_downloaded(with_own_task):
+    experiment = with_own_task(1000)
+    assert (finetuning_steps(experiment, "own"), evaluated_rows(experiment, "own")) == (5 * 63, 500)
+    assert evaluated_rows(with_own_task(30), "own") == 30
+    hub = Experiment(merge(experiment.config, {"glue": {"source": "hub"}}))
+    alone = Experiment(merge(hub.config, {"sweep": {"tasks": ["rte"]}}))
+    assert bytes_to_download(hub) == bytes_to_download(alone) > 0
 
 
 def test_the_weights_of_a_run_whose_state_is_gone_are_those_that_were_extracted(experiment, traces):

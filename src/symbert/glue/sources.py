@@ -8,6 +8,7 @@ at \\n only: the text may hold other separators.
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,15 +87,40 @@ def published_schema(task: Task) -> pa.Schema:
 
 
 def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
-    """The expected columns of a parquet file whose classes are `labels` (none: grades); DataError names the flaw.
+    """The expected columns of a parquet file whose classes are `labels` (none: grades).
 
-    Of its metadata, only the mark of a stand-in stays.
+    DataError names `location` and the flaw: another column or type, class names in the file's metadata that are not
+    the publisher's, an empty cell, a label out of range. Of its metadata, only the mark of a stand-in stays.
     """
     table = read_table(path, location, "get the file again")
-    _check_schema(table.schema, location, expected, labels)
-    _check_values(table.select(expected.names), location, labels)
-    marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
-    return table.select(expected.names).cast(expected.remove_metadata()).replace_schema_metadata(marks)
+    metadata = table.schema.metadata or {}
+    for field in expected:
+        if field.name not in table.column_names:
+            found = ", ".join(table.column_names)
+            raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
+        kind = table.schema.field(field.name).type
+        if kind != field.type and not (pa.types.is_large_string(kind) and pa.types.is_string(field.type)):
+            raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
+    try:
+        written = json.loads(metadata.get(b"huggingface", b"{}"))
+        names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
+    except (ValueError, AttributeError, TypeError):
+        raise DataError(f"{location}: its metadata are not those of the hub's library; get the file again") from None
+    if names != labels:
+        raise DataError(f"{location}: classes are {', '.join(map(str, names))}, expected {', '.join(labels)}")
+    table = table.select(expected.names)
+    for column in table.column_names:
+        if table[column].null_count:
+            raise DataError(f"{location}: column '{column}' has empty cells; get the file again")
+    lowest, highest = pc.min_max(table["label"]).as_py().values()
+    limit = len(labels) - 1 if labels else HIGHEST_GRADE
+    if table.num_rows and not (lowest >= 0 and highest <= limit):
+        raise DataError(
+            f"{location}: labels from {lowest} to {highest}, expected 0 to {limit}; "
+            "an unlabelled test split cannot be scored"
+        )
+    marks = {STAND_IN: b"true"} if STAND_IN in metadata else None
+    return table.cast(expected.remove_metadata()).replace_schema_metadata(marks)
 
 
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
@@ -109,41 +135,6 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
             raise
         message = " ".join(str(error).split())
         raise DataError(f"{location}: not a parquet file, or damaged ({message}); {remedy}") from None
-
-
-def _check_schema(schema: pa.Schema, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> None:
-    """Columns and types are the expected ones; class numbers mean what the publisher's names say, if there are any."""
-    for field in expected:
-        if field.name not in schema.names:
-            raise DataError(
-                f"{location}: no column '{field.name}', found {', '.join(schema.names)}; get the file again"
-            )
-        kind = schema.field(field.name).type
-        if kind != field.type and not (pa.types.is_large_string(kind) and pa.types.is_string(field.type)):
-            raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
-    try:
-        written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
-    except (ValueError, AttributeError, TypeError):
-        raise DataError(f"{location}: its metadata are not those of the hub's library; get the file again") from None
-    if names != labels:
-        raise DataError(f"{location}: classes are {', '.join(map(str, names))}, expected {', '.join(labels)}")
-
-
-def _check_values(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
-    """No cell is empty, and labels are within their range."""
-    empty = [column for column in table.column_names if table[column].null_count]
-    if empty:
-        raise DataError(f"{location}: column '{empty[0]}' has empty cells; get the file again")
-    if not table.num_rows:
-        return
-    bounds = pc.min_max(table["label"]).as_py()
-    highest = len(labels) - 1 if labels else HIGHEST_GRADE
-    if not (bounds["min"] >= 0 and bounds["max"] <= highest):
-        raise DataError(
-            f"{location}: labels from {bounds['min']} to {bounds['max']}, expected 0 to {highest}; "
-            "an unlabelled test split cannot be scored"
-        )
 
 
 def read_original_split(root: Path, task: Task, split: str) -> Iterator[Row]:
@@ -176,22 +167,17 @@ def read_rows(
             continue
         value = record[layout.label]
         try:
-            label = numbers[value] if labels else _grade(value)
+            label = numbers[value] if labels else float(value)
         except (KeyError, ValueError):
+            label = math.nan
+        if not 0 <= label <= (len(labels) if labels else HIGHEST_GRADE):
             expected = f"one of {', '.join(labels)}" if labels else f"a number from 0 to {HIGHEST_GRADE}"
             raise DataError(
                 f"{path}:{line}: {layout.label} is {value!r}, expected {expected}; only GLUE's labelled rows can be "
                 "trained on and scored"
-            ) from None
+            )
         text = {column: record[name] for column, name in zip(columns, layout.text, strict=True)}
         yield {**text, "label": label, "idx": place}
-
-
-def _grade(value: str) -> float:
-    grade = float(value)
-    if not 0 <= grade <= HIGHEST_GRADE:
-        raise ValueError
-    return grade
 
 
 def _records(path: Path, layout: Layout) -> Iterator[tuple[int, int, Record]]:
