@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from symbert.errors import InputOutputError
 from symbert.layout import Run
@@ -57,15 +58,18 @@ def test_the_last_step_is_kept_too(settings, steps, save_every, kept):
 
 
 def test_what_an_optimizer_keeps_of_each_weight_is_in_its_checkpoints(settings, monkeypatch, tmp_path):
-    """AdamW's two moments are known; an optimizer of the user's own takes a step on a small matrix."""
+    """AdamW's two moments are known; an optimizer of the user's own takes a step on a small matrix, if it can."""
     assert moments_of(settings(steps=30)) == MOMENTS["adamw"]
     (tmp_path / "optimizers_of_a_size.py").write_text(
         "import torch\n\n\ndef momentum(groups):\n    return torch.optim.SGD(groups, lr=0.0, momentum=0.9)\n\n\n"
-        "def plain(groups):\n    return torch.optim.SGD(groups, lr=0.0)\n"
+        "def plain(groups):\n    return torch.optim.SGD([{**one, 'x': torch.rand(1)} for one in groups], lr=0.0)\n\n\n"
+        "class choosy(torch.optim.SGD):\n    def step(self):\n        raise RuntimeError('no matrix of BERT')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = [storage_of(1000, settings(optimizer=f"optimizers_of_a_size:{name}")) for name in ("momentum", "plain")]
-    assert [one.checkpoint_bytes for one in found] == [8000, 4000]
+    before = torch.get_rng_state()
+    own = [settings(optimizer=f"optimizers_of_a_size:{name}") for name in ("momentum", "plain", "choosy")]
+    assert [storage_of(1000, one).checkpoint_bytes for one in own] == [8000, 4000, 12000]
+    assert torch.equal(torch.get_rng_state(), before), "a run draws what it would draw without the forecast"
 
 
 @pytest.mark.parametrize("module", ["storage", "extract"])

@@ -54,12 +54,12 @@ class StorageNeed:
 def storage_of(parameters: int, settings: PretrainSettings) -> StorageNeed:
     """What a run of a model with so many parameters writes: all in float32, whatever the precision of training."""
     kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
-    moments = MOMENTS.get(settings.optimizer)
+    moments: float | None = MOMENTS.get(settings.optimizer)
     if moments is None:
         from symbert.training.optimizer import moments_of
 
         moments = moments_of(settings)
-    return StorageNeed(FLOAT32 * parameters, kept, moments)
+    return StorageNeed(FLOAT32 * parameters, kept, MOMENTS["adamw"] if moments is None else moments)
 
 
 def parameters_of(run: Run, vocabulary_size: int) -> int:
