@@ -18,11 +18,11 @@ from symbert.report.statistics import (
     first_crossing,
     glue_scores,
     interpolated_crossing,
+    mean_curves,
     plateau_exit,
     seed_scores,
     spread,
     stand_in_names,
-    target_line,
     task_scores,
 )
 
@@ -127,9 +127,7 @@ def test_the_authors_raw_results_give_the_means_of_eight_tasks(authors_final, wr
 
 
 def test_the_authors_checkpoints_give_figure_3s_line_and_crossings(authors_curve, write_scores):
-    scores = glue_scores(read_scores(write_scores(authors_curve), TASKS, [1]))
-    curves = {name: curve.droplevel([0, 1, 2, 4]) for name, curve in scores.groupby("attention")}
-    line = target_line(curve.iloc[-1] for curve in curves.values())
+    curves, line = mean_curves(read_scores(write_scores(authors_curve), TASKS, [1]))
     assert line == pytest.approx(75.0975, abs=0.005)
     found = {name: first_crossing(list(curve.index), list(curve), line) for name, curve in curves.items()}
     assert (found["pairwise"].before, found["pairwise"].after) == (30_000, 35_000)

@@ -5,7 +5,6 @@ the paper's authors and their run_glue give it: bert_<size>_<attention>_<date>-c
 where no checkpoint means the final step, and no seed means seed 1.
 """
 
-import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -176,7 +175,7 @@ def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> pd.DataFra
     if (name["step"], name["task"], name["finetune_seed"]) != (None, None, 1):
         raise DataError(f"{file}: '{column}' is of a fine-tuning run; expected losses of pre-training only")
     table = table[~table[column].isin(["", None])]
-    numbers = table.map(_number).astype(float)
+    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     for at in table.index[~np.isfinite(numbers).all(axis=1)]:
         step, loss = table.loc[at]
         raise DataError(f"{file}: '{column}' is {loss} at Step {step}; expected two numbers")
@@ -191,10 +190,3 @@ def _run(file: Path, table: pd.DataFrame, column: str, steps: int) -> pd.DataFra
     evaluated = [every * (at + 1) for at in range(len(losses))]
     run = {key: name[key] for key in ("size", "attention", "pretrain_seed")}
     return pd.DataFrame(run | {"step": evaluated, "loss": losses})
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
