@@ -142,17 +142,11 @@ def test_the_median_is_that_of_the_values_but_for_the_width_of_a_bin(values):
 
 def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(corpus_files, settings_file, tmp_path):
     counts, records = corpus_files(1, 2, 3)
-    first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
-    write_exhibit("figure-corpus", first, counts=counts, records=records, settings=settings_file())
-    write_exhibit(
-        "figure-corpus",
-        second,
-        counts=counts[::-1],
-        records=random.Random(1).sample(records, 3),
-        settings=settings_file(),
-    )
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    assert first[0].read_bytes().startswith(b"\x89PNG") and first[1].read_bytes().startswith(b"%PDF")
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    write_exhibit("figure-corpus", [first], counts=counts, records=records, settings=settings_file())
+    shuffled = {"counts": counts[::-1], "records": random.Random(1).sample(records, 3)}
+    write_exhibit("figure-corpus", [second], settings=settings_file(), **shuffled)
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize(
