@@ -96,13 +96,13 @@ def table_of(
     readable: pd.DataFrame | None = None,
     note: str = "",
 ) -> Table:
-    """A table of rows that have the same keys in the same order; `names` are those of columns called otherwise."""
+    """A table of rows that have the same keys in the same order; `names` renames some columns."""
     best, marked = (frozenset((at, names.get(column, column)) for at, column in cells) for cells in (best, marked))
     return Table(frame_of(rows).rename(columns=names), caption, label, best, readable, note, marked)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """A frame of cells as they are; the first row has all keys."""
+    """A column per key of the first row; cells keep their types."""
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
 
 
@@ -111,7 +111,7 @@ def best_of(
 ) -> frozenset[tuple[int, str]]:
     """The cells with the highest value of their column, in `lowest` with the lowest, among several rows of a group.
 
-    `groups` has the group of each row, or None: it is compared with none.
+    `groups` has the group of each row, or None: the row is not compared.
     """
     values = pd.DataFrame(rows, columns=list(columns)).astype(float)
     values[list(lowest)] *= -1
@@ -121,7 +121,7 @@ def best_of(
 
 
 def decimal_of(value: float | None, decimals: int) -> Decimal | None:
-    """A cell for a number that needs other than two decimals; None for none."""
+    """A cell for a number that needs other than two decimals; None stays None."""
     return None if pd.isna(value) else Decimal(f"{value:.{decimals}f}")
 
 

@@ -90,5 +90,5 @@ def _files(file: Path) -> dict[str, str]:
 
 
 def _data(kind: str, content: bytes) -> str:
-    """Content as an address, which leads nowhere else."""
+    """Content as an address that holds it."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

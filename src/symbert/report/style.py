@@ -75,7 +75,7 @@ LINES: dict[str, Any] = {  # by the words that an operator's class has for its l
     "dash-dot": (0, (5, 1.2, 1, 1.2)),
     "dash-dot-dot": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
 }
-SPARE = (  # looks for operators that say nothing of theirs
+SPARE = (  # looks for operators whose class describes none
     Look("#7A5C00", "<", LINES["dotted"]),
     Look("#5A3E85", ">", LINES["dashed"]),
     Look("#00604A", "h", LINES["dash-dot"]),
@@ -92,29 +92,29 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """
     ordered, looks, spare = attentions(names), {}, cycle(SPARE)
     for name in attentions([*OPERATORS, *ordered]):
-        said = _description(OPERATORS[name]) if name in OPERATORS else Description()
-        if said.color and said.marker and said.line:
-            looks[name] = Look(said.color, said.marker, LINES[said.line])
+        own = _description(OPERATORS[name]) if name in OPERATORS else Description()
+        if own.color and own.marker and own.line:
+            looks[name] = Look(own.color, own.marker, LINES[own.line])
         else:
             look = next(spare)
-            linestyle = LINES[said.line] if said.line else look.linestyle
-            looks[name] = Look(said.color or look.color, said.marker or look.marker, linestyle)
+            linestyle = LINES[own.line] if own.line else look.linestyle
+            looks[name] = Look(own.color or look.color, own.marker or look.marker, linestyle)
     return {name: looks[name] for name in ordered}
 
 
 def _description(operator: Operator) -> Description:
-    """What an operator says of itself; ConfigError for looks that no figure can have."""
-    said = operator.description
+    """The description of an operator's class; ConfigError for looks that matplotlib does not have."""
+    own = operator.description
     unknown = {
-        "color": said.color and not is_color_like(said.color),
-        "marker": said.marker and said.marker not in Line2D.markers,
-        "line": said.line and said.line not in LINES,
+        "color": own.color and not is_color_like(own.color),
+        "marker": own.marker and own.marker not in Line2D.markers,
+        "line": own.line and own.line not in LINES,
     }
     for key, is_unknown in unknown.items():
         if is_unknown:
             known = ", ".join(LINES) if key == "line" else f"the {key}s of matplotlib"
-            raise ConfigError(f"{operator.path}: '{key}' is {getattr(said, key)!r}; choose from {known}")
-    return said
+            raise ConfigError(f"{operator.path}: '{key}' is {getattr(own, key)!r}; choose from {known}")
+    return own
 
 
 def house_style() -> AbstractContextManager[None]:

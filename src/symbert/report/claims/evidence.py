@@ -1,4 +1,4 @@
-"""What a claim is, and what an experiment has to say about it, lacks for it, or why it may not judge it."""
+"""A claim of a paper, and what an experiment gives for it."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -22,9 +22,9 @@ COLLAPSED = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What an experiment gives, and whether the claim holds then; None where seeds or checkpoints leave it open.
+    """What an experiment gives for a claim.
 
-    `hangs_on` says what the claim would hold or fail by, where that is too little.
+    `holds` is None where seeds or checkpoints leave it open; `hangs_on` names a single run that would decide it.
     """
 
     ours: str
@@ -98,7 +98,7 @@ def saved(data: Data, size: str, attention: str, kind: str = "parameters") -> fl
 
 
 def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str, ...] = published.COLUMNS) -> pd.Series:
-    """Means in percent of some score columns, as `symbert.report.statistics.glue_scores` gives them, of operators."""
+    """The mean of some score columns (percent) per operator and seed; MissingEvidence names what was not scored."""
     if data.trained is None:
         raise MissingEvidence("no scores")
     scores = data.trained[(data.trained["size"] == size) & data.trained["attention"].isin(attentions)]

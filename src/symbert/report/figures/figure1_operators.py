@@ -22,7 +22,7 @@ from symbert.sizes import SIZES
 
 QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y answers, what y gives
 TOKENS = {"x": [QUERY], "y": [KEY, VALUE]}
-UNDESCRIBED = {"f": "query key value"}  # what is drawn of an operator that says nothing of its projections
+UNDESCRIBED = {"f": "query key value"}  # of an operator whose class does not describe them
 
 COLUMNS, HEIGHT, PITCH = 4, 4.85, 4.15  # of a row of diagrams; from one row to the next
 COLUMN = PAGE_WIDTH / COLUMNS

@@ -95,7 +95,7 @@ def _fertility(tokens: int, documents: int, words: int) -> float | None:
 
 
 def _packed(total: Row, manifest: Row, file: Path) -> Row:
-    """What is in rows, and what is not; DataError when that is not what was kept, as far as it was asked for."""
+    """Documents, tokens and rows after packing; DataError where they are more than was kept, or do not add up."""
     documents, rows = sum(manifest["documents"].values()), manifest["rows"]
     packed = sum(rows.values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
@@ -119,6 +119,6 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
     for key in (key for key in total if key not in ("part", "taken") and not key.startswith(BY_REASON)):
         name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
         whole = total["characters_read"] if key == "characters_kept" else total["read"] if key in documents else 0
-        share = {"of_read_percent": 100 * total[key] / whole if whole else None}  # none of what is no part of them
+        share = {"of_read_percent": 100 * total[key] / whole if whole else None}  # None: not part of what was read
         lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
     return frame_of(lines)

@@ -13,7 +13,7 @@ from symbert.report.machines import MeasuredJob, PretrainedRun, gpus, hours_of
 
 ALL, OTHER = "all", "other"
 HOURS = ["wall_hours", "cpu_hours", "gpu_hours"]
-Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours; None where nobody measured them
+Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours; None: not measured
 
 
 @exhibit(
@@ -69,7 +69,7 @@ def _spent(job: MeasuredJob, stage: str, runs: list[PretrainedRun]) -> Spent:
 
 
 def _row(stage: str, rule: str, spent: pd.DataFrame) -> dict[str, Any]:
-    """Sums over jobs; None where nobody measured any."""
+    """Sums over jobs; None where none was measured."""
     sums = spent[HOURS].astype(float).sum(min_count=1)
     sums["wall_hours"] = spent["wall_hours"].sum()
     return {"stage": stage, "rule": rule, "jobs": len(spent)} | {key: decimal_of(sums[key], 3) for key in HOURS}

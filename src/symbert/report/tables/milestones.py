@@ -69,7 +69,7 @@ def milestones_table(data: Data) -> Table:
 def _row(
     name: tuple[str, str], losses: pd.DataFrame | None, curve: pd.Series | None, line: float | None
 ) -> dict[str, Any]:
-    """What there is of a model: means over pre-training seeds, and no exit where a seed does not leave the plateau."""
+    """The row of a model: means over pre-training seeds, and no exit where a seed does not leave the plateau."""
     row = dict(zip(("size", "attention"), name, strict=True))
     if losses is not None:
         row["validation_loss"] = decimal_of(spread(losses.iloc[:, -1]).mean, 3)

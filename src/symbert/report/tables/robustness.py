@@ -12,7 +12,7 @@ from symbert.report.statistics import spread
 from symbert.settings import ReportSettings
 
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
-LEAD = 1.0  # percentage points above the majority baseline: with less there is nothing to lose
+LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for what is lost
 LETTERS = {
     "swap": "swapped with a neighbour",
     "drop": "dropped",

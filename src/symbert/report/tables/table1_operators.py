@@ -49,5 +49,5 @@ def operators_table(data: Data) -> Table:
 
 
 def _formula(text: str | None, space: str = " ") -> Formula | None:
-    """A formula for readers and for LaTeX; None without one."""
+    """A formula for readers and for LaTeX; None for an operator without one."""
     return Formula(text, text.replace(" ", space).translate(LATEX)) if text else None

@@ -24,7 +24,7 @@ class Line:
     """A row of the table, and what is said of it beside its cells."""
 
     row: Row
-    size: str | None = None  # of the models that it is compared with; None: with none
+    size: str | None = None  # the best value is that among rows of a size; None: not compared
     collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
 
 
