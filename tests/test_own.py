@@ -126,6 +126,7 @@ def test_values_of_the_command_line_are_the_numbers_that_they_spell(config):
         ({"tasks": {"irony": {"train": "."}}}, "missing key 'validation' in 'tasks.irony'; add it"),
         ({"tasks": {"rte": IRONY}}, "'tasks' has 'rte', which is a task or column of this project"),
         ({"tasks": {"mnli_matched": IRONY}}, "'tasks' has 'mnli_matched', which is a task or column"),
+        ({"tasks": {"std": IRONY}}, "'tasks' has 'std', which is a task or column of this project"),
         ({"tasks": {"a/b": IRONY}}, "more than letters, digits, '_' and '-'; choose another name"),
         ({"tasks": {"irony": IRONY}, "sweep": {"tasks": ["irny"]}}, "'sweep.tasks.0' is 'irny'; did you mean 'irony'?"),
         ({"sizes": {"tiny": DEEP}}, "'sizes' has 'tiny', which is a size of this project"),

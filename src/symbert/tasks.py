@@ -14,7 +14,8 @@ from symbert.errors import ConfigError, UsageError
 HIGHEST_GRADE = 5  # of similarity; the lowest is 0
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
-COLUMNS_OF_TABLES = ("model", "size", "attention", "step", "glue_score", "std", "mean_of_tasks", "finetune_seeds")
+COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
+COLUMNS_OF_TABLES += ("task", "column", "glue_score", "std", "mean_of_tasks")
 
 
 @dataclass(frozen=True)
