@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -90,15 +89,15 @@ def table_of(
     rows: list[dict[str, Any]],
     caption: str,
     label: str,
-    names: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[str, str] | None = None,
     best: Iterable[tuple[int, str]] = (),
     marked: Iterable[tuple[int, str]] = (),
-    readable: pd.DataFrame | None = None,
-    note: str = "",
+    **more: Any,
 ) -> Table:
     """A table of rows that have the same keys in the same order; `names` renames some columns."""
+    names = names or {}
     best, marked = (frozenset((at, names.get(column, column)) for at, column in cells) for cells in (best, marked))
-    return Table(frame_of(rows).rename(columns=names), caption, label, best, readable, note, marked)
+    return Table(frame_of(rows).rename(columns=names), caption, label, best=best, marked=marked, **more)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:

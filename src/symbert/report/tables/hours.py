@@ -42,7 +42,7 @@ def hours_table(data: Data) -> Table:
         rows += [_row(stage, ALL, of_stage)] if len(of_stage) else []
         rows += [_row(stage, rule, part) for rule, part in of_stage.groupby("rule", sort=False)]
     rows.append(_row(ALL, ALL, spent))
-    best = frozenset((at, "stage") for at, row in enumerate(rows) if row["rule"] == ALL)
+    best = {(at, "stage") for at, row in enumerate(rows) if row["rule"] == ALL}
     caption = (
         "Hours of the jobs that were measured, added up: jobs side by side count each. Wall and CPU hours are from "
         "Snakemake's benchmark files; CPU is sampled, and jobs of seconds are hardly seen. Pre-training that was "

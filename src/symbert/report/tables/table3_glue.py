@@ -57,7 +57,7 @@ def glue_table(data: Data) -> Table:
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
     rows = [line.row for line in lines]
     best = best_of(rows, [line.size for line in lines], ("glue_score", *columns))
-    marked = frozenset((at, column) for at, line in enumerate(lines) for column in line.collapsed)
+    marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
     caption, names = _caption(final, columns, settings), stand_in_names(final)
     return table_of(rows, caption, "tab:glue", names=names, best=best, marked=marked)
 
