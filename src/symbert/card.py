@@ -100,7 +100,7 @@ def _settings(facts: dict[str, Any]) -> str:
 
 
 def _noted(text: str | None, digest: str | None) -> str:
-    """A text with the hash of what it tells of; either may be missing."""
+    """A text with the hash of its subject; either may be missing."""
     if text and digest:
         return f"{text} (`{digest}`)"
     return text or (f"`{digest}`" if digest else "")

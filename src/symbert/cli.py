@@ -4,6 +4,7 @@ A positional-only parameter is an argument without a name.
 """
 
 import argparse
+import gc
 import importlib
 import inspect
 import os
@@ -105,7 +106,11 @@ def main(arguments: list[str] | None = None) -> int:
 def load(command: str) -> Callable[..., None]:
     """The function behind a command; its module is imported only now."""
     module, function = COMMANDS[command].split(":")
-    return getattr(importlib.import_module(module), function)
+    gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
+    try:
+        return getattr(importlib.import_module(module), function)
+    finally:
+        gc.enable()
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

@@ -108,7 +108,7 @@ _LIMITED = {errno.EMFILE: "-n", errno.ENFILE: "-n", errno.EFBIG: "-f"}  # and th
 
 
 def system_error(error: OSError, file: object, written: bool) -> SymbertError | None:
-    """What the system refused while `file` was written, or else read, with the remedy; None where none is known."""
+    """Our error, with the remedy, for an error of the system on writing or reading `file`; None for an unknown one."""
     said = f"{file}: {os.strerror(error.errno)}"
     if error.errno in FULL:
         return FullDiskError(f"{said}; free space and run again")
@@ -133,11 +133,11 @@ def system_error(error: OSError, file: object, written: bool) -> SymbertError | 
 
 
 def _named(error: OSError) -> str:
-    """The file that an error is about; libraries tell it in their words, if at all."""
+    """The file that an error is about; libraries name it in their text, if at all."""
     if error.filename is not None:
         return str(error.filename)
-    told = " ".join(str(error.strerror).split())
-    return "a file" if told == os.strerror(error.errno) else f"a file ({told})"
+    text = " ".join(str(error.strerror).split())
+    return "a file" if text == os.strerror(error.errno) else f"a file ({text})"
 
 
 def _is_there(file: str) -> bool:
@@ -150,7 +150,7 @@ def _is_there(file: str) -> bool:
 def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and one line for any failure: what no class here describes is a bug, 70.
 
-    What was written is known where it is published; of other files, one that is there was to be read.
+    Errors of writing are named where a file is published; of other files, an existing one was to be read.
     """
     if isinstance(error, OSError) and error.errno in errno.errorcode:
         file = _named(error)

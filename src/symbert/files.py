@@ -58,16 +58,16 @@ def publish(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
             synchronise(path.parent)
     except BaseException:
-        with suppress(OSError):  # the failure itself is the one that is told
+        with suppress(OSError):  # the first failure is the one to report
             temporary.unlink()
         raise
 
 
 @contextmanager
 def writing(path: Path, written: Path | None = None) -> Iterator[None]:
-    """What `system_error` tells, with the remedy, in the place of what the system says about `path`.
+    """Replace an error of the system about `path` by that of `system_error`, which has a remedy.
 
-    A full disk is named with what was `written` and what is free. An error that names another file stays as it is.
+    A full disk is named with the bytes `written` and free. An error that names another file stays as it is.
     """
     try:
         yield
@@ -80,16 +80,16 @@ def writing(path: Path, written: Path | None = None) -> Iterator[None]:
                 f"{path}: {os.strerror(failure.errno)} after {size / MEGABYTE:,.1f} MB; "
                 f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
             ) from error
-        if failure is not None and _is_about(failure, path) and (told := system_error(failure, path, written=True)):
-            raise told from error
+        if failure is not None and _is_about(failure, path) and (known := system_error(failure, path, written=True)):
+            raise known from error
         raise
 
 
 @contextmanager
 def reading(path: Path, absent: str = "") -> Iterator[None]:
-    """What `system_error` tells, with the remedy, in the place of what the system says about `path`.
+    """Replace an error of the system about `path` by that of `system_error`, which has a remedy.
 
-    `absent` is the remedy where there is no such file.
+    `absent` is the remedy for a missing file.
     """
     try:
         yield
@@ -99,22 +99,21 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
     except Exception as error:
         failure = _system_failure(error)
-        if failure is not None and _is_about(failure, path) and (told := system_error(failure, path, written=False)):
-            raise told from error
+        if failure is not None and _is_about(failure, path) and (known := system_error(failure, path, written=False)):
+            raise known from error
         raise
 
 
 def _system_failure(error: Exception) -> OSError | None:
-    """What the system said, if it is the cause of an error: libraries in Rust tell it in words only."""
+    """The error of the system behind an error; libraries in Rust give its number in their text only."""
     if isinstance(error, OSError):
         return error if error.errno in errno.errorcode else None
-    told = None if isinstance(error, SymbertError) else OS_ERROR.search(str(error))
-    return OSError(int(told[1]), os.strerror(int(told[1]))) if told else None
+    number = None if isinstance(error, SymbertError) else OS_ERROR.search(str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
 
 
 def _is_about(failure: OSError, path: Path) -> bool:
-    """Whether a failure is about a file, what is written in its place, or a folder that it lies in; libraries and
-    descriptors do not say what it is about."""
+    """Whether a failure is about a file, its temporary file, or a folder above it; True where it names none."""
     if failure.filename is None or isinstance(failure.filename, int):
         return True
     named, path = Path(os.fsdecode(failure.filename)), Path(path)
@@ -123,9 +122,9 @@ def _is_about(failure: OSError, path: Path) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this machine is there; one that has ended and that nobody waits for (a zombie) is not.
+    """Whether a process of this machine runs; a zombie does not.
 
-    In a container whose first process waits for nobody, every orphan stays a zombie.
+    In a container whose first process reaps no orphans, every orphan stays a zombie.
     """
     try:
         os.kill(process, 0)
@@ -184,7 +183,7 @@ def read_json_or_empty(path: Path, kind: type = dict) -> Any:
 
 
 def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
-    """The objects in a file of JSON lines; MissingInputError or DataError name the file, and the line that is none."""
+    """The objects in a file of JSON lines; MissingInputError or DataError name the file and the line."""
     with reading(path), open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             value = _parsed(line, f"{path}:{number}", remedy)

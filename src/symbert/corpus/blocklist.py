@@ -183,7 +183,7 @@ def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | N
     """Write the trie of a UT1 archive and, in `summary`, how many entries each category has.
 
     A symlinked directory counts under each of its names. Entries that are no host or address are left out. `record` is
-    what download-blocklist wrote of the archive that agreed with UT1's list; IntegrityError when this is another one.
+    what download-blocklist wrote of the archive that agreed with UT1's list; IntegrityError when `archive` differs.
     """
     if record is not None and archive.is_file():
         remedy = "delete it and run download-blocklist"

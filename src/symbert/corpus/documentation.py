@@ -2,7 +2,7 @@
 
 They stand in `documentation.parquet` beside this file, each with the package, version, file and object that it is from;
 `documentation-licenses.txt` has the packages' licences. Code, tables and formulas were left out, and a paragraph that
-stands twice is there once.
+repeats is kept once.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,6 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,22 +32,17 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     A string, TOO_LONG or NOT_UTF_8, stands for a line that is so. Raises DataError naming the file for a truncated or
     damaged stream.
     """
-    with _opened(path) as content:
-        lines = io.BufferedReader(content, BUFFER)
-        while line := lines.readline(LONGEST_LINE):
-            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                while line and not line.endswith(b"\n"):
-                    line = lines.readline(LONGEST_LINE)
-                yield TOO_LONG
-            else:
-                yield line if content.is_text or _is_text(line) else NOT_UTF_8
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator["_Text"]:
     try:
         with reading(path, absent="run download-part, or correct corpus.files"), open(path, "rb") as file:
-            yield _Text(_expanded(path, file))
+            content = _Text(_expanded(path, file))
+            lines = io.BufferedReader(content, BUFFER)
+            while line := lines.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    while line and not line.endswith(b"\n"):
+                        line = lines.readline(LONGEST_LINE)
+                    yield TOO_LONG
+                else:
+                    yield line if content.is_text or _is_text(line) else NOT_UTF_8
     except EOFError:
         raise DataError(f"{path}: ends within a compressed frame; get the file again") from None
     except (zstd.ZstdError, gzip.BadGzipFile, zlib.error) as error:

@@ -81,29 +81,26 @@ class Split:
 
 
 def read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str) -> list[Part]:
-    """The parts, verified."""
+    """The parts, verified: DataError, MissingInputError or IntegrityError name a file that does not fit its record."""
     parts: list[Part] = []
     progress = Progress("pack: verify", len(tokens), "parts")
     for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
-        record = read_json(record_file, RECORD, f"delete {record_file} and run tokenize-part")
-        _verify(token_file, offset_file, record_file, record, vocabulary_sha256)
+        remedy = f"delete {record_file} and run tokenize-part"
+        record = read_json(record_file, RECORD, remedy)
+        if record["vocabulary_sha256"] != vocabulary_sha256:
+            raise DataError(
+                f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary_sha256}; "
+                f"{remedy}"
+            )
+        verify_sha256(token_file, record["tokens_sha256"], remedy)
+        verify_sha256(offset_file, record["offsets_sha256"], remedy)
+        table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
+        bounds = np.append(table["start"], len(ids))
+        if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
+            raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
         parts.append(Part(Path(token_file), Path(offset_file), record, record["documents"]))
         progress.update(len(parts))
     return parts
-
-
-def _verify(token_file: Path, offset_file: Path, record_file: Path, record: dict[str, Any], vocabulary: str) -> None:
-    remedy = f"delete {record_file} and run tokenize-part"
-    if record["vocabulary_sha256"] != vocabulary:
-        raise DataError(
-            f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary}; {remedy}"
-        )
-    for file, key in ((token_file, "tokens_sha256"), (offset_file, "offsets_sha256")):
-        verify_sha256(file, record[key], remedy)
-    table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
-    bounds = np.append(table["start"], len(ids))
-    if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
-        raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
 
 
 def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:

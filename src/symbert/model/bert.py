@@ -151,7 +151,7 @@ def build_config(
 
 def refuse_other_code(config: SymBertConfig, checkpoint: Path) -> None:
     """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
-    else. A checkpoint that does not say by which code it was trained is taken as it is."""
+    else. A checkpoint without a note of its code is accepted."""
     trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
     if trained is not None and trained != (today := operator_code(config.attention)):
         raise ConfigError(

@@ -18,7 +18,8 @@ def count_parameters(sizes: list[str], attention: list[str], output: Path) -> No
 
 def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
-    models = {name: _build(size, name) for name in attention}
+    with torch.device("meta"):
+        models = {name: SymBertForMaskedLM(build_config(size, name)) for name in attention}
     return {
         "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
         "parameters": {name: _count(model) for name, model in models.items()},
@@ -26,11 +27,6 @@ def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
             name: _count(model.bert.encoder.layer[0].attention.self) for name, model in models.items()
         },
     }
-
-
-def _build(size: str, attention: str) -> SymBertForMaskedLM:
-    with torch.device("meta"):
-        return SymBertForMaskedLM(build_config(size, attention))
 
 
 def _count(module: torch.nn.Module) -> int:

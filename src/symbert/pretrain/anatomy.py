@@ -63,7 +63,7 @@ def _one_per_run(checkpoints: list[Path]) -> list[Path]:
     """The first checkpoint of each run; ConfigError for one that says nothing of its run."""
     runs: dict[tuple[Any, ...], Path] = {}
     for checkpoint in checkpoints:
-        facts = read_json(checkpoint / "config.json").get("pretraining") or {}
+        facts = read_json(checkpoint / "config.json", {}).get("pretraining") or {}
         if not {*FACTS} <= facts.keys():
             raise ConfigError(f"{checkpoint / 'config.json'}: says of no run that it is of; leave out --with-start")
         runs.setdefault(tuple(facts[name] for name in FACTS[:3]), checkpoint)

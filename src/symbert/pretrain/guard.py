@@ -98,7 +98,7 @@ def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def _set_aside(state: Path, run: Path, mark: str) -> None:
-    """Move a run out of the way. Its state goes last and at once, so a kill before that leaves the old run known."""
+    """Move a run out of the way, its state last and in one step: until then the old run is known, even after a kill."""
     for pattern in PUBLISHED:
         for path in sorted(run.glob(pattern)):
             aside = state / "published" / path.name

@@ -15,7 +15,7 @@ from symbert.files import read_json, write_json
 
 # Every fact of a session is on exactly one of these lists.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "versions")  # may change the last bits
-SCIENTIFIC = ("precision", "recipe")  # part of the run's identity: another one is another run
+SCIENTIFIC = ("precision", "recipe")  # part of the run's identity: any change is another run
 INCIDENTAL = ("host", "commit")  # of the code, the operator's is part of the run's identity
 
 FAILURES = ("failed", "diverged")
