@@ -1,10 +1,10 @@
 """Robustness records to one table, checked as scores are; and what tables and figures show of it, seed by seed."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pandas as pd
 
@@ -75,14 +75,16 @@ def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str |
     problems = [*duplicates(records), *stale(records, settings_hash), *_unlike_clean(records, clean)]
     problems += [*_impossible(records, set(clean["column"])), *_unscored(records, known)]
     refuse("robustness", problems, REMEDY)
-    refuse("robustness", [*_repeated(records), *_unlike(records), *_incomplete(records)], REMEDY)
     records.sort(key=lambda record: rank_of(record, tasks))
-    rows = [row for record in records for row in _rows(record, known[cell_of(record)])]
-    if not rows:
+    sets = pd.DataFrame([row for record in records for row in _rows(record, known[cell_of(record)])])
+    if len(sets):
+        refuse("robustness", [*_repeated(sets), *_unlike(records), *_incomplete(sets)], REMEDY)
+        sets = sets[(sets["kind"] == DOMAIN) | sets["column"].isin(COLUMNS)]
+    if not len(sets):
         raise MissingInputError(
             "robustness: no record has a set that counts; choose other glue.robustness.noise or sets"
         )
-    return pd.DataFrame(rows)
+    return sets.reset_index(drop=True)
 
 
 def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
@@ -182,13 +184,11 @@ def _impossible(records: list[Record], columns: set[str]) -> Iterator[str]:
                     yield f"not a score: {where} has the {key} {facts.get(key)}"
 
 
-def _repeated(records: list[Record]) -> Iterator[str]:
+def _repeated(sets: pd.DataFrame) -> Iterator[str]:
     """Sets that a record has under two names."""
-    for record in records:
-        sets = Counter((_label(facts), facts["column"]) for facts in record["sets"].values())
-        for (label, column), count in sets.items():
-            if count > 1:
-                yield f"duplicate: {cell_name(cell_of(record))} has {label} of column {column} {count} times"
+    counts = sets.fillna({"column": "None"}).groupby([*CELL, "label", "column"], sort=False).size()
+    for (*cell, label, column), count in counts[counts > 1].items():
+        yield f"duplicate: {cell_name(tuple(cell))} has {label} of column {column} {count} times"
 
 
 def _unlike(records: list[Record]) -> Iterator[str]:
@@ -205,31 +205,25 @@ def _unlike(records: list[Record]) -> Iterator[str]:
             yield f"unlike: {cell_name(cell_of(record))} and {cell_name(cell_of(other))} in {', '.join(different)}"
 
 
-def _incomplete(records: list[Record]) -> Iterator[str]:
+def _incomplete(sets: pd.DataFrame) -> Iterator[str]:
     """Noise that one score column has and another lacks, and out-of-domain sets that several tasks have."""
-    noise, tasks = defaultdict(set), defaultdict(set)
-    for record in records:
-        for facts in record["sets"].values():
-            if facts["kind"] == NOISE:
-                noise[_label(facts)].add(facts["column"])
-            else:
-                tasks[facts["name"]].add(record["task"])
-    for level, columns in noise.items():
-        yield from (f"missing: {level} of {column}" for column in sorted(set().union(*noise.values()) - columns))
-    for name, several in tasks.items():
-        if len(several) > 1:
-            yield f"duplicate: set {name} is there for {' and '.join(sorted(several))}"
+    noise, domains = (sets[sets["kind"] == kind] for kind in (NOISE, DOMAIN))
+    for label, columns in noise.groupby("label", sort=False)["column"]:
+        yield from (f"missing: {label} of {column}" for column in sorted(set(noise["column"]) - set(columns)))
+    for name, tasks in domains.groupby("name", sort=False)["task"]:
+        if tasks.nunique() > 1:
+            yield f"duplicate: set {name} is there for {' and '.join(sorted(set(tasks)))}"
 
 
 def _rows(record: Record, known: dict[str, float]) -> Iterator[Record]:
+    """A row per set of a record; `known` are the scores of the same model in Table 3."""
     clean = record["clean"]
     differs = any(abs(score - known[column]) > SAME for column, score in clean.items())
-    model = {**{key: record[key] for key in (*CELL, "stand_in")}, "differs": differs}
     for facts in record["sets"].values():
-        if facts["kind"] == DOMAIN or facts["column"] in COLUMNS:
-            known = {key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)}
-            yield {**model, "label": _label(facts), "clean": clean.get(facts["column"], math.nan), **known}
-
-
-def _label(facts: dict[str, Any]) -> str:
-    return level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"]
+        yield {
+            **{key: record[key] for key in (*CELL, "stand_in")},
+            "differs": differs,
+            "label": level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"],
+            "clean": clean.get(facts["column"], math.nan),
+            **{key: facts[key] for key in (*FACTS, *MEASURED, *SCORES)},
+        }
