@@ -17,24 +17,28 @@ ROOT = Path(__file__).parents[1]
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
-# Tests of a workflow that share its one run.
-FINISHED = ("cluster", "end_to_end", "experiment", "hygiene", "report", "reruns")
-LONGEST = ("test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")  # then come files, and folders of files
+# Files, by folder, whose tests share what is costly to make: one run of the workflow, one scan of all characters.
+SHARED = {
+    "workflow": ("cluster", "end_to_end", "experiment", "hygiene", "report", "reruns"),
+    "corpus": ("characters", "tokens", "wordpiece"),
+}
+# What begins first: a scope, files and folders; then comes all else.
+LONGEST = ("shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
 
 
 def scope_of(nodeid: str) -> str:
-    """What one process runs: a file, because its tests share what is costly to make, or those of the finished run."""
-    file = nodeid.partition("::")[0]
-    return "finished" if file in {f"tests/workflow/test_{name}.py" for name in FINISHED} else file
+    """What one process runs: the tests of a file, or of files that share something."""
+    file = Path(nodeid.partition("::")[0])
+    folder, name = file.parent.name, file.stem.removeprefix("test_")
+    return f"shared in {folder}" if name in SHARED.get(folder, ()) else str(file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no process is left alone with it at the end."""
 
     def rank(item: pytest.Item) -> int:
-        names = ("finished", *LONGEST)
         own = (scope_of(item.nodeid), item.path.name, item.path.parent.name)
-        return next((number for number, name in enumerate(names) if name in own), len(names))
+        return next((number for number, name in enumerate(LONGEST) if name in own), len(LONGEST))
 
     items.sort(key=rank)
 
