@@ -203,10 +203,12 @@ class Trainer:
 
     def _refuse_divergence(self, step: int, result: StepResult) -> None:
         """DivergedError, with the rows of the batch in a file, when loss or gradient norm is not finite."""
-        scaler = self.updater.scaler  # an infinite gradient may be due to fp16's scale of the loss, which then halves
-        is_finding_its_scale = scaler.is_enabled() and scaler.get_scale() >= LEAST_SCALE
-        if math.isfinite(result.loss) and (math.isfinite(result.gradient_norm) or is_finding_its_scale):
-            return
+        if math.isfinite(result.loss):
+            if math.isfinite(result.gradient_norm):
+                return
+            # An infinite gradient may be due to fp16's scale of the loss alone, which halves each time.
+            if self.updater.scaler.is_enabled() and self.updater.scaler.get_scale() >= LEAST_SCALE:
+                return
         dump = self.state / "divergence.json"
         if self.world.leads:
             read = sequences_of(step, self.settings.batch_size, len(self.training), self.run.pretrain_seed)
