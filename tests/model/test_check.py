@@ -19,7 +19,7 @@ from symbert import cli
 from symbert.model import check, packed
 from symbert.operators import OPERATORS, Operator
 
-QUICK = [name for name in check.CHECKS if name not in ("speed", "relations")]
+QUICK = [name for name in check.CHECKS if name not in ("speed", "relations", "lookups")]
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import torch
 
 from model.models import Shifted, define
 from symbert import cli
-from symbert.model.probes import NOBODY, RELATIONS, TOKENS, _layer_of, probe_of, scores_of, targets_of
+from symbert.model.probes import NOBODY, RELATIONS, TOKENS, layer_of, relations_of, scores_of, targets_of
+from symbert.model.recall import LOOKUPS, SYMBOLS, look_up, rows_of
 from symbert.operators import OPERATORS
 
 FREE = ("original", "pairwise", "original-symmetric", "pairwise-identity")
@@ -16,7 +17,7 @@ SYMMETRIC = ("symmetric", "shared", "symmetric-others")
 
 
 def shares_of(operator):
-    return {(row["relation"], row["own_position"]): row["share"] for row in probe_of(operator)}
+    return {(row["relation"], row["own_position"]): row["share"] for row in relations_of(operator)}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -66,7 +67,7 @@ def test_no_symmetric_matrix_has_its_row_maxima_along_a_cycle(own_position):
 
 @pytest.mark.parametrize("operator", SYMMETRIC[:2])
 def test_scores_of_shared_are_as_symmetric_as_those_of_symmetric(operator):
-    attention = _layer_of(operator)
+    attention = layer_of(operator, 5)
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
     scores = scores_of(attention, torch.randn(1, TOKENS, attention.config.hidden_size), own_position=True)
@@ -75,13 +76,34 @@ def test_scores_of_shared_are_as_symmetric_as_those_of_symmetric(operator):
 
 def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
     assert cli.main(["probe", "symmetric", "original", "--output", str(tmp_path / "probes.csv")]) == 0
     rows = pd.read_csv(tmp_path / "probes.csv")
-    assert len(rows) == 2 * 2 * len(RELATIONS)
+    assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS))
     assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
     assert rows.groupby("own_position")["chance"].first().to_dict() == pytest.approx({"no": 1 / 15, "yes": 1 / 16})
 
 
 def test_an_operator_of_the_users_own_that_mixes_tokens_is_probed(monkeypatch):
     define(monkeypatch, "own", Shifted)
-    assert len(probe_of("own")) == 2 * len(RELATIONS) and "own" in OPERATORS
+    assert len(relations_of("own")) == 2 * len(RELATIONS) and "own" in OPERATORS
+
+
+def test_answers_of_lookups_stand_in_their_rows():
+    generator = torch.Generator().manual_seed(0)
+    for lookup in ("recall", "fuzzy"):
+        keys, values, answers = (side.tolist() for side in rows_of(lookup, generator))
+        for key, value, answer in zip(keys, values, answers, strict=True):
+            assert answer == [dict(zip(key[:8], value[:8], strict=True))[asked] for asked in key[8:]]
+            assert set(value[8:]) == {SYMBOLS}, "what is asked is not given"
+    row, before, answers = (side.tolist() for side in rows_of("induction", generator))
+    for symbols, previous, (answer,) in zip(row, before, answers, strict=True):
+        assert previous == [SYMBOLS, *symbols[:-1]] and symbols[symbols.index(symbols[-1]) + 1] == answer
+
+
+def test_original_learns_induction_where_a_symmetric_score_learns_recall_alone():
+    (share, steps), (symmetric, never) = (
+        look_up(layer_of(name, 4), "induction", 1) for name in ("original", "symmetric")
+    )
+    assert share >= 0.9 and steps < 100 and never is None and symmetric < 0.2
+    assert look_up(layer_of("symmetric", 4), "recall", 1)[1] < 60

@@ -21,10 +21,12 @@ from symbert.files import write_text
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import SymBertConfig, SymBertModel, initialize
 from symbert.model.logits import logits_of, weights_of
+from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
 from symbert.operators import operator_named
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
+LOOKUP_HEADS = 4
 STEPS, LEARNING_RATE = 100, 0.01  # of Adam
 LEAST = 1e-30  # weight, whose logarithm has a gradient
 NOBODY = -100  # the target of a token that has none, as in F.cross_entropy
@@ -48,7 +50,7 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
 
     Without `own_position`, no token may attend to itself.
     """
-    attention = _layer_of(operator)
+    attention = layer_of(operator, HEADS)
     hidden = torch.randn(1, TOKENS, HEADS * HEAD, generator=torch.Generator().manual_seed(0))
     targets = torch.stack([targets_of(relation, seed) for seed in range(HEADS)])
     optimizer = torch.optim.Adam(attention.parameters(), LEARNING_RATE)
@@ -78,25 +80,25 @@ def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> T
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
 
 
-def _layer_of(operator: str) -> SelfAttention:
-    """An attention layer as wide as all heads, whose weights start at the scale of all sizes."""
-    width = HEADS * HEAD
+def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
+    """An attention layer with so many heads, whose weights start at the scale of all sizes."""
+    width = heads * HEAD
     config = SymBertConfig(
         attention=operator,
         **operator_named(operator).own_definition,
         vocab_size=8,
         hidden_size=width,
-        num_attention_heads=HEADS,
+        num_attention_heads=heads,
         num_hidden_layers=1,
         initializer_range=0.02 * math.sqrt(768 / width),
         attention_probs_dropout_prob=0.0,
     )
     model = SymBertModel(config, add_pooling_layer=False)
-    initialize(model, 1)
+    initialize(model, seed)
     return model.encoder.layer[0].attention.self
 
 
-def probe_of(operator: str) -> list[dict[str, Any]]:
+def relations_of(operator: str) -> list[dict[str, Any]]:
     """A row per relation, with and without the own position: the share of tokens that are right, its exact 95 %
     interval over tokens of all heads, what chance gives, and the steps."""
     rows = []
@@ -119,10 +121,22 @@ def probe_of(operator: str) -> list[dict[str, Any]]:
     return rows
 
 
+def lookups_of(operator: str) -> list[dict[str, Any]]:
+    """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds."""
+    rows = []
+    for lookup in LOOKUPS:
+        outcomes = [look_up(layer_of(operator, LOOKUP_HEADS, seed), lookup, seed) for seed in range(1, SEEDS + 1)]
+        rows.append({"attention": operator, "relation": lookup, "own_position": "yes", **summary_of(outcomes)})
+    return rows
+
+
 def probe(operators: list[str], /, output: Path | None = None) -> None:
-    """Measure which relations between tokens operators can express, in seconds; prints a table, or writes a csv."""
+    """Measure which relations between tokens operators can express, and how fast they learn to look something up.
+
+    Takes seconds per operator; prints a table, or writes a csv.
+    """
     torch.set_num_threads(1)
-    rows = pd.DataFrame([row for operator in operators for row in probe_of(operator)])
+    rows = pd.DataFrame([row for name in operators for row in relations_of(name) + lookups_of(name)])
     if output is None:
         print(rows.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     else:

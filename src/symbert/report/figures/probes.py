@@ -7,7 +7,7 @@ from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry, draw_names, page_of
 from symbert.report.style import GREY, MAJORITY_LINE, looks_of
 
-CARD = 0.8  # inches
+CARD = 1.3  # inches
 APART = 0.18  # of the rows of a card: between the points with and without the own position
 KEY_COLUMNS = 3
 SIDES = {"yes": "all positions", "no": "own one masked"}
@@ -16,14 +16,15 @@ SIDES = {"yes": "all positions", "no": "own one masked"}
 @exhibit(chapter="Operators", place=5, heading="Cards of operators", reads=("probes",))
 def probes_figure(data: Data) -> Figure:
     """A panel per operator with the share of tokens that point right along a directed cycle, to a partner and along a
-    chain: filled points with all positions, hollow ones with the own position masked; lines are 95 % intervals.
+    chain, and of right answers in lookups: filled points with all positions, hollow ones with the own position
+    masked; lines are 95 % intervals, of lookups the range of seeds.
     """
     probes = data.probes
     looks, relations = looks_of(probes["attention"]), list(dict.fromkeys(probes["relation"]))
     faces = {"yes": {"markerfacecolor": GREY}, "no": {"markerfacecolor": "white"}}
     mark = {"color": GREY, "marker": "o", "linestyle": "none"}
     entries = [Entry({**mark, **faces[side]}, name) for side, name in SIDES.items()] + [Entry(MAJORITY_LINE, "chance")]
-    note = "one head, 16 tokens: the share whose largest score is that of its target, five relations each"
+    note = "cycle, partner, chain: tokens whose largest score is that of their target; below: right answers"
     figure, cards, key = page_of("What operators can express", note, [CARD] * len(looks), 1)
     for (name, look), card in zip(looks.items(), cards, strict=True):
         for each in probes[probes["attention"] == name].itertuples():
