@@ -68,7 +68,7 @@ from symbert.pretrain import world
 world.pick_device = lambda *given: torch.device(sys.argv[1])
 end = lambda *given, **options: os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] and os.environ["RANK"] != "1":
-    world.PATIENCE = timedelta(seconds=3)
+    world.PATIENCE = timedelta(seconds=6)
 elif sys.argv[2] == "devices":
     world._refuse_other_devices = end
 elif sys.argv[2] == "group":
@@ -107,7 +107,7 @@ def test_the_survivors_of_a_process_killed_while_they_join_end_with_74_too(step)
     told = joined("cpu", "cpu", "cpu", killed_before=step)
     assert told[1] == ""
     for rank in (0, 2):
-        assert told[rank].startswith(f"74 process {rank}: another process of this run ended (wait timeout after 3000ms")
+        assert told[rank].startswith(f"74 process {rank}: another process of this run ended (wait timeout after 6000ms")
 
 
 def test_processes_that_picked_different_devices_do_not_wait_for_each_other():
