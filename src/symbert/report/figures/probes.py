@@ -23,7 +23,9 @@ def probes_figure(data: Data) -> Figure:
     looks, relations = looks_of(probes["attention"]), list(dict.fromkeys(probes["relation"]))
     faces = {"yes": {"markerfacecolor": GREY}, "no": {"markerfacecolor": "white"}}
     mark = {"color": GREY, "marker": "o", "linestyle": "none"}
-    entries = [Entry({**mark, **faces[side]}, name) for side, name in SIDES.items()] + [Entry(MAJORITY_LINE, "about chance")]
+    entries = [Entry({**mark, **faces[side]}, name) for side, name in SIDES.items()] + [
+        Entry(MAJORITY_LINE, "about chance")
+    ]
     note = "cycle, partner, chain: tokens whose largest score is that of their target; below: right answers"
     figure, cards, key = page_of("What operators can express", note, [CARD] * len(looks), 1)
     for (name, look), card in zip(looks.items(), cards, strict=True):
