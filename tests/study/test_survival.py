@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from symbert.study.survival import Comparison, Exits, compare, median_exit, survival_curve
+from symbert.study.survival import ExitComparison, Exits, compare, median_exit, survival_curve
 
 EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
 LAST = 50
@@ -116,4 +116,4 @@ def test_a_cell_that_never_leaves_takes_longer_than_one_that_does():
     ],
 )
 def test_verdicts_need_both_the_test_and_the_interval(bounds, p_value, verdict):
-    assert Comparison(*bounds, p_value).verdict(p_value) == verdict
+    assert ExitComparison(*bounds, p_value).verdict(p_value) == verdict

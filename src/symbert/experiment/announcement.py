@@ -17,8 +17,8 @@ from symbert.progress import data_size
 from symbert.project import read_yaml
 from symbert.snakemake_internals import Job
 
-# What unexpected content of result files can raise: no reason to stop a start.
-PLAN_ERRORS = (SymbertError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# What unexpected content of result files, and an optimizer of one's own, can raise: no reason to stop a start.
+PLAN_ERRORS = (SymbertError, OSError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def announce(

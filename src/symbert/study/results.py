@@ -12,7 +12,7 @@ from symbert.files import read_json, write_text
 from symbert.report.comparisons import holm
 from symbert.report.statistics import plateau_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of
-from symbert.study.survival import Comparison, Exits, compare, median_exit
+from symbert.study.survival import ExitComparison, Exits, compare, median_exit
 
 CELL = {"text": str, "cell": dict, "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict}]}
 SETTINGS = ("learning_rate", "batch_size", "steps")  # of pre-training, for readers; `cell` stands for all of them
@@ -116,7 +116,7 @@ class Answer:
     place: dict[str, Any]
     first: Runs
     second: Runs
-    result: Comparison
+    result: ExitComparison
     corrected: float  # p value with Holm's correction over all answers from the same grid
 
     @property

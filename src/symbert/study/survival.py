@@ -55,7 +55,7 @@ def median_exit(steps: Steps, left: NDArray[np.bool_]) -> Steps:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ExitComparison:
     """Two cells compared."""
 
     ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
@@ -73,7 +73,7 @@ class Comparison:
         return "equal" if is_equal else "undecided"
 
 
-def compare(first: Exits, second: Exits, seed: int = 0) -> Comparison:
+def compare(first: Exits, second: Exits, seed: int = 0) -> ExitComparison:
     """Compare two cells whose runs have the same seeds in the same order.
 
     The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
@@ -94,4 +94,4 @@ def compare(first: Exits, second: Exits, seed: int = 0) -> Comparison:
         bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
     with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
         p_value = logrank(first.censored, second.censored).pvalue
-    return Comparison(ratio, *bounds, float(p_value) if np.isfinite(p_value) else 1.0)
+    return ExitComparison(ratio, *bounds, float(p_value) if np.isfinite(p_value) else 1.0)
