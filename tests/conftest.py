@@ -3,13 +3,16 @@
 import gc
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from symbert import operators, sizes, tasks
 from symbert.config import merge
 from symbert.layout import Experiment
+from symbert.own import VARIABLE
 from symbert.project import read_config
 from traces import Traces
 
@@ -131,3 +134,16 @@ def traces(experiment) -> Traces:
 def changed(experiment):
     """The demo with changes."""
     return lambda changes: Experiment(merge(experiment.config, changes))
+
+
+@pytest.fixture
+def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No operator, size or task that a test defines stays known after it."""
+    monkeypatch.setattr(tasks, "OWN", {})
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.delenv(VARIABLE)
+    before = [dict(operators.OPERATORS), dict(sizes.SIZES)]
+    yield
+    for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):
+        registry.clear()
+        registry.update(entries)

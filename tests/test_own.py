@@ -18,21 +18,7 @@ RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}
 IRONY = {"train": ".", "validation": ".", "columns": ["text"], "labels": ["no", "yes"], "metric": "accuracy"}
 MISCOUNTED = "model.wrong_operators:Miscounted"
 
-
-@pytest.fixture(autouse=True)
-def as_at_the_start(monkeypatch):
-    """No operator, size or task of one's own stays behind."""
-    monkeypatch.setattr(tasks, "OWN", {})
-    monkeypatch.setenv(VARIABLE, "")
-    monkeypatch.delenv(VARIABLE)
-    for registry in (operators.OPERATORS, sizes.SIZES):
-        for name in list(registry):
-            monkeypatch.setitem(registry, name, registry[name])
-    before = [dict(operators.OPERATORS), dict(sizes.SIZES)]
-    yield
-    for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):
-        registry.clear()
-        registry.update(entries)
+pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
 
 @pytest.fixture

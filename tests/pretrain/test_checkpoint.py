@@ -16,12 +16,12 @@ from safetensors import SafetensorError
 
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import verify_sha256
+from symbert.model import weights
 from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.storage import KEEP, kept_weights
 from symbert.settings import PretrainSettings, read_settings
-from symbert.training import weights
 from symbert.training.optimizer import build_optimizer
 
 

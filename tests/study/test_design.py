@@ -8,6 +8,8 @@ import yaml
 from symbert.errors import ConfigError, MissingInputError
 from symbert.study.design import cell_of, points_of, read_study, seeds_by_cell
 
+pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
+
 STUDIES = Path(__file__).parents[2] / "studies"
 TINY = {
     "title": "A tiny study",

@@ -15,6 +15,8 @@ from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
 from symbert.study.results import answers_of, complete_grids, read_runs, write_runs
 
+pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
+
 STEPS = list(range(50, 1050, 50))
 
 

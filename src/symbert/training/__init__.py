@@ -1,1 +1,1 @@
-"""What pre-training and fine-tuning share: optimizers, the learning rate, recipes, weights as files, the machine."""
+"""What pre-training and fine-tuning share: optimizers, the learning rate, recipes, the device and its machine."""
