@@ -301,7 +301,9 @@ def test_a_run_killed_right_after_a_checkpoint_has_kept_the_weights_of_that_step
     assert outcome(run) == uninterrupted
 
 
-@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
+@pytest.mark.parametrize(
+    "environment", [{"CXX": "/nonexistent"}, pytest.param({"PATH": "/nonexistent"}, marks=pytest.mark.campaign)]
+)
 def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
     """In a process of its own, because torch remembers what it compiled and with what."""
     words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")

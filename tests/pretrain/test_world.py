@@ -101,6 +101,7 @@ def joined(*devices: str, killed_before: str = "") -> list[str]:
             process.kill()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("step", ["devices", "group"])
 def test_the_survivors_of_a_process_killed_while_they_join_end_with_74_too(step):
     """Only where gradients and sums are exchanged was it told; before that it was a bug (70)."""
@@ -192,6 +193,7 @@ def test_a_refused_run_of_two_processes_ends_and_says_why(tmp_path, manifest, br
     assert read_json(run / "state/status.json")["exit_code"] == 78
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("victim", [0, 1])
 def test_the_survivors_of_a_killed_process_end_with_74_and_say_that_another_one_ended(
     tmp_path, manifest, brief, victim

@@ -166,6 +166,7 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     assert len(digests) == 2, "the user's files are nobody's to remove"
 
 
+@pytest.mark.campaign
 def test_text_that_oscars_filters_would_drop_is_kept_on_request(run, published, tmp_path):
     """Short texts without URL; no UT1 archive and no model are asked for, and the report has no table of them."""
     shutil.copytree(published, tmp_path / "mirror")

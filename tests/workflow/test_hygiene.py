@@ -61,6 +61,7 @@ def test_the_experiment_with_imported_scores_is_planned(root, experiments, tmp_p
     assert len(experiments) == 4, "plan the new entry of ci.yml here"
 
 
+@pytest.mark.campaign
 def test_no_command_of_the_largest_sweep_is_longer_than_linux_allows(checkout):
     """Seven operators, three pre-training seeds, 18 checkpoints each, 8 tasks: 3,024 score files in one table."""
     sweep = f"sweep={{sizes: [base], attention: [{ALL}], pretrain_seeds: [1, 2, 3]}}"

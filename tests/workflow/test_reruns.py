@@ -298,6 +298,7 @@ def test_the_learning_rate_of_pretraining_runs_exactly_its_descendants(finished)
     assert computed(planned(finished, "pretrain={learning_rate: 0.002}")) == TRAINED
 
 
+@pytest.mark.campaign
 def test_a_superseded_run_is_set_aside_and_comes_back_with_its_settings(copy, finished):
     done, before = str(RUN / "done.json"), learned(copy)
     assert made(copy, done, "--config", "pretrain={learning_rate: 0.002}")["pretrain_model"] == 1
@@ -328,6 +329,7 @@ def test_another_filter_runs_the_corpus_and_all_that_follows(finished):
     assert computed(jobs) == {"download_part": 4, "filter_part": 4, "tokenize_part": 4, "pack_shards": 1, **TRAINED}
 
 
+@pytest.mark.campaign
 def test_a_filter_that_keeps_the_same_documents_trains_nothing(copy):
     before, change = learned(copy), "corpus={filter: {max_harmful_perplexity: 100000.5}}"
     manifest = json.loads((copy.directory / RESULTS / "corpus/shards/manifest.json").read_text())

@@ -38,6 +38,7 @@ def test_a_study_ends_with_its_page_and_the_table_of_its_runs(checkout):
     assert f"| pairwise   | {run['exit']} " in (results / "README.md").read_text()
 
 
+@pytest.mark.campaign
 def test_another_study_trains_only_the_runs_that_no_study_has(checkout):
     """A study with seeds 1 and 2 finds seed 1 finished, and its curve is the same."""
     runs = checkout.directory / "results/studies/runs"
