@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from symbert import operators, sizes
 from symbert.errors import ConfigError, MissingInputError
 from symbert.operators import operator_code, operator_named
+from symbert.project import read_yaml
 from symbert.settings import Count, Length, PretrainSettings, Settings, hash_of, settings_from, values_of
 from symbert.sizes import SIZES
 
@@ -113,7 +113,7 @@ def read_study(path: Path) -> Study:
     if not Path(path).is_file():
         near = ", ".join(sorted(file.stem for file in Path(path).parent.glob("*.yaml"))) or "none"
         raise MissingInputError(f"{path}: no such study; there are {near}")
-    study = settings_from(yaml.safe_load(Path(path).read_text(encoding="utf-8")), Study, str(path))
+    study = settings_from(read_yaml(path), Study, str(path))
     for name, shape in study.sizes.items():
         sizes.define(name, shape)
     for name, definition in study.operators.items():
