@@ -3,17 +3,21 @@
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from study.test_design import study_file
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.files import write_json
+from symbert.pretrain.train import StepResult, Trainer
 from symbert.report.comparisons import holm
 from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
-from symbert.study.results import answers_of, complete_grids, read_runs, write_runs
+from symbert.study.results import answers_of, complete_grids, read_runs, runs_of, write_runs
+from symbert.study.texts import write_study_text
+from symbert.study.train import train_runs
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
@@ -124,3 +128,23 @@ def test_curves_of_runs_are_kept_to_four_decimals(runs):
     frame = read_runs(runs)
     original = frame[(frame["attention"] == "original") & (frame["seed"] == 1)]["losses"].iloc[0]
     assert np.allclose(original, curve(600), atol=5e-5)
+
+
+def test_a_run_that_diverges_keeps_the_losses_from_before(study, tmp_path, monkeypatch):
+    """One that diverged before its first evaluation ended the whole cell with an IndexError."""
+    cell = next(iter(seeds_by_cell(study)))
+    write_study_text(cell.text, tmp_path / "manifest.json")
+    usual = Trainer.step
+
+    def diverging(trainer: Trainer, step: int) -> StepResult:
+        if step == {1: 3, 2: 12}[trainer.run.pretrain_seed]:
+            raise DivergedError("loss nan")
+        return usual(trainer, step)
+
+    monkeypatch.setattr(Trainer, "step", diverging)
+    curves = train_runs(cell, [1, 2], tmp_path / "manifest.json", tmp_path, SimpleNamespace(signal=None))
+    assert [curve["steps"] for curve in curves] == [[], [5, 10]]
+    write_json(tmp_path / "cell.json", {"text": cell.text_name, "cell": cell.definition, "curves": curves})
+    write_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
+    runs = runs_of(read_runs(tmp_path / "runs.csv"), cell, [1, 2])
+    assert runs.exits.steps.tolist() == [0, 10] and not runs.exits.left.any()

@@ -15,6 +15,11 @@ EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=
 LAST = 50
 
 
+def exits_of(exits: list[int | None]) -> Exits:
+    """Exits of runs that were all seen until LAST."""
+    return Exits.of(exits, [LAST] * len(exits))
+
+
 def shares_by_hand(exits: list[int | None]) -> dict[int, float]:
     """Kaplan and Meier's product over the steps at which runs leave."""
     share, shares = 1.0, {}
@@ -41,7 +46,7 @@ def log_rank_by_hand(first: list[int | None], second: list[int | None]) -> float
 
 @given(EXITS)
 def test_shares_on_the_plateau_are_those_of_the_product_formula(exits):
-    steps, shares = survival_curve(Exits.of(exits, LAST))
+    steps, shares = survival_curve(exits_of(exits))
     computed = dict(zip(steps.tolist(), shares.tolist(), strict=True))
     assert {step: pytest.approx(share) for step, share in shares_by_hand(exits).items()} == {
         step: share for step, share in computed.items() if step != LAST
@@ -51,7 +56,7 @@ def test_shares_on_the_plateau_are_those_of_the_product_formula(exits):
 @given(EXITS)
 def test_the_median_is_where_the_curve_first_reaches_one_half(exits):
     below = [step for step, share in shares_by_hand(exits).items() if share <= 0.5 + 1e-12]
-    many = Exits.of(exits, LAST)
+    many = exits_of(exits)
     assert median_exit(many.steps, many.left) == (below[0] if below else math.inf)
 
 
@@ -69,7 +74,7 @@ def same_length(first: list, second: list) -> tuple[list, list]:
 
 def pair(first: list, second: list) -> tuple[Exits, Exits]:
     """The exits of two cells."""
-    return tuple(Exits.of(exits, LAST) for exits in same_length(first, second))
+    return tuple(exits_of(exits) for exits in same_length(first, second))
 
 
 def test_the_interval_is_that_of_all_resamples_of_three_seeds():
@@ -79,7 +84,7 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
         np.median([first[seed] for seed in drawn]) / np.median([second[seed] for seed in drawn])
         for drawn in product(range(3), repeat=3)
     )
-    result = compare(Exits.of(first, LAST), Exits.of(second, LAST))
+    result = compare(exits_of(first), exits_of(second))
     assert result.ratio == 20 / 25
     assert (result.low, result.high) == (ratios[0], ratios[-1])  # each has 1 of 27, more than 2.5 %
 
@@ -87,19 +92,29 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
 def test_runs_of_a_seed_are_drawn_together():
     """Exits that are twice those of the other cell, seed by seed, have that ratio in every resample."""
     first, second = [20, 24, 40, 30, 28], [10, 12, 20, 15, 14]
-    result = compare(Exits.of(first, LAST), Exits.of(second, LAST))
+    result = compare(exits_of(first), exits_of(second))
     assert (result.ratio, result.low, result.high) == (2, 2, 2)
 
 
 def test_cells_that_never_leave_are_undecided_and_not_equal():
-    never = Exits.of([None] * 6, LAST)
+    never = exits_of([None] * 6)
     result = compare(never, never)
     assert math.isnan(result.ratio) and result.p_value == 1
     assert result.verdict(1.0) == "undecided"
 
 
+def test_a_run_that_diverged_is_censored_where_it_was_last_seen():
+    """It was counted among those on the plateau until the last step of the others."""
+    steps, shares = survival_curve(Exits.of([None, 30, 30, None], [10, LAST, LAST, LAST]))
+    assert dict(zip(steps.tolist(), shares.tolist(), strict=True)) == {
+        10: 1,
+        30: pytest.approx(1 / 3),
+        LAST: pytest.approx(1 / 3),
+    }
+
+
 def test_a_cell_that_never_leaves_takes_longer_than_one_that_does():
-    result = compare(Exits.of([None] * 10, LAST), Exits.of([*range(10, 20)], LAST))
+    result = compare(exits_of([None] * 10), exits_of([*range(10, 20)]))
     assert result.ratio == result.low == math.inf
     assert result.verdict(result.p_value) == "longer"
 

@@ -83,6 +83,11 @@ class Cell:
         }
 
     @property
+    def evaluations(self) -> int:
+        """How many losses a run has that does not diverge."""
+        return self.pretrain.steps // self.pretrain.evaluate_every
+
+    @property
     def key(self) -> str:
         """Distinct for distinct definitions."""
         return f"{self.text_name}-{self.size}-{self.attention}-{hash_of(self.definition)}"

@@ -169,7 +169,7 @@ def _draw_runs(above: Axes, below: Axes, runs: Runs, look: Look) -> None:
     if len(whole) > 1:
         above.fill_between(steps, np.min(whole, axis=0), np.max(whole, axis=0), color=look.color, alpha=0.12, lw=0)
     at, shares = survival_curve(runs.exits)
-    at = np.concatenate([[steps[0]], at, [runs.cell.pretrain.steps]])
+    at = np.concatenate([[runs.cell.pretrain.evaluate_every], at, [runs.cell.pretrain.steps]])
     shares = np.concatenate([[1.0], shares, [shares[-1]]])
     below.step(at, shares, where="post", color=look.color, linestyle=look.linestyle)
     if censored := runs.exits.steps[~runs.exits.left].tolist():

@@ -56,10 +56,10 @@ def read_runs(path: Path) -> pd.DataFrame:
     """
     if not Path(path).is_file():
         raise MissingInputError(f"{path}: file not found; run the study")
-    frame = pd.read_csv(path, dtype={"exit": str})
+    frame = pd.read_csv(path, dtype={"exit": str, "losses": str}, keep_default_na=False)
     if missing := [column for column in COLUMNS if column not in frame]:
         raise DataError(f"{path}: no column '{missing[0]}'; run the study again")
-    frame["losses"] = [[float(loss) for loss in str(losses).split()] for losses in frame["losses"]]
+    frame["losses"] = [[float(loss) for loss in losses.split()] for losses in frame["losses"]]
     frame["steps_evaluated"] = [
         [every * number for number in range(1, len(losses) + 1)]
         for every, losses in zip(frame["evaluate_every"], frame["losses"], strict=True)
@@ -82,7 +82,8 @@ class Runs:
     def exits(self) -> Exits:
         """Where the runs leave the plateau."""
         exits = [None if math.isnan(step) else int(step) for step in self.frame["exit"]]
-        return Exits.of(exits, self.cell.pretrain.steps)
+        every = self.cell.pretrain.evaluate_every
+        return Exits.of(exits, [every * len(losses) for losses in self.frame["losses"]])
 
     @property
     def median(self) -> float:

@@ -22,14 +22,14 @@ Steps = NDArray[np.float64]
 class Exits:
     """The exits of the runs of one cell, one per seed."""
 
-    steps: Steps  # of the exit, or the last step of a run that stays on the plateau
+    steps: Steps  # of the exit, or the last step that a run on the plateau was seen at
     left: NDArray[np.bool_]  # whether a run leaves the plateau
 
     @classmethod
-    def of(cls, exits: Sequence[int | None], last: int) -> "Exits":
-        """From exits, None for a run that stays until the step `last`."""
+    def of(cls, exits: Sequence[int | None], last: Sequence[int]) -> "Exits":
+        """From exits, None for a run that stays, and the last step that each run was seen at."""
         return cls(
-            np.array([last if step is None else step for step in exits], float),
+            np.array([seen if step is None else step for step, seen in zip(exits, last, strict=True)], float),
             np.array([step is not None for step in exits]),
         )
 
@@ -48,7 +48,8 @@ def survival_curve(exits: Exits) -> tuple[Steps, Steps]:
 def median_exit(steps: Steps, left: NDArray[np.bool_]) -> Steps:
     """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
 
-    Equal to the median of the Kaplan–Meier curve where, as here, all runs have the same length.
+    Equal to the median of the Kaplan–Meier curve where all runs have the same length. One that diverged is shorter, and
+    counts as never.
     """
     ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
     return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]

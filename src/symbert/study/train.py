@@ -36,7 +36,8 @@ def train_runs(cell: Cell, seeds: list[int], manifest: Path, runs: Path, stop: S
             curve = {"seed": seed, "corpus_hash": corpus_hash, **_train(cell, seed, manifest, runs, stop)}
             curve |= {"cpu_seconds": round(time.process_time() - started, 1), "commit": commit_of(PROJECT)}
             write_json(path, {**curve, "machine": facts_of_machine(torch.device("cpu"))})
-            print(f"{cell.name} seed {seed}: {curve['losses'][-1]:.3f}", file=sys.stderr, flush=True)
+            said = f"{curve['losses'][-1]:.3f}" if len(curve["losses"]) == cell.evaluations else "diverged"
+            print(f"{cell.name} seed {seed}: {said}", file=sys.stderr, flush=True)
         curves.append(curve)
     return curves
 
