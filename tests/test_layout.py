@@ -1,7 +1,9 @@
 from pathlib import Path
 
+import pytest
+
 from symbert.config import merge
-from symbert.layout import Experiment
+from symbert.layout import Experiment, Run
 
 
 def test_large_files_lie_where_the_storage_says_and_the_rest_under_results(config):
@@ -23,9 +25,21 @@ def test_runs_are_every_size_with_every_operator_and_every_seed(config):
 def test_a_size_outside_the_curve_has_its_last_step_only(config):
     curve = {"sizes": ["tiny"], "steps": {"tiny": [300, 1200]}}
     experiment = Experiment(merge(config, {"sweep": {"sizes": ["tiny", "small"], "curve": curve}}))
-    assert experiment.steps("tiny") == [300, 1200, 2400] and experiment.steps("small") == [2400]
+    tiny, small = Run("tiny", "original", 1), Run("small", "original", 1)
+    assert experiment.steps(tiny) == [300, 1200, 2400] and experiment.steps(small) == [2400]
     untrained = Experiment(merge(experiment.config, {"sweep": {"untrained": True}}))
-    assert untrained.steps("small") == [0, 2400] and untrained.curve_steps("tiny") == [300, 1200, 2400]
+    assert untrained.steps(small) == [0, 2400] and untrained.curve_steps("tiny") == [300, 1200, 2400]
+
+
+@pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
+def test_pre_training_seeds_may_be_compared_by_their_losses_alone(config, chosen, finetuned):
+    sweep = {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": chosen}
+    experiment = Experiment(merge(config, {"sweep": sweep}))
+    assert sorted({run.pretrain_seed for run in experiment.runs()}) == [1, 2, 3]
+    assert sorted({run.pretrain_seed for run, _ in experiment.checkpoints()}) == finetuned
+    report = experiment.settings["report"]
+    assert {run[-1] for run in report["runs"]} == {1, 2, 3}
+    assert {run[-1] for run in report["scored_runs"]} == {run[-1] for run in report["curve_runs"]} == {*finetuned}
 
 
 def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(experiment):

@@ -30,7 +30,7 @@ class Traces:
         folder = self.experiment.place(self.experiment.state, run)
         settings = {**run.model, **recorded_settings(self.experiment.pretraining), "precision": "fp32", **other}
         write(folder / "identity.json", {**vars(run), **settings, "corpus_hash": "c"})
-        for kept in self.experiment.steps(run.size):
+        for kept in self.experiment.steps(run):
             write(folder / f"weights/step-{kept:08d}.json", {"step": kept, "sha256": "w"})
         write(folder / "status.json", {"state": state, "step": step, "exit_code": 0, "reason": reason, "file": None})
         if state == "done":

@@ -125,6 +125,11 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(
                 f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
             )
+    for seed in config["sweep"]["finetuned_pretrain_seeds"] or ():
+        if seed not in config["sweep"]["pretrain_seeds"]:
+            raise ConfigError(
+                f"config: 'sweep.finetuned_pretrain_seeds' has {seed}, which is not in 'sweep.pretrain_seeds'; add it"
+            )
     for task in config["sweep"]["tasks"]:
         for split, path in task_named(task).files.items():
             if not Path(path).exists():

@@ -172,8 +172,9 @@ def _report(config: Config) -> Config:
         "batch_size": pretrain.pop("batch_size"),
         "pretrain": pretrain,
         "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
-        "runs": _runs(config["sweep"], config["sweep"]["sizes"]),
-        "curve_runs": _runs(config["sweep"], config["sweep"]["curve"]["sizes"]),
+        "runs": runs_of(config),
+        "scored_runs": _scored(runs_of(config), config),
+        "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
@@ -186,9 +187,22 @@ def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
 
 
-def _runs(sweep: Config, sizes: list[str]) -> list[list[str | int]]:
-    """The pre-trainings of these sizes: size, attention, pretrain_seed."""
+def runs_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
+    """The pre-trainings of these sizes, or of all: size, attention, pretrain_seed."""
+    sweep = config["sweep"]
+    sizes = sweep["sizes"] if sizes is None else sizes
     return [list(axes) for axes in product(sizes, sweep["attention"], sweep["pretrain_seeds"])]
+
+
+def finetuned_pretrain_seeds(config: Config) -> list[int]:
+    """The pre-training seeds whose models are fine-tuned."""
+    sweep = config["sweep"]
+    chosen = sweep["finetuned_pretrain_seeds"]
+    return sweep["pretrain_seeds"] if chosen is None else chosen
+
+
+def _scored(runs: list[list[str | int]], config: Config) -> list[list[str | int]]:
+    return [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
 
 
 def _source(config: Config, stage: str, embedded_root: str) -> Config:

@@ -168,6 +168,7 @@ class Sweep(Settings):
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     pretrain_seeds: Seeds
+    finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
     tasks: Annotated[list[str], Meta(min_length=1)]
     untrained: bool

@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from symbert.config import Config, experiment_name, is_outdated, sections, source_of
+from symbert.config import (
+    Config,
+    experiment_name,
+    finetuned_pretrain_seeds,
+    is_outdated,
+    runs_of,
+    sections,
+    source_of,
+)
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PretrainSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -94,21 +101,22 @@ class Experiment:
 
     def checkpoints(self) -> list[tuple[Run, int]]:
         """All that is fine-tuned: each run at its steps."""
-        return [(run, step) for run in self.runs() for step in self.steps(run.size)]
+        return [(run, step) for run in self.runs() for step in self.steps(run)]
 
     def runs(self, sizes: list[str] | None = None) -> list[Run]:
         """The pre-trainings, of these sizes or of all."""
-        sweep = self.config["sweep"]
-        return [Run(*axes) for axes in product(sizes or sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
+        return [Run(*axes) for axes in runs_of(self.config, sizes)]
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
         curve = self.config["sweep"]["curve"]
         return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
 
-    def steps(self, size: str) -> list[int]:
-        """All checkpoints of a size that are fine-tuned."""
-        return sorted({*self.compared, *self.curve_steps(size)})
+    def steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that are fine-tuned."""
+        if run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+            return []
+        return sorted({*self.compared, *self.curve_steps(run.size)})
 
     def finetune_seeds(self, size: str, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""

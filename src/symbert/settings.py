@@ -221,6 +221,7 @@ class ReportSettings(Settings):
     max_harmful_perplexity: int | float | None
     rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
     runs: list[Run] = []  # asked for
+    scored_runs: list[Run] = []  # those of them that are fine-tuned
     curve_runs: list[Run] = []  # those of them that Figure 3 has
     wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
 

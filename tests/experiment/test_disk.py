@@ -91,7 +91,7 @@ def test_what_is_all_there_needs_no_room(experiment, traces):
     """Whatever it weighs."""
     for run in experiment.runs():
         traces.run(run)
-        for step in experiment.steps(run.size):
+        for step in experiment.steps(run):
             write(extracted_weights(experiment, run, step), 0)
         for task in experiment.tasks:
             traces.scores(run, 2400, task, [1, 2])

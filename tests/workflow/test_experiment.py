@@ -12,6 +12,7 @@ MIXED = (  # a size more, models that were not pre-trained, sets that only MNLI 
     "sweep={untrained: true, sizes: [tiny, small], curve: {sizes: []}, tasks: [rte, mnli, wnli]}",
     "glue={robustness: {noise: [], sets: [hans], files: .}}",
 )
+SOME_SEEDS = ("sweep={pretrain_seeds: [1, 2, 3], finetuned_pretrain_seeds: [2]}",)
 ENORMOUS = "pretrain={steps: 1000000000000, save_every: 1}"
 
 
@@ -27,7 +28,7 @@ def symbert(finished, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("options", [(), ("scale=paper", "source=hub"), MIXED])
+@pytest.mark.parametrize("options", [(), ("scale=paper", "source=hub"), MIXED, SOME_SEEDS])
 def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkeypatch, options):
     if options == MIXED:
         for number in range(3):

@@ -101,9 +101,14 @@ KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"]
 KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
 
 
-def runs(pattern, sizes=SWEEP["sizes"]):
+def runs(pattern, sizes=SWEEP["sizes"], seeds=SWEEP["pretrain_seeds"]):
     """`pattern` for every run of the sweep."""
-    return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=SWEEP["pretrain_seeds"], allow_missing=True)
+    return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=seeds, allow_missing=True)
+
+
+def finetuned(pattern, sizes=SWEEP["sizes"]):
+    """`pattern` for every run whose checkpoints are fine-tuned."""
+    return runs(pattern, sizes, configuration.finetuned_pretrain_seeds(config))
 
 
 TASKS = EXPERIMENT.tasks
@@ -125,18 +130,18 @@ with one_line_errors():
 
 def final_scores():
     """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
-    return expand(runs(SCORE), step=COMPARED, task=TASKS)
+    return expand(finetuned(SCORE), step=COMPARED, task=TASKS)
 
 
 def robustness():
     """The scores of the comparison's models on noise and out-of-domain sets; none where neither is asked for."""
-    return expand(runs(ROBUSTNESS), step=FINAL, task=MEASURED_TASKS)
+    return expand(finetuned(ROBUSTNESS), step=FINAL, task=MEASURED_TASKS)
 
 
 def curve_scores():
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
     steps = {size: EXPERIMENT.curve_steps(size) for size in CURVE["sizes"]}
-    return [score for size in steps for score in expand(runs(SCORE, [size]), step=steps[size], task=TASKS)]
+    return [score for size in steps for score in expand(finetuned(SCORE, [size]), step=steps[size], task=TASKS)]
 
 
 def finetune_seeds(wildcards):

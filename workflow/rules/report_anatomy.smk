@@ -1,9 +1,9 @@
 # report: what the heads of checkpoints look like, and what operators can express, where `sweep.anatomy` asks for it.
 PROBED = SWEEP["attention"]
 LOOKED_AT = [
-    folder
-    for size in SWEEP["sizes"]
-    for folder in expand(runs(CHECKPOINT, [size]), step=[step for step in EXPERIMENT.steps(size) if step > 0])
+    EXPERIMENT.place(CHECKPOINT, run, step=step).as_posix()
+    for run in EXPERIMENT.runs()
+    for step in sorted({*EXPERIMENT.steps(run), FINAL} - {0})
 ]
 
 

@@ -120,7 +120,7 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
     files = [*corpus.corpus_files(experiment), *glue.task_files(experiment)]
     for state in runs:
         costs["pretrain"] += pretraining_cost(experiment, state, training[state.run])
-        for step in experiment.steps(state.run.size):
+        for step in experiment.steps(state.run):
             costs["glue"] += glue.finetuning_cost(experiment, state, step, finetuning[state.run.size])
         files += [*pretraining_files(experiment, state), *glue.finetuned_files(experiment, state)]
     download = {"corpus": corpus.bytes_to_download(experiment), "glue": glue.bytes_to_download(experiment)}

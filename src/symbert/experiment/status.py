@@ -33,7 +33,7 @@ def status_of(experiment: Experiment) -> list[str]:
         *experiment.tasks,
         *(["robustness"] if measured_tasks(experiment) else []),
     )
-    rows = [_row(experiment, state, step) for state in runs for step in experiment.steps(state.run.size)]
+    rows = [_row(experiment, state, step) for state in runs for step in experiment.steps(state.run)]
     return [
         f"Experiment {experiment.name}: corpus {corpus}; {done} of {len(runs)} pre-trainings done",
         "",

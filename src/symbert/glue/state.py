@@ -262,7 +262,7 @@ def task_files(experiment: Experiment) -> Iterator[Files]:
 
 def finetuned_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
     """The weights of a run's fine-tunings, where they are kept: those of its last step."""
-    if experiment.config["glue"]["keep_finetuned"]:
+    if experiment.config["glue"]["keep_finetuned"] and experiment.steps(state.run):
         step, weights = experiment.final, FLOAT32 * parameters_of(state.run, experiment.vocabulary_size)
         folder = experiment.place(experiment.finetuned, state.run, step=step) / "state"
         wanted = len(experiment.tasks) * len(experiment.finetune_seeds(state.run.size, step))

@@ -140,7 +140,7 @@ def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
 
 def surplus_weights(experiment: Experiment, run: Run, state: Path) -> list[Path]:
     """The kept weights of a finished run at steps that nothing asks for."""
-    wanted, weights = {*experiment.steps(run.size), experiment.final}, sorted(state.glob("weights/step-*"))
+    wanted, weights = {*experiment.steps(run), experiment.final}, sorted(state.glob("weights/step-*"))
     return [path for path in weights if _step_in(path) not in wanted and not path.is_symlink()]
 
 
@@ -242,7 +242,7 @@ def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files
     used = {"other settings": None, "set aside": set_aside(experiment, state.run)}.get(state.state, folder)
     to_come = 0 if state.is_done else max(planned - (size_of(used) if used else 0), 0)
     yield Files("pretrain", "states of runs", "storage.checkpoints", folder, planned, to_come)
-    for step in experiment.steps(state.run.size):
+    for step in experiment.steps(state.run):
         weights, extracted = FLOAT32 * parameters, extracted_weights(experiment, state.run, step)
         to_come = 0 if state.is_done and extracted.is_file() else weights
         yield Files("pretrain", "checkpoints", "results/", extracted.parent, weights, to_come)

@@ -57,7 +57,7 @@ class Data:
 
         MissingInputError when they do not reach the last step.
         """
-        table = self._read_scores("scores", "finetune_seeds", self.settings.runs) if self.has("scores") else None
+        table = self._read_scores("scores", "finetune_seeds", self.settings.scored_runs) if self.has("scores") else None
         return None if table is None else final_scores(table, self.settings.steps)
 
     @cached_property
