@@ -28,6 +28,7 @@ def test_every_exhibit_loads_and_reads_what_there_is():
         exhibit.load()
         assert {*exhibit.reads, *exhibit.may_read, *exhibit.follows} <= set(dir(Data)) | {"sections", "categories"}
         assert len(exhibit.caption) > 80 and exhibit.caption.endswith(".")
+        assert len(exhibit.caption.split()) <= 60, exhibit.id
         assert not set(exhibit.caption) & set("{*`_|"), "which mean something to the caption's template"
     assert len(EXHIBITS) > 20 and {exhibit.chapter for exhibit in EXHIBITS.values()} == set(CHAPTERS[:-1])
 

@@ -111,6 +111,28 @@ def test_a_note_stands_under_the_table_escaped_like_the_caption_and_not_in_csv()
     assert to_markdown(shown).splitlines()[-1] == to_markdown(noted).splitlines()[-1]
 
 
+def test_what_follows_the_first_paragraph_of_a_caption_is_an_explanation_that_folds():
+    explained = replace(table(), caption="Caption\nof a < b.\n\nHow to\nread it.\n\nAnd more.", note="It shows.")
+    assert to_csv(explained) == to_csv(table())
+    lines = to_markdown(explained).splitlines()
+    assert lines[:4] == ["Caption of a &lt; b.", "", "How to read it. And more.", ""] and lines[-1] == "It shows."
+    caption, note, explanation = re.findall(r"caption\{(.*)\}|footnotesize (.*)\}", to_latex(explained))
+    assert (caption[0], note[1]) == (r"Caption of a \textless{} b.", "It shows.")
+    assert explanation[1] == "How to read it. And more."
+    page = to_html(explained)
+    assert '<figcaption id="tab-test">Caption of a &lt; b.</figcaption>\n<details class="explanation">' in page
+    assert "<p>How to read it. And more.</p>" in page and "details" not in body_of(to_html(table()))
+
+
+def test_rows_fold_on_a_page_and_are_in_the_other_formats():
+    rows = [ROW | {"name": name} for name in ("tested", "untested", "tested too")]
+    folding = table_of(rows, "", "tab:test", folded=frozenset({1}), folded_as="1 claim not tested")
+    shown, _, folded = body_of(to_html(folding)).partition("<details>\n<summary>1 claim not tested</summary>")
+    assert re.findall('<th scope="row">([^<]+)<', shown) == ["tested", "tested too"]
+    assert re.findall('<th scope="row">([^<]+)<', folded) == ["untested"]
+    assert re.findall(r"^\| (\w[\w ]*) \|", to_markdown(folding), re.M)[1:] == [row["name"] for row in rows]
+
+
 def test_a_table_without_rows_is_its_head():
     empty = Table(pd.DataFrame(columns=["name", "saved_percent"]), "Caption.", "tab:test")
     assert to_csv(empty) == "name,saved_percent\n"

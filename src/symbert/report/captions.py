@@ -98,19 +98,27 @@ def pretraining_of(settings: ReportSettings, pretrain_seeds: int) -> str:
 
 
 def of_scores(subject: str, settings: ReportSettings, scores: pd.DataFrame) -> str:
-    """What a caption of scores begins with: their subject, experiment, pre-training and fine-tuning."""
-    pretraining = pretraining_of(settings, scores["pretrain_seed"].nunique())
-    return f"{subject}. {wording_of(settings).experiment}. {pretraining} {finetuning_of(settings, scores)}"
+    """The caption of scores, with their tasks and seeds, and the start of its note: how the models were trained."""
+    wording, seeds = wording_of(settings), seeds_of(scores["pretrain_seed"].nunique())
+    caption = f"{subject} ({seeds}). {_unit_of(settings, scores)}"
+    return f"{caption}\n\n{wording.experiment}. {wording.pretraining}. {_flaws_of(settings, scores)}".rstrip()
 
 
 def finetuning_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     """What the scores are: tasks, seeds, and what is partial or degenerate about them."""
+    return f"{_unit_of(settings, scores)} {_flaws_of(settings, scores)}".rstrip()
+
+
+def _unit_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     seeds = scores["finetune_seed"].nunique()
-    notes = [
-        f"Scores in percent on {wording_of(settings).tasks}; "
-        f"mean over {seeds} fine-tuning seed{'s' if seeds > 1 else ''}"
-        + (", std is the sample standard deviation." if seeds > 1 else "."),
-    ]
+    of_several = ", std is the sample standard deviation" if seeds > 1 else ""
+    mean = f"mean over {seeds} fine-tuning seed{'s' if seeds > 1 else ''}{of_several}"
+    return f"Scores in percent on {wording_of(settings).tasks}; {mean}."
+
+
+def _flaws_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
+    """Which scores are stand-ins or partial, and where one class was predicted throughout; empty without any."""
+    notes = []
     stand_ins, partial, constant = stand_in_tasks(scores), partial_tasks(scores), constant_predictions(scores)
     if stand_ins and not has_stand_ins(settings):
         notes.append(f"Stand-ins for GLUE's tasks, not GLUE: {stand_ins}.")

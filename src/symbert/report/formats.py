@@ -63,12 +63,14 @@ class Table:
     """
 
     frame: pd.DataFrame
-    caption: str
+    caption: str  # and after an empty line its explanation, which readers of the caption can do without
     label: str  # of LaTeX references
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     readable: pd.DataFrame | None = None  # what the other formats show in place of `frame`, without emphasis
-    note: str = ""  # plain sentences under the table
+    note: str = ""  # plain sentences under the table: what it shows
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
+    folded: frozenset[int] = frozenset()  # positions of rows that a page shows when it is asked to
+    folded_as: str = ""  # what these rows are
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ def decimal_of(value: float | None, decimals: int) -> Decimal | None:
     return None if pd.isna(value) else Decimal(f"{value:.{decimals}f}")
 
 
+def caption_and_explanation(text: str) -> tuple[str, str]:
+    """The first paragraph of a text, and what follows it, as one line each."""
+    caption, _, explanation = text.partition("\n\n")
+    return " ".join(caption.split()), " ".join(explanation.split())
+
+
 def two_decimals(value: float) -> str:
     """A number as cells and sentences have it; without the sign of a zero."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
@@ -162,7 +170,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table between its caption and its note; the best values are bold."""
+    """A GitHub table between its caption, with the explanation, and its note; the best values are bold."""
 
     def escaped(text: str) -> str:
         return " ".join(text.translate(MARKDOWN).split())
@@ -171,8 +179,9 @@ def to_markdown(table: Table) -> str:
     rules = ["---:" if column.is_number else "---" for column in columns]
     rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
+    above = [line for text in caption_and_explanation(table.caption) if text for line in (escaped(text), "")]
     note = ["", escaped(table.note)] if table.note else []
-    return "\n".join([escaped(table.caption), "", *lines, *note]) + "\n"
+    return "\n".join([*above, *lines, *note]) + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -192,10 +201,11 @@ def to_latex(table: Table) -> str:
             width = CHARACTER * column.length / math.ceil(column.length / LONG)
             alignments[at] = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
     place = "table*" if set(alignments) <= {"l", "r"} else "sidewaystable*"
+    caption, explanation = caption_and_explanation(table.caption)
     lines = [
         rf"\begin{{{place}}}",
         r"\centering",
-        rf"\caption{{{latex_text(table.caption)}}}",
+        rf"\caption{{{latex_text(caption)}}}",
         rf"\label{{{table.label}}}",
         SHRUNK,
         rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
@@ -205,10 +215,15 @@ def to_latex(table: Table) -> str:
         *(" & ".join(row) + r" \\" for row in body),
         r"\bottomrule",
         r"\end{tabular}}",
-        *([rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(table.note)}}}"] if table.note else []),
+        *(latex_note(text) for text in (table.note, explanation) if text),
         rf"\end{{{place}}}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def latex_note(text: str) -> str:
+    """A paragraph in small print under a table or figure."""
+    return rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(text)}}}"
 
 
 def latex_text(text: str) -> str:
@@ -217,17 +232,22 @@ def latex_text(text: str) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A document with one `figure`: the table, which scrolls where it is wide, its note, and its caption.
+    """A document with one `figure`: the table, which scrolls where it is wide, its note, caption and explanation.
 
-    In ASCII, so that a file is read right without its page.
+    In ASCII, so that a file is read right without its page. Rows to fold are a second table, which a reader opens.
     """
     columns, body = _shown(table, lambda value: escape(" ".join(_plain(value).split())), Markup("<strong>{}</strong>"))
+    rows = [list(zip(columns, row, strict=True)) for row in body]
+    caption, explanation = caption_and_explanation(table.caption)
     text = TEMPLATES.get_template("table.html").render(
         label=table.label,
         columns=columns,
-        rows=[list(zip(columns, row, strict=True)) for row in body],
+        rows=[row for at, row in enumerate(rows) if at not in table.folded],
+        folded=[rows[at] for at in sorted(table.folded)],
+        folded_as=table.folded_as,
         note=" ".join(table.note.split()),
-        caption=" ".join(table.caption.split()),
+        caption=caption,
+        explanation=explanation,
     )
     return text.encode("ascii", "xmlcharrefreplace").decode()
 

@@ -115,9 +115,9 @@ def test_noise_alone_and_sets_alone_have_their_columns_only(records, table_of):
         "swapped with a neighbour (swap); dropped (drop)" in noise.caption
         and "Out-of-domain sets," not in noise.caption
     )
-    assert noise.caption.startswith("Robustness at step 1,800: scores on noisy evaluation rows. ")
+    assert noise.caption.startswith("Robustness at step 1,800: scores on noisy evaluation rows (")
     sets = table_of(*records(shares=()))
-    assert sets.caption.startswith("Robustness at step 1,800: scores on out-of-domain sets. ")
+    assert sets.caption.startswith("Robustness at step 1,800: scores on out-of-domain sets (")
     assert list(sets.frame)[1:] == ["hans", "ax"] and "Clean:" not in sets.caption
 
 

@@ -30,7 +30,8 @@ def tabulate(tmp_path, write_scores, settings_file):
             settings=settings_file(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
-        return read(outputs[0]), outputs[1].read_text().replace("\\", "").splitlines()
+        text = outputs[1].read_text().replace("\\", "")
+        return read(outputs[0]), text.replace("\n\n", " ", 1).splitlines()  # caption and explanation are one line
 
     return write
 

@@ -21,9 +21,10 @@ def anatomy_table(data: Data) -> Table:
     last = means[means["step"] == means.groupby("size")["step"].transform("max")]
     seeds = heads["pretrain_seed"].nunique()
     caption = (
-        f"Attention of trained models. {captions.wording_of(settings).experiment}. "
-        f"{captions.pretraining_of(settings, seeds)} Means over heads{' and pre-training seeds' if seeds > 1 else ''}, "
-        "on the first validation rows. Symmetry: 1 where the score of two tokens is the same both ways, −1 where it "
+        f"Attention of trained models ({captions.seeds_of(seeds)}): means over the heads of each layer, on the first "
+        f"validation rows of {captions.wording_of(settings).corpus}."
+        f"\n\n{captions.wording_of(settings).experiment}. {captions.wording_of(settings).pretraining}. "
+        "Symmetry: 1 where the score of two tokens is the same both ways, −1 where it "
         "changes sign, about 0 at random; directionality: 1 where few columns of the matrix of scores stand out, −1 "
         "where few rows do (Saponati et al. 2025, arXiv 2502.10927). Logit std over all pairs of tokens; attention "
         "entropy in nats; own share: of a token's attention, what it gives to itself."

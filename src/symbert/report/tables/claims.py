@@ -13,7 +13,8 @@ NOT_TESTED = "not tested here"
 VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 CAPTION = (
     f"Claims of {published.PAPER} (by section) and of the abstract of {published.SHARED_PAPER}: what the papers print, "
-    "what the raw files of the first one's authors give, and what this experiment gives. Scores are in percent, their "
+    "what the raw files of the first one's authors give, and what this experiment gives."
+    "\n\nScores are in percent, their "
     "differences in percentage points over the seeds that both models have, in brackets the span of the paired and the "
     "unpaired 95 % interval, which takes three seeds; losses in nats; steps to 95 % with the checkpoints around them, "
     "or more than the last, and what these checkpoints leave open of their ratio, also without each run that collapsed "
@@ -47,7 +48,14 @@ def claims_table(data: Data) -> Table:
     seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
     of_one = " With one pre-training seed, intervals speak of the noise of fine-tuning only." if seeds == 1 else ""
     caption = f"{CAPTION}{of_one} {captions.wording_of(data.settings).experiment}."
-    return table_of(rows, caption, "tab:claims", best=reached)
+    folded = {at for at in range(len(rows)) if (at, "verdict") not in reached}
+    return table_of(
+        rows, caption, "tab:claims", best=reached, folded=frozenset(folded), folded_as=_in_words(len(folded))
+    )
+
+
+def _in_words(untested: int) -> str:
+    return f"{untested} claim{'' if untested == 1 else 's'} not tested here, with the reasons"
 
 
 def _judged(claim: Claim, data: Data) -> tuple[str | None, str]:

@@ -58,8 +58,9 @@ def corpus_table(data: Data) -> Table:
         passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
     wording = captions.wording_of(settings)
     caption = (
-        f"Corpus. {wording.experiment}; {wording.corpus}. Documents read, bad, dropped by "
-        "the first reason that applies, and kept; tokens of the documents kept, and per word (text between white "
+        f"Documents of {wording.corpus}: read, bad, dropped by the first reason that applies, kept, and packed into "
+        f"rows; beside them the numbers of {published.PAPER}."
+        f"\n\n{wording.experiment}. Tokens of the documents kept, and per word (text between white "
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
         f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows"
         f"{passed_over}, beyond the budget, and of the last row. "

@@ -26,8 +26,9 @@ def categories_table(data: Data) -> Table:
     skipped = not_read(parts)
     wording = captions.wording_of(settings)
     caption = (
-        f"Documents read that are in a blocked category of UT1. {wording.experiment}; "
-        f"{wording.corpus}{f'; {skipped}' if skipped else ''}. Both, only metadata and only URL: by the "
+        f"Documents of {wording.corpus} that are in a blocked category of UT1, by the metadata that come with the "
+        "document, by its URL, or by both."
+        f"\n\n{wording.experiment}{f'; {skipped}' if skipped else ''}. Both, only metadata and only URL: by the "
         "metadata that come with the document, or by its URL, looked up in UT1 by the rule of this experiment "
         f"({settings.match}); agreement is the share of both in the three. By parent domain: what the rule suffix "
         "finds and the rule exact does not. Any: in at least one of the categories; a document may be in several."

@@ -44,7 +44,8 @@ def hours_table(data: Data) -> Table:
     rows.append(_row(ALL, ALL, spent))
     best = {(at, "stage") for at, row in enumerate(rows) if row["rule"] == ALL}
     caption = (
-        "Hours of the jobs that were measured, added up: jobs side by side count each. Wall and CPU hours are from "
+        "Hours of the jobs that were measured, added up: jobs side by side count each."
+        "\n\nWall and CPU hours are from "
         "Snakemake's benchmark files; CPU is sampled, and jobs of seconds are hardly seen. Pre-training that was "
         "interrupted has the wall hours of all sessions that its state tells of, and the CPU hours of the last. GPU "
         "hours are wall hours times the GPUs of the run, of runs that are in the sweep. Rules without a benchmark, and "

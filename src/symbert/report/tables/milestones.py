@@ -17,6 +17,10 @@ LOSSES = ("validation_loss", "plateau_exit", *RANGE)
 CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
 PRINTED_EXITS = ("paper_plateau_exit", "authors_plateau_exit")
 PRINTED_CROSSINGS = ("authors_before", "authors_after", "authors_crossing")
+SUBJECT = (
+    "Milestones of learning: the last validation loss, the exit from the initial plateau, and the checkpoints between "
+    f"which a model first reaches {100 * TARGET:.0f} % of the highest final score."
+)
 COLUMNS = ("size", "attention", *LOSSES, *CROSSINGS, *PRINTED_EXITS, *PRINTED_CROSSINGS)
 NO_LOSSES, NO_SCORES = "No validation losses were given.", "No scores over checkpoints were given."
 NOT_COUNTED = "None of the scores over checkpoints counts for the GLUE score."
@@ -59,7 +63,7 @@ def milestones_table(data: Data) -> Table:
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
     seeds = set(data.runs["pretrain_seed"]) or set([] if data.curve is None else data.curve["pretrain_seed"])
-    notes = [f"Milestones of learning. {captions.wording_of(data.settings).experiment}."]
+    notes = [f"{SUBJECT}\n\n{captions.wording_of(data.settings).experiment}."]
     notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []
     notes += [] if data.curve is None else [captions.finetuning_of(data.settings, data.curve)]
     notes += [rule for column, rule in RULES.items() if column in readable]

@@ -22,7 +22,8 @@ def probes_table(data: Data) -> Table:
     caption = (
         "Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their "
         "target, the next of a directed cycle or of a chain, or a partner; others: no token may attend to itself. "
-        "In brackets the exact 95 % interval over the tokens of five relations. Chance gives "
+        "Lookups: the share of right answers."
+        "\n\nIn brackets the exact 95 % interval over the tokens of five relations. Chance gives "
         f"{' or '.join(chances)}. Steps: the median until all tokens of a relation were right, over those of all "
         "relations that were learned. A symmetric score cannot point along a cycle. Lookups of one "
         "layer (recall of eight pairs, fuzzy with noisy keys, induction): the share of right answers when a training "

@@ -51,7 +51,8 @@ def settings_table(data: Data) -> Table:
     by_hash = f" Hash of the settings of fine-tuning: {settings.settings_hash}." if settings.settings_hash else ""
     caption = (
         "Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors' "
-        f"code; bold where they differ. A dash: not told.{by_hash}"
+        f"code; bold where they differ."
+        f"\n\nA dash: not told.{by_hash}"
     )
     return table_of(rows, caption, "tab:settings", best=other)
 

@@ -41,8 +41,8 @@ def operators_table(data: Data) -> Table:
     controls = [f"{name} is {operator}" for name, operator in control_of.items() if operator]
     caption = (
         "Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 "
-        f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts. "
-        f"Erratum: {published.ERRATUM}"
+        f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts."
+        f"\n\nErratum: {published.ERRATUM}"
     )
     caption += f" Controls have the parameters of another operator: {', '.join(controls)}." if controls else ""
     return table_of(rows, caption, "tab:operators")

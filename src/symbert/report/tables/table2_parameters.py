@@ -38,7 +38,8 @@ def parameters_table(data: Data) -> Table:
             )
     caption = (
         f"Parameters per model, tied weights counted once, and the share saved against original; beside them table 2 "
-        f"of {published.PAPER}. Attention: query, key, value and factors of one layer; beside their saving what "
+        f"of {published.PAPER}."
+        f"\n\nAttention: query, key, value and factors of one layer; beside their saving what "
         f"{published.SHARED_PAPER} prints for shared (66.5366, cut off). Sizes: {'; '.join(shapes)}."
     )
     return table_of(rows, caption, "tab:parameters")

@@ -69,12 +69,14 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFram
         "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
     )
     return (
-        f"Table 2, continued: training. {captions.wording_of(settings).experiment}. "
-        f"{captions.pretraining_of(settings, pretrain_seeds)} {seeds_note if pretrain_seeds > 1 else ''}"
+        f"Table 2, continued: what training gave and took ({captions.seeds_of(pretrain_seeds)}). Speed was measured "
+        "on these machines as they were."
+        f"\n\n{captions.wording_of(settings).experiment}. {captions.wording_of(settings).pretraining}. "
+        f"{seeds_note if pretrain_seeds > 1 else ''}"
         "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation after the "
         "initial plateau, as in figure 2; a dash where a run does not leave it. Logit std and attention entropy "
-        "(nats): of the untrained model, means over its layers. Speed was measured on these machines as they were, "
-        "where runs side by side disturb each other; make bench-pretrain compares operators interleaved. Step: "
+        "(nats): of the untrained model, means over its layers. "
+        "Runs side by side disturb each other; make bench-pretrain compares operators interleaved. Step: "
         "median over the steps of a run; of original: the share of the step time of original on the same machine"
         f"{claim if 'shared' in set(timings['attention']) else ''}. MFU: FLOPs of the model, with "
         "its head on masked positions only, in percent of the peak that the run measured. "
