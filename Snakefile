@@ -5,16 +5,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-configfile: "config.yaml"
-
-
 include: "workflow/rules/common.smk"
 
 
-configfile: SCALE_FILE
-
-
-check(config)
 if config["study"]:
 
     include: "workflow/rules/study.smk"

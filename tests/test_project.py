@@ -73,7 +73,7 @@ def test_an_option_without_a_value_a_file_without_settings_and_another_folder_ar
     (tmp_path / "own.yaml").write_text("scale\n")
     with pytest.raises(DataError, match=r"own\.yaml: holds no settings"):
         read_chosen(root, None, [tmp_path / "own.yaml"], None)
-    with pytest.raises(MissingInputError, match="run this in the project's folder"):
+    with pytest.raises(MissingInputError, match="install symbert from its checkout"):
         read_config(tmp_path)
 
 

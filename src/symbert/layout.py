@@ -41,7 +41,7 @@ class Run:
 
 
 class Experiment:
-    """A checked configuration as axes and paths, the latter from the project's folder.
+    """A checked configuration as axes and paths, the latter from the folder where Snakemake is run.
 
     Paths with many values are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
     """

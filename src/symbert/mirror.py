@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symbert.commit import PROJECT
 from symbert.config import Config, merge, parts_of, repositories_of, sections, source_of
 from symbert.corpus import hub
 from symbert.corpus.digests import Digest, read_digests
@@ -45,13 +46,13 @@ def fetch_mirror(
 ) -> None:
     """Download all that an experiment would read from the hub into a directory in the publishers' layout.
 
-    Afterwards `--config source=mirror mirror=DIRECTORY` gives the same results on a machine without network. Run it in
-    the project's folder. The options are Snakemake's; `scale` stands for scale=…. HF_TOKEN in the environment lets you
-    read the gated OSCAR-2301. The same command goes on with an interrupted download, and completes a mirror when the
-    configuration wants more. `fetched.json` records the commits, to which the mirror keeps, and what was checked.
+    Afterwards `--config source=mirror mirror=DIRECTORY` gives the same results on a machine without network. The
+    options are Snakemake's; `scale` stands for scale=…. HF_TOKEN in the environment lets you read the gated
+    OSCAR-2301. The same command goes on with an interrupted download, and completes a mirror when the configuration
+    wants more. `fetched.json` records the commits, to which the mirror keeps, and what was checked.
     """
     directory.mkdir(parents=True, exist_ok=True)  # so that the configuration may name it as its mirror already
-    chosen = read_chosen(Path(), scale, configfile, config)
+    chosen = read_chosen(PROJECT, scale, configfile, config)
     # The hub in the place of every other source but the user's own files.
     published = [stage for stage in ("corpus", "glue") if SOURCES[source_of(chosen, stage)].is_published]
     chosen = merge(chosen, {"mirror": None, **{stage: {"source": "hub"} for stage in published}})

@@ -1,4 +1,4 @@
-"""The project's folder, as commands outside Snakemake read it."""
+"""The project's folder, wherever a command or Snakemake is run: its configuration, scales and rules."""
 
 import argparse
 import re
@@ -12,6 +12,7 @@ import yaml
 from msgspec import to_builtins
 
 from symbert.checks import check
+from symbert.commit import PROJECT
 from symbert.config import Config, merge
 from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
@@ -36,13 +37,15 @@ def read_config(folder: Path, *changes: Config) -> Config:
 
 def _config_file(folder: Path) -> Path:
     if not (folder / "config.yaml").is_file():
-        raise MissingInputError(f"{folder.resolve()}: no config.yaml in it; run this in the project's folder")
+        raise MissingInputError(
+            f"{folder.resolve()}: no config.yaml in it; install symbert from its checkout: pip install -e CHECKOUT"
+        )
     return folder / "config.yaml"
 
 
 def describe_keys(word: str = "") -> None:
     """Print the keys of config.yaml with `word` in them: the paper's value, what else is allowed, and the meaning."""
-    text = _config_file(Path()).read_text(encoding="utf-8")
+    text = _config_file(PROJECT).read_text(encoding="utf-8")
     lines = text.splitlines()
     keys = list(_declared_keys(yaml.compose(text), Configuration))
     for name, key, value, kind in keys:
@@ -98,11 +101,11 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
 
 
 def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
-    """The experiment of the project in this folder that Snakemake would run with these options.
+    """The experiment that Snakemake would run in this folder with these options.
 
     UsageError for scores of others, which are no experiment of one's own.
     """
-    chosen = read_chosen(Path(), scale, configfile, config)
+    chosen = read_chosen(PROJECT, scale, configfile, config)
     if chosen["imported"]:
         raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
     return Experiment(chosen)

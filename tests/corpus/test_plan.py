@@ -220,7 +220,8 @@ def test_a_mistake_is_one_line(project, capsys, arguments, code, words):
     assert words in said and said.count("\n") == 1
 
 
-def test_another_folder_is_refused_with_the_remedy(tmp_path, monkeypatch, capsys):
+def test_a_plan_is_printed_in_any_folder(tmp_path, monkeypatch, capsys):
+    """It was refused where no config.yaml lies."""
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["plan-corpus"]) == 66
-    assert "run this in the project's folder" in capsys.readouterr().err
+    assert cli.main(["plan-corpus", "--scale", "paper"]) == 0
+    assert "300" in capsys.readouterr().out

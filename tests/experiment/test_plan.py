@@ -196,7 +196,7 @@ def test_a_rule_is_of_the_stage_that_its_file_is_named_after(project):
     assert by_stage([*rules, "tabulate_hours", "made_in_a_loop"], project) == stages
 
 
-def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_done(project, monkeypatch):
+def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_done(root, monkeypatch):
     graph = """digraph snakemake_dag {
     graph[bgcolor=white, margin=0];
 \t0[label = "all", color = "0.00 0.6 0.85", style="rounded"];
@@ -208,21 +208,22 @@ def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_d
     asked = []
 
     def snakemake(command, **options):
-        asked.append(command[2:])
+        asked.append(command[3:])
         return subprocess.CompletedProcess(command, 0, graph, "Building DAG of jobs...")
 
     monkeypatch.setattr(plan.subprocess, "run", snakemake)
     assert count_jobs("demo", [Path("a.yaml")], ["source=hub"]) == ({"corpus": 2}, {"corpus": 1})
     count_jobs("demo", None, ["scale=paper"])
+    workflow = ["--snakefile", str(root / "Snakefile")]
     assert asked == [
-        ["snakemake", "--dag", "--configfile", "a.yaml", "--config", "source=hub", "scale=demo"],
-        ["snakemake", "--dag", "--config", "scale=demo"],
+        [*workflow, "--dag", "--configfile", "a.yaml", "--config", "source=hub", "scale=demo"],
+        [*workflow, "--dag", "--config", "scale=demo"],
     ]
 
 
-def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(project):
-    with pytest.raises(SymbertError, match=r"^snakemake --dag: .*Snakefile"):
-        count_jobs(None, None, None)
+def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(folder):
+    with pytest.raises(SymbertError, match=r"^snakemake --dag: symbert: config: .*did you mean 'source'"):
+        count_jobs(None, None, ["sorce=hub"])
 
 
 @pytest.mark.usefixtures("counted")

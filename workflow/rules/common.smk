@@ -8,7 +8,8 @@ from pathlib import Path
 # The scheduler's warning that the time limit is near is for the training (which heeds it), not for what started it.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
-SOURCE = str(Path(workflow.basedir) / "src")
+PROJECT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]  # also where this is a module
+SOURCE = str(PROJECT / "src")
 sys.path.insert(0, SOURCE)
 os.environ.update(
     PYTHONPATH=os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
@@ -25,8 +26,8 @@ def stop(message, exit_code):
     sys.exit(exit_code)
 
 
-if set(workflow.basedir) & set("{}"):
-    stop(f"{workflow.basedir}: has braces, which Snakemake takes for wildcards; rename the folder", 78)
+if set(str(PROJECT)) & set("{}"):
+    stop(f"{PROJECT}: has braces, which Snakemake takes for wildcards; rename the folder", 78)
 
 
 @contextmanager
@@ -38,12 +39,12 @@ def one_line_errors():
 
 
 with one_line_errors():
-    check_packages(Path(workflow.basedir) / "pyproject.toml")
+    check_packages(PROJECT / "pyproject.toml")
 
 from symbert import checks
 from symbert import config as configuration
 from symbert.gpus import count_gpus
-from symbert.project import refuse_repeated_keys, scale_file
+from symbert.project import read_config, read_yaml, refuse_repeated_keys, scale_file
 from symbert.snakemake_internals import (
     config_files,
     force,
@@ -55,17 +56,13 @@ from symbert.snakemake_internals import (
 )
 
 with one_line_errors():
-    SCALE_FILE = scale_file(config, Path(workflow.basedir))
+    # What the user chose, or the workflow whose module this is, stands above config.yaml and the scale.
+    refuse_repeated_keys(config_files(workflow), sys.argv[1:])
+    SCALE_FILE = scale_file(configuration.merge(read_yaml(PROJECT / "config.yaml"), config), PROJECT)
+    config = read_config(PROJECT, config)
     # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
     if starts_jobs(workflow) and not is_on_cluster(workflow):
         limit_resource(workflow, "gpu", count_gpus)
-
-
-def check(config):
-    """Stop at the first key that appears twice, or whose value its type or this disk does not allow."""
-    with one_line_errors():
-        refuse_repeated_keys(config_files(workflow), sys.argv[1:])
-        checks.check(config)
 
 
 def force_if_outdated(file, is_outdated):

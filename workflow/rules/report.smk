@@ -13,7 +13,7 @@ TABLES, FIGURES = ([each for each in REPORT.exhibits if each.kind == kind] for k
 GROUP = "report" if is_on_cluster(workflow) else None
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
-CODE = report_code(Path(workflow.basedir) / "src/symbert")
+CODE = report_code(PROJECT / "src/symbert")
 # The runs and scores that were asked for: inputs of the report's targets themselves. A table that lacks an input which
 # no rule makes counts as finished where an old one lies there; a target, which has no file, is an error.
 WANTED = REPORT.asked_for

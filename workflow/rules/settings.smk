@@ -27,5 +27,5 @@ rule write_settings:
 onstart:
     with one_line_errors():
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
-        for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, Path(workflow.basedir)):
+        for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, PROJECT):
             print(line, file=sys.stderr)

@@ -4,7 +4,7 @@ import json
 from symbert.settings import hash_of, values_of
 from symbert.study import design
 
-STUDIES = Path(workflow.basedir) / "studies"
+STUDIES = PROJECT / "studies"
 STUDY_FILE = STUDIES / f"{config['study']}.yaml"
 RESULTS = f"results/studies/{config['study']}"
 LOGS = f"{RESULTS}/logs"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from symbert.commit import PROJECT
 from symbert.config import Config, annotations_of, files_of, merge, parts_of, sections, source_of
 from symbert.errors import MissingInputError, UsageError
 from symbert.progress import data_size
@@ -72,10 +73,10 @@ def plan_corpus(
 ) -> None:
     """Print what the configured corpus is expected to hold and to cost; nothing is read but file sizes.
 
-    Run it in the project's folder. Options stand above config.yaml and its scale; where the source is `embedded`,
-    which downloads nothing, the plan is that of the hub.
+    Options stand above config.yaml and its scale; where the source is `embedded`, which downloads nothing, the plan is
+    that of the hub.
     """
-    config = config_of(Path(), scale, source, mirror, parts)
+    config = config_of(PROJECT, scale, source, mirror, parts)
     print("\n".join(_report(config, plan_of(config))))
 
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from symbert.commit import PROJECT
 from symbert.errors import DataError, SymbertError
 from symbert.experiment.plan import print_graph
 from symbert.files import publish
@@ -24,10 +25,9 @@ def draw_rules(
     """Print the rules of the chosen experiment by stage as a mermaid diagram, or write it into a Markdown page.
 
     All tables and figures are one node. An arrow is left out where a way over other rules leads to the same rule. The
-    options are those of Snakemake, and --scale. Run it in the project's folder. DataError for a page without a block
-    of mermaid.
+    options are those of Snakemake, and --scale. DataError for a page without a block of mermaid.
     """
-    edges, stages = edges_of(print_graph("--rulegraph mermaid-js", scale, configfile, config), Path())
+    edges, stages = edges_of(print_graph("--rulegraph mermaid-js", scale, configfile, config), PROJECT)
     diagram = diagram_of(without_detours(edges), stages)
     if page is None:
         print(diagram, end="")

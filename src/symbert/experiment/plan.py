@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.checks import refuse_stand_ins
+from symbert.commit import PROJECT
 from symbert.config import source_of
 from symbert.corpus import state as corpus
 from symbert.cost import Cost, Files, Hours
@@ -56,7 +57,7 @@ class ExperimentPlan:
 def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
     """Print what the chosen experiment costs by stage, what of it is done, and what the numbers rest on.
 
-    The options are those of Snakemake, and --scale. Run it in the project's folder. InputOutputError when what is
+    The options are those of Snakemake, and --scale. Run it in the folder with results/. InputOutputError when what is
     still to be written does not fit the configured storage; ConfigError for stand-ins at a scale for real text.
     """
     experiment = read_experiment(scale, configfile, config)
@@ -80,18 +81,18 @@ def count_jobs(
     if not nodes:
         raise SymbertError("snakemake --dag: no graph; run snakemake --dry-run with the same options to see why")
     jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]  # dashed: it need not run
-    return by_stage((rule for rule, _ in jobs), Path()), by_stage((rule for rule, needed in jobs if needed), Path())
+    return by_stage(rule for rule, _ in jobs), by_stage(rule for rule, needed in jobs if needed)
 
 
 def print_graph(option: str, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> str:
-    """What Snakemake prints with `option` (`--dag`, `--rulegraph mermaid-js`), run in the project's folder.
+    """What Snakemake prints with `option` (`--dag`, `--rulegraph mermaid-js`) of this workflow, in this folder.
 
     SymbertError with Snakemake's last words where it fails.
     """
     words = list(config or [])
     if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
         words = [*(word for word in words if not word.startswith("scale=")), f"scale={scale}"]
-    command = [sys.executable, "-m", "snakemake", *option.split()]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile"), *option.split()]
     command += ["--configfile", *map(str, configfile)] if configfile else []
     command += ["--config", *words] if words else []
     done = subprocess.run(command, capture_output=True, text=True)
@@ -101,7 +102,7 @@ def print_graph(option: str, scale: str | None, configfile: list[Path] | None, c
     return done.stdout
 
 
-def by_stage(rules: Iterable[str], project: Path) -> Counter[str]:
+def by_stage(rules: Iterable[str], project: Path = PROJECT) -> Counter[str]:
     """How many jobs each stage has, by their rules."""
     stages = stages_of_rules(project)
     return Counter(stages.get(rule, "report") for rule in rules)

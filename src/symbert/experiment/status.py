@@ -13,7 +13,7 @@ from symbert.project import read_experiment
 def status(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
     """Print how each pre-training stands, and of each checkpoint how many scores of each task exist.
 
-    The options are those of Snakemake, and --scale. Run it in the project's folder; nothing is changed.
+    The options are those of Snakemake, and --scale. Run it in the folder with results/; nothing is changed.
     """
     experiment = read_experiment(scale, configfile, config)
     print("\n".join(status_of(experiment)))
