@@ -58,21 +58,20 @@ def last_losses(data: Data) -> Table:
 FIGURE = '''\
 """Bars of the last validation loss of each model."""
 
-from matplotlib.figure import Figure
-
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import figure_of
+from symbert.report.plots import Plot
 
 
 @exhibit(chapter="Pre-training", heading="Last losses as bars", reads=("runs",))
-def last_losses(data: Data) -> Figure:
+def last_losses(data: Data) -> Plot:
     """A bar for the validation loss of each model at its last step."""
-    figure, [(panel, key)] = figure_of("Last losses", "in nats per token", [0])
+    figure, [([panel], key)] = figure_of([[2.4]], [0])
     last = data.runs.groupby("attention", sort=False)["loss"].last()
     panel.bar(last.index, last)
     key.set_axis_off()
-    return figure
+    return Plot(figure, "In nats per token.")
 '''
 
 
@@ -228,7 +227,7 @@ data = Data(
 )
 texts = {}
 for name in ("figure1_operators", "figure2", "figure3_checkpoints"):
-    figure = EXHIBITS[f"figure-{name}"].load()(data)
+    figure = EXHIBITS[f"figure-{name}"].load()(data).figure
     texts[name] = [text.get_text() for text in figure.findobj(Text)]
 print(json.dumps(texts))
 """

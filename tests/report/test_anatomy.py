@@ -88,7 +88,7 @@ def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_fil
 def test_no_text_of_the_figure_of_heads_runs_into_another(anatomy_file, settings_file, attention, seeds, sizes):
     data = Data(anatomy=anatomy_file(attention, seeds, sizes), settings=settings_file())
     with house_style():
-        figure = anatomy_figure(data)
+        figure = anatomy_figure(data).figure
         assert_legible(figure)
     panels = [axes for axes in figure.axes if axes.get_xlabel()]
     assert len(panels) == 4 * len(sizes)
@@ -99,7 +99,7 @@ def test_no_text_of_the_figure_of_heads_runs_into_another(anatomy_file, settings
 @pytest.mark.parametrize("attention", [ATTENTION[:1], ATTENTION[:4], ATTENTION])
 def test_no_text_of_the_cards_runs_into_another(probes_file, attention):
     with house_style():
-        figure = probes_figure(Data(probes=probes_file(attention)))
+        figure = probes_figure(Data(probes=probes_file(attention))).figure
         assert_legible(figure)
     assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == list(attention)
 

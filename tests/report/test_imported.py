@@ -530,7 +530,7 @@ def test_the_authors_files_draw_figure_3(published_import):
     folder, _ = published_import
     data = Data(settings=folder / "settings/report.json", curve=[folder / "glue/curve.json"], curve_seeds=[1])
     with house_style():
-        found = assert_legible(checkpoints_figure(data))
+        found = assert_legible(checkpoints_figure(data).figure)
     assert {"79.05", "78.93", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)
     assert "majority baseline" not in found
     (note,) = (" ".join(text.split()) for text in found if text.startswith("Others' results (imported-published;"))
@@ -549,5 +549,5 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
         assert seeds.loc[1, list(published.LOSS_STEPS)].tolist() == pytest.approx(published.LOSSES[model], abs=0.0051)
         assert exits_of(seeds) == [published.RAW_PLATEAU_EXITS[model]]
     with house_style():
-        found = assert_legible(loss_figure(data))
+        found = assert_legible(loss_figure(data).figure)
     assert {"26,750", "14,250", "11,750", "1.683", "1.788", "1.681", PRINTED_ENTRY.name} <= set(found)

@@ -169,7 +169,8 @@ def write_exhibit(
 ) -> None:
     """Write a table or figure, for example `table-table3_glue`, from the files that it reads.
 
-    The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure.
+    The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
+    caption stands in .txt, and in .tex with the .pdf for a paper.
     `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training; `provenance`
     their done.json and timing.json; `sessions` the records in their state, of which those that are gone are left out;
     `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the folder of Snakemake's
@@ -190,7 +191,8 @@ def write_exhibit(
     if made.kind == "table":
         write_table(made.load()(data), output)
     else:
-        from symbert.report.style import house_style, save_figure  # imports matplotlib, which tables do without
+        from symbert.report.plots import write_plot  # imports matplotlib, which tables do without
+        from symbert.report.style import house_style
 
         with house_style():
-            save_figure(made.load()(data), output)
+            write_plot(made.load()(data), made.caption, output)

@@ -26,7 +26,7 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
 )
 VERBS = {"table": "tabulate", "figure": "draw"}
 TABLE_FORMATS = ("html", "csv", "md", "tex")  # the first is in Snakemake's report and on the page
-FIGURE_FORMATS = ("png", "pdf")
+FIGURE_FORMATS = ("png", "pdf", "txt", "tex")
 # The options of the command for what an exhibit reads, that of its own files first, and then those of what these are
 # checked against. What is not listed has one option of its own name.
 OPTIONS: dict[str, tuple[str, ...]] = {

@@ -1,23 +1,26 @@
-"""Parts of figures: a heading, panels of curves, and beneath each its key, a table that no curve can run into."""
+"""Parts of figures: panels of curves, and beneath them a key, a table that no curve can run into."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
 from symbert.report.style import GREY, WIDTH, Look
+from symbert.report.survival import Exits, survival_curve
 
-PANEL, ROW, LINE = 2.4, 0.17, 0.155  # inches: height of a panel, of a key's row, of a heading's line
+PANEL, ROW = 2.4, 0.17  # inches: height of a panel, of a key's row
 LABELS = 0.4  # inches: what the labels of each further panel take
-CHARACTERS, PAGE_CHARACTERS, NAME_CHARACTERS = 54, 112, 18  # of a heading's line, of a wide one's, of a name in a key
-LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where headings, names of a key and its last column stand in the figure's width
+NAME_CHARACTERS = 18  # of a name in a key
+LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where names of a key and its last column stand in the figure's width
+FEWEST = 3  # seeds of which a confidence interval and a share of runs are drawn
+CONFIDENCE = 0.95
+TICKS = ((1, 2, 5), (1, 3), (1,))  # of each power of ten on a logarithmic axis, from many to few
 
 
 @dataclass(frozen=True)
@@ -30,53 +33,29 @@ class Entry:
 
 
 BAND = {"alpha": 0.18, "linewidth": 0}
-BAND_ENTRY = Entry({"color": GREY, "alpha": 0.3, "linewidth": 7, "solid_capstyle": "butt"}, "lowest to highest seed")
+BAND_LINE: dict[str, Any] = {"color": GREY, "alpha": 0.3, "linewidth": 7, "solid_capstyle": "butt"}
 
 
-def figure_of(
-    title: str, note: str, rows: Sequence[int], panel: float = PANEL
-) -> tuple[Figure, list[tuple[Axes, Axes]]]:
-    """A headed figure with a panel (inches high) per number in `rows`, each over a key with that many rows."""
-    lines = wrap(note, CHARACTERS)
-    heights = [LINE * (len(lines) + 1.5)]
-    for count in rows:
-        heights += [panel, ROW * (count + 1.7)]
-    figure = Figure(figsize=(WIDTH, sum(heights) + LABELS * (len(rows) - 1)))
-    heading, *axes = figure.subplots(len(heights), 1, gridspec_kw={"height_ratios": heights})
-    _draw_heading(heading, title, lines)
-    return figure, list(zip(axes[::2], axes[1::2], strict=True))
+def figure_of(heights: Sequence[Sequence[float]], rows: Sequence[int]) -> tuple[Figure, list[tuple[list[Axes], Axes]]]:
+    """A figure one column wide: groups of panels (inches high), each group over a key with so many `rows`."""
+    ratios = [ratio for group, count in zip(heights, rows, strict=True) for ratio in (*group, ROW * (count + 1.7))]
+    figure = Figure(figsize=(WIDTH, sum(ratios) + LABELS * (len(rows) - 1)))
+    axes = iter(figure.subplots(len(ratios), 1, gridspec_kw={"height_ratios": ratios}))
+    return figure, [([next(axes) for _ in group], next(axes)) for group in heights]
 
 
-def page_of(title: str, note: str, heights: Sequence[float], key: int) -> tuple[Figure, list[Axes], Axes]:
-    """A headed figure two columns wide with panels (inches high) side by side over one key with `key` rows.
+def page_of(heights: Sequence[float], key: int) -> tuple[Figure, list[Axes], Axes]:
+    """A figure two columns wide with panels (inches high) side by side over one key with `key` rows.
 
     One panel alone is a column wide.
     """
     columns = min(2, len(heights))
-    lines = wrap(note, CHARACTERS if columns == 1 else PAGE_CHARACTERS, break_on_hyphens=False)
     rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
-    ratios = [LINE * (len(lines) + 1.5), *rows, ROW * (key + 0.5)]
+    ratios = [*rows, ROW * (key + 0.5)]
     figure = Figure(figsize=(WIDTH * columns, sum(ratios) + LABELS * len(rows)))
     grid = figure.add_gridspec(len(ratios), columns, height_ratios=ratios)
-    panels = [figure.add_subplot(grid[1 + at // columns, at % columns]) for at in range(len(heights))]
-    _draw_heading(figure.add_subplot(grid[0, :]), title, lines)
+    panels = [figure.add_subplot(grid[at // columns, at % columns]) for at in range(len(heights))]
     return figure, panels, figure.add_subplot(grid[-1, :])
-
-
-def _draw_heading(axes: Axes, title: str, lines: Sequence[str]) -> None:
-    axes.set_axis_off()
-    _write(axes, LEFT, 1, title, va="top", fontsize=9, fontweight="bold")
-    _write(axes, LEFT, 0, "\n".join(lines), va="bottom", color=GREY, linespacing=1.15)
-
-
-def _across(axes: Axes) -> Transform:
-    """Coordinates of headings and keys: x is a share of the figure's width, y is the axes' own."""
-    return blended_transform_factory(axes.figure.transFigure, axes.transData)
-
-
-def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> None:
-    """Text that claims no room of its own: headings and keys fit the figure by construction."""
-    axes.text(x, y, text, transform=_across(axes), **options).set_in_layout(False)
 
 
 def prepare(panel: Axes, vertical: str) -> None:
@@ -89,11 +68,76 @@ def prepare(panel: Axes, vertical: str) -> None:
     panel.margins(x=0.02, y=0.06)
 
 
-def draw_seeds(panel: Axes, steps: Sequence[int], values: np.ndarray, look: Look, **changes: Any) -> None:
-    """Draw the mean of values (`seed step`) as a curve, and a band from the lowest to the highest seed."""
-    if len(values) > 1:
-        panel.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, zorder=1.2, **BAND)
-    panel.plot(steps, values.mean(axis=0), **look.line(**changes))
+def set_log_steps(panel: Axes, first: float, last: float, most: int = 7) -> None:
+    """A logarithmic axis from the first to the last step, with at most so many round steps as plain numbers."""
+    margin = (last / first) ** 0.02
+    panel.set_xscale("log")
+    panel.set_xlim(first / margin, last * margin)
+    panel.xaxis.set_major_locator(FixedLocator(round_numbers(first, last, most)))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short(step)))
+
+
+def round_numbers(low: float, high: float, most: int) -> list[float]:
+    """Round numbers for a logarithmic axis: at most so many, unless the powers of ten alone are more."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in TICKS:
+        ticks = [tick for power in powers for digit in digits if low <= (tick := digit * 10.0**power) <= high]
+        if len(ticks) <= most:
+            break
+    return ticks
+
+
+def draw_seeds(panel: Axes, steps: Sequence[float], values: np.ndarray, look: Look, **changes: Any) -> None:
+    """Draw the mean of values (`seed step`) as a curve with a band: the 95 % t interval, of two seeds their range."""
+    mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+    if len(values) >= FEWEST:
+        from scipy.special import stdtrit  # slow to load, and one seed needs it not
+
+        half = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * values.std(axis=0, ddof=1) / math.sqrt(len(values))
+        low, high = mean - half, mean + half
+    draw_band(panel, steps, mean, low, high, look, **changes)
+
+
+def draw_band(panel: Axes, steps: Sequence[float], mean: Any, low: Any, high: Any, look: Look, **changes: Any) -> None:
+    """Draw a curve, and a band around it where it has a width."""
+    if not np.array_equal(low, high):
+        panel.fill_between(steps, low, high, color=look.color, zorder=1.2, **BAND)
+    panel.plot(steps, mean, **look.line(**changes))
+
+
+def band_entries(counts: Sequence[int]) -> list[Entry]:
+    """The entry of a key that says what bands are, by the seeds of each curve; none where no curve has one."""
+    names = [
+        "95 % confidence of the mean" if max(counts) >= FEWEST else "",
+        "lowest to highest seed" + (" of two" if max(counts) >= FEWEST else "") if 2 in counts else "",
+    ]
+    return [Entry(BAND_LINE, "; ".join(filter(None, names)))] if max(counts) > 1 else []
+
+
+def draw_survival(panel: Axes, exits: Exits, first: float, last: float, look: Look) -> None:
+    """Draw the share of runs that are on the plateau after each step, from the first step to the last.
+
+    A + stands where a run was last seen that does not leave.
+    """
+    steps, shares = survival_curve(exits)
+    steps, shares = np.concatenate([[first], steps, [last]]), np.concatenate([[1.0], shares, shares[-1:]])
+    panel.step(steps, shares, where="post", color=look.color, linestyle=look.linestyle)
+    censored = exits.steps[~exits.left]
+    heights = shares[np.searchsorted(steps, censored, side="right") - 1]
+    panel.plot(censored, heights, marker="+", color=look.color, linestyle="none")
+    panel.set_ylim(-0.05, 1.05)
+    panel.set_yticks([0, 0.5, 1])
+
+
+def _across(axes: Axes) -> Transform:
+    """Coordinates of headings and keys: x is a share of the figure's width, y is the axes' own."""
+    return blended_transform_factory(axes.figure.transFigure, axes.transData)
+
+
+def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> None:
+    """Text that claims no room of its own: headings and keys fit the figure by construction."""
+    axes.text(x, y, text, transform=_across(axes), **options).set_in_layout(False)
 
 
 def short(step: float) -> str:

@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from symbert.errors import MissingInputError
 from symbert.files import write_text
-from symbert.report.style import GREY, PAGE_WIDTH, Look, house_style, looks_of, save_figure
+from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
+from symbert.report.style import GREY, PAGE_WIDTH, house_style, looks_of, save_figure
 from symbert.study.design import Grid, Study, points_of, read_study
 from symbert.study.results import Answer, Runs, answers_of, complete_grids, read_runs, runs_of
-from symbert.study.survival import survival_curve
 
 PANEL_HEIGHT = 1.7  # inches
-PANELS = 4  # side by side
+PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
 
 
 def write_study(study: Path, runs: Path, output: Path) -> None:
@@ -152,26 +151,19 @@ def draw_grid(study: Study, grid: Grid, frame: pd.DataFrame) -> Figure:
         below.set_xlabel("step")
         for panel in (above, below):
             panel.set_visible(True)
-            panel.set_xscale("log")
         for attention, runs in by_operator.items():
-            _draw_runs(above, below, runs, looks[attention])
-        below.set_ylim(-0.03, 1.03)
+            whole, first, last = _curves(runs), runs.cell.pretrain.evaluate_every, runs.cell.pretrain.steps
+            draw_seeds(above, whole.columns, whole.to_numpy(), looks[attention], marker="")
+            draw_survival(below, runs.exits, first, last, looks[attention])
+            for panel in (above, below):
+                set_log_steps(panel, first, last, TICKS)
+        below.axhline(0.5, color=GREY, linewidth=0.4)
     handles = [panels[0, 0].plot([], [], **look.line(), label=name)[0] for name, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=7, frameon=False)
     return figure
 
 
-def _draw_runs(above: Axes, below: Axes, runs: Runs, look: Look) -> None:
-    """The mean loss of the runs that did not diverge, a band over seeds, and the curve of those on the plateau."""
+def _curves(runs: Runs) -> pd.DataFrame:
+    """The losses of the runs that did not diverge: a row per seed, a column per step."""
     steps = max(runs.frame["steps_evaluated"], key=len)
-    whole = [losses for losses in runs.frame["losses"] if len(losses) == len(steps)]
-    above.plot(steps, np.mean(whole, axis=0), color=look.color, linestyle=look.linestyle)
-    if len(whole) > 1:
-        above.fill_between(steps, np.min(whole, axis=0), np.max(whole, axis=0), color=look.color, alpha=0.12, lw=0)
-    at, shares = survival_curve(runs.exits)
-    at = np.concatenate([[runs.cell.pretrain.evaluate_every], at, [runs.cell.pretrain.steps]])
-    shares = np.concatenate([[1.0], shares, [shares[-1]]])
-    below.step(at, shares, where="post", color=look.color, linestyle=look.linestyle)
-    if censored := runs.exits.steps[~runs.exits.left].tolist():
-        below.plot(censored, [shares[-1]] * len(censored), marker="+", color=look.color, linestyle="none")
-    below.axhline(0.5, color=GREY, linewidth=0.4)
+    return pd.DataFrame([losses for losses in runs.frame["losses"] if len(losses) == len(steps)], columns=steps)

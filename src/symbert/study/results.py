@@ -11,8 +11,8 @@ from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_text
 from symbert.report.comparisons import holm
 from symbert.report.statistics import plateau_exit
+from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of
-from symbert.study.survival import ExitComparison, Exits, compare, median_exit
 
 CELL = {"text": str, "cell": dict, "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict}]}
 SETTINGS = ("learning_rate", "batch_size", "steps")  # of pre-training, for readers; `cell` stands for all of them

@@ -18,8 +18,12 @@ from symbert.report.style import house_style
 LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
 
 
-def figure_of(files, settings):
+def plot_of(files, settings):
     return corpus_figure(Data(counts=files[0], records=files[1], settings=settings))
+
+
+def figure_of(files, settings):
+    return plot_of(files, settings).figure
 
 
 def panels_of(figure):
@@ -87,7 +91,7 @@ def test_the_key_has_documents_and_medians(corpus_files, settings_file):
     assert middle == pytest.approx([800, 800, 4000, 4000, 650], rel=0.13), "a bin is a tenth of a power of ten"
 
 
-def test_the_note_names_experiment_and_stand_in_and_what_was_not_read(corpus_files, settings_file, bins):
+def test_the_caption_names_experiment_and_stand_in_and_what_was_not_read(corpus_files, settings_file, bins):
     counts, records = corpus_files(1, 2)
     nothing = {"read": bins("characters"), "kept": bins("characters")}
     unscored = {side: bins("harmful_perplexity") for side in ("read", "kept")}
@@ -97,11 +101,10 @@ def test_the_note_names_experiment_and_stand_in_and_what_was_not_read(corpus_fil
     tokens = {"part": "en_meta_part_2", "documents": 0, "tokens": 0, "words": 0, "histogram": bins("tokens")}
     records[1].write_text(json.dumps(tokens))
     with house_style():
-        found = assert_legible(figure_of((counts, records), settings_file()))
-    note = " ".join(next(text for text in found if text.startswith("Experiment")).split())
-    assert note == (
-        "Experiment demo-embedded, scale demo, recipe faithful; a stand-in corpus made from documentation text; "
-        "not read, because there were enough documents: en_meta_part_2"
+        caption = plot_of((counts, records), settings_file()).caption
+    assert caption == (
+        "The corpus: a stand-in corpus made from documentation text.\n\nExperiment demo-embedded, scale demo, recipe "
+        "faithful; not read, because there were enough documents: en_meta_part_2."
     )
 
 

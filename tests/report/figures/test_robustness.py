@@ -20,8 +20,8 @@ PAIR = [("tiny", "original", 0.6), ("tiny", "pairwise", 0.7)]
 
 
 @pytest.fixture
-def figure_of(robustness_records, write_scores, settings_file):
-    """The figure of such records; `mrpc` changes the robustness of that task."""
+def plot_of(robustness_records, write_scores, settings_file):
+    """The plot of such records; `mrpc` changes the robustness of that task."""
 
     def make(models, seeds=(1, 2), changes=None, mrpc=None, **options):
         scores, measured = robustness_records(models, seeds=seeds, tasks=TASKS, **options)
@@ -36,6 +36,12 @@ def figure_of(robustness_records, write_scores, settings_file):
     return make
 
 
+@pytest.fixture
+def figure_of(plot_of):
+    """The figure of a plot of records."""
+    return lambda *models, **options: plot_of(*models, **options).figure
+
+
 def panels_of(figure):
     return [axes for axes in figure.axes if axes.axison]
 
@@ -45,12 +51,8 @@ def titles_of(figure):
 
 
 def words_of(figure):
-    """Heading, note and key."""
+    """The key."""
     return [text.get_text() for axes in figure.axes if not axes.axison for text in axes.texts]
-
-
-def note_of(figure):
-    return " ".join(words_of(figure)[1].split())
 
 
 def models_of(sizes, attentions):
@@ -77,10 +79,6 @@ def test_only_panels_that_have_data_are_drawn(figure_of):
     noise, sets = figure_of(PAIR, sets=()), figure_of(PAIR, shares=())
     assert titles_of(noise) == ["BERT-tiny, mixed noise"] and titles_of(sets) == ["BERT-tiny, out-of-domain sets"]
     assert [figure.get_figwidth() for figure in (both, noise, sets)] == [PAGE_WIDTH, WIDTH, WIDTH]
-    headings = [words_of(figure)[0] for figure in (both, noise, sets)]
-    assert headings == [
-        f"Robustness {words}" for words in ("to noise and in other domains", "to noise", "in other domains")
-    ]
 
 
 def test_sizes_stand_one_beneath_the_other_smallest_first(figure_of):
@@ -128,32 +126,33 @@ def test_each_set_has_a_dot_and_a_range_per_operator_and_the_baseline_as_a_tick(
     assert [line[0, 1] for line in ranges] == pytest.approx(pairwise.get_ydata())
 
 
-def test_one_seed_has_no_range_and_says_that_differences_may_be_chance(figure_of):
+def test_one_seed_has_no_range_and_says_that_differences_may_be_chance(figure_of, plot_of):
     figure = figure_of(PAIR, seeds=(1,))
     assert "range of seeds" not in words_of(figure)
     assert not any(isinstance(artist, PolyCollection) for artist in panels_of(figure)[0].collections)
-    assert note_of(figure) == (
-        "Experiment demo-embedded, scale demo, recipe faithful; pre-trained on a stand-in corpus made from "
-        "documentation text; fine-tuned on GLUE from a local mirror; one fine-tuning seed; one pre-training seed: "
-        "differences between operators may be chance"
+    assert plot_of(PAIR, seeds=(1,)).caption == (
+        "On GLUE from a local mirror; one fine-tuning seed; one pre-training seed: differences between operators may "
+        "be chance.\n\nExperiment demo-embedded, scale demo, recipe faithful; pre-trained on a stand-in corpus "
+        "made from documentation text."
     )
 
 
-def test_curves_start_at_the_clean_score_of_the_model_that_was_measured(figure_of):
-    """Where it was fine-tuned again, which the note says."""
-    figure = figure_of(PAIR, mrpc={"clean": {"mrpc": 0.8}})
-    curves = {line.get_color(): line for line in panels_of(figure)[0].lines}
+def test_curves_start_at_the_clean_score_of_the_model_that_was_measured(plot_of):
+    """Where it was fine-tuned again, which the explanation says."""
+    plot = plot_of(PAIR, mrpc={"clean": {"mrpc": 0.8}})
+    curves = {line.get_color(): line for line in panels_of(plot.figure)[0].lines}
     assert curves[LOOKS["pairwise"].color].get_ydata()[0] == pytest.approx((80 + 2 * 71.5) / 3)
-    assert note_of(figure).endswith(
-        "; in 4 of 8 runs the models were fine-tuned again and differ from those of Table 3"
-    )
+    assert plot.caption.endswith("; in 4 of 8 runs the models were fine-tuned again and differ from those of Table 3.")
 
 
-def test_stand_ins_and_partial_tasks_are_named(figure_of):
-    figure = figure_of(PAIR, changes={"glue_source": "embedded"}, stand_in=True, partial=True)
-    assert panels_of(figure)[0].get_ylabel() == "mean stand-in score (%)"
+def test_stand_ins_and_partial_tasks_are_named(plot_of, figure_of):
+    plot = plot_of(PAIR, changes={"glue_source": "embedded"}, stand_in=True, partial=True)
+    assert panels_of(plot.figure)[0].get_ylabel() == "mean stand-in score (%)"
     assert panels_of(figure_of(PAIR))[0].get_ylabel() == "mean score (%)"
-    assert "on stand-in tasks made from documentation text, not GLUE (partial: all);" in note_of(figure)
+    assert plot.caption.startswith(
+        "On stand-in tasks made from documentation text, not GLUE; means over 2 fine-tuning "
+    )
+    assert "; partial tasks: all." in plot.caption
 
 
 def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(

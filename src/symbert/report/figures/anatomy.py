@@ -2,12 +2,11 @@
 
 import math
 
-from matplotlib.figure import Figure
-
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import BAND_ENTRY, Entry, draw_names, draw_seeds, name_of, page_of, prepare
+from symbert.report.panels import Entry, band_entries, draw_names, draw_seeds, name_of, page_of, prepare
+from symbert.report.plots import Plot
 from symbert.report.style import looks_of
 
 PANEL = 1.6  # inches
@@ -21,18 +20,17 @@ KEY_COLUMNS = 4
 
 
 @exhibit(chapter="Operators", place=7, heading="Attention over pre-training", reads=("settings", "anatomy"))
-def anatomy_figure(data: Data) -> Figure:
+def anatomy_figure(data: Data) -> Plot:
     """Curves over pre-training steps, from the start: means over the heads of each operator of the symmetry of their
     scores, the width of their logits, the entropy of their attention, and the share that a token gives to itself.
     """
     heads, settings = data.anatomy, data.settings
     looks, seeds = looks_of(heads["attention"]), heads["pretrain_seed"].nunique()
     panels = [(size, measure) for size in dict.fromkeys(heads["size"]) for measure in SHOWN]
-    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()] + [BAND_ENTRY] * (seeds > 1)
+    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()] + band_entries([seeds])
     wording = captions.wording_of(settings)
-    note = f"{wording.experiment}; {wording.corpus}; means over all heads of all layers"
     rows = math.ceil(len(entries) / KEY_COLUMNS)
-    figure, places, key = page_of("Attention over pre-training", note, [PANEL] * len(panels), rows)
+    figure, places, key = page_of([PANEL] * len(panels), rows)
     for (size, measure), panel in zip(panels, places, strict=True):
         of_size = heads[heads["size"] == size]
         means = of_size.groupby(["attention", "pretrain_seed", "step"], sort=False)[measure].mean()
@@ -43,4 +41,5 @@ def anatomy_figure(data: Data) -> Figure:
         prepare(panel, SHOWN[measure])
         panel.set_title(f"BERT-{size}", loc="left")
     draw_names(key, entries, KEY_COLUMNS)
-    return figure
+    shown = f"Means over all heads of all layers, on {wording.corpus}; {captions.seeds_of(seeds)}."
+    return Plot(figure, f"{shown}\n\n{wording.experiment}.")

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from symbert.corpus.counts import EDGES
 from symbert.errors import DataError
@@ -13,12 +12,14 @@ from symbert.report import captions
 from symbert.report.corpus_counts import Row, not_read
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import RIGHT, Entry, draw_key, figure_of
+from symbert.report.panels import RIGHT, Entry, draw_key, figure_of, round_numbers
+from symbert.report.plots import Plot
 from symbert.report.style import LIMIT_LINE
 
 PANEL = 1.15  # inches
 COLORS = {"read": "#B8B8B8", "kept": "#0072B2"}
 FILTERED = ("harmful_perplexity", "characters")  # quantities of which read and kept are counted
+TICKS = 7  # at most, on an axis
 MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a panel
 
 
@@ -28,7 +29,7 @@ MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a pane
     heading="Perplexity, length and tokens of documents",
     reads=("settings", "counts", "records"),
 )
-def corpus_figure(data: Data) -> Figure:
+def corpus_figure(data: Data) -> Plot:
     """Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the table of
     documents gives the counts.
 
@@ -41,16 +42,16 @@ def corpus_figure(data: Data) -> Figure:
     tokens = {"kept": np.sum([record["histogram"] for record in data.records], axis=0)}
     skipped = not_read(counts)
     wording = captions.wording_of(settings)
-    note = f"{wording.experiment}; {wording.corpus}{f'; {skipped}' if skipped else ''}"
-    figure, panels = figure_of("Documents of the corpus", note, [3, 2, 1], PANEL)
+    figure, panels = figure_of([[PANEL]] * 3, [3, 2, 1])
     without = characters["read"].sum() - perplexity["read"].sum()
     missing = f" ({compact(without)} documents have none)" if without else ""
     low, high = settings.min_harmful_perplexity, settings.max_harmful_perplexity
     window = () if low is None or high is None else (low, high)
-    _fill(*panels[0], f"harmful perplexity{missing}", "harmful_perplexity", perplexity, window)
-    _fill(*panels[1], "characters per document", "characters", characters)
-    _fill(*panels[2], "tokens per document, [CLS] and [SEP] included", "tokens", tokens)
-    return figure
+    _fill(panels[0], f"harmful perplexity{missing}", "harmful_perplexity", perplexity, window)
+    _fill(panels[1], "characters per document", "characters", characters)
+    _fill(panels[2], "tokens per document, [CLS] and [SEP] included", "tokens", tokens)
+    explanation = f"{wording.experiment}{f'; {skipped}' if skipped else ''}."
+    return Plot(figure, f"The corpus: {wording.corpus}.\n\n{explanation}")
 
 
 def _bins(counts: list[Row], quantity: str, side: str) -> np.ndarray:
@@ -74,13 +75,17 @@ def _check(part: str, quantity: str, bins: list[int], documents: int, command: s
 
 
 def _fill(
-    panel: Axes, key: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], window: Sequence[float] = ()
+    place: tuple[list[Axes], Axes],
+    label: str,
+    quantity: str,
+    sides: dict[str, np.ndarray],
+    window: Sequence[float] = (),
 ) -> None:
     """Draw documents by bins, those kept over those read, and their key beneath; `window` is what is kept, exclusive.
 
     What lies outside of all edges is drawn as one bin at each end.
     """
-    edges = np.array(EDGES[quantity])
+    ([panel], key), edges = place, np.array(EDGES[quantity])
     bounds = np.concatenate([[edges[0] ** 2 / edges[1]], edges, [edges[-1] ** 2 / edges[-2]]])
     marks, entries = list(window), []
     for side, bins in sides.items():
@@ -98,7 +103,7 @@ def _fill(
     panel.set_ylim(bottom=0)
     panel.set_xlabel(label)
     panel.set_ylabel("documents")
-    panel.xaxis.set_major_locator(LogLocator())
+    panel.xaxis.set_major_locator(FixedLocator(round_numbers(*panel.get_xlim(), TICKS)))
     panel.xaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(MaxNLocator(3))
     for axis in (panel.xaxis, panel.yaxis):

@@ -17,6 +17,7 @@ from symbert.operators import OPERATORS, Operator
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.order import attentions
+from symbert.report.plots import Plot
 from symbert.report.style import FAINT, GREY, INK, MARK, PAGE_WIDTH, looks_of
 from symbert.sizes import SIZES
 
@@ -24,46 +25,39 @@ QUERY, KEY, VALUE = "query", "key", "value"  # of a diagram: what x asks, what y
 TOKENS = {"x": [QUERY], "y": [KEY, VALUE]}
 UNDESCRIBED = {"f": "query key value"}  # of an operator whose class does not describe them
 
-COLUMNS, HEIGHT, PITCH = 4, 4.85, 4.15  # of a row of diagrams; from one row to the next
+COLUMNS, BOTTOM, TOP = 4, 0.62, 4.55  # of a row of diagrams
+HEIGHT = TOP - BOTTOM
 COLUMN = PAGE_WIDTH / COLUMNS
 SIDES = {QUERY: (0.12, 0.68), KEY: (0.73, 1.17), VALUE: (1.22, 1.66)}  # in a column, of a box around each path
 CENTRES, LEFT = {path: mean(sides) for path, sides in SIDES.items()}, SIDES[QUERY][0]
 LEVELS = {"hidden": 1.52, "projection": 2.0, "factor": 2.58, "dot": 3.06, "softmax": 3.46, "mix": 3.86, "output": 4.24}
-TITLE, NAME, LOGITS, PARAMETERS, COUNT, NOTE = 4.66, 4.35, 1.16, 0.92, 0.74, 0.46
+NAME, LOGITS, PARAMETERS, COUNT = 4.35, 1.16, 0.92, 0.74
 HALF_HEIGHT = 0.13  # of a box
 WIDEST = 32  # letters of a line
 TINT = 0.25  # of an operator's colour in what it learns
 COMPUTED: dict[str, Any] = {"facecolor": "white", "edgecolor": GREY, "linewidth": 0.8}
 GIVEN: dict[str, Any] = {"facecolor": FAINT, "edgecolor": FAINT, "linewidth": 0.8}
 BASE, ORIGINAL = SIZES["base"], OPERATORS["original"]
-NOTE_LINES = (
-    "Coloured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; d = h/n.",
-    "{symbols}; ∘: element by element. Parameters: of a layer, with biases.",
+READING = (
+    "Coloured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; d = h/n. "
+    "{symbols}; ∘: element by element. Parameters: of a layer, with biases."
 )
 
 
 @exhibit(chapter="Operators", place=1, heading="Figure 1: the operators")
-def operators_figure(data: Data) -> Figure:
-    """Diagram of each operator: the projections that two tokens go through, and what stands between them in the dot
-    product.
-
-    What an operator learns has its colour, what is computed is white.
+def operators_figure(data: Data) -> Plot:
+    """How a token x attends to a token y, by each operator: the projections that two tokens go through, and what stands
+    between them in the dot product. What an operator learns has its colour, what is computed is white.
     """
     drawn = [OPERATORS[name] for name in attentions(OPERATORS) if not OPERATORS[name].description.control_of]
     rows = math.ceil(len(drawn) / COLUMNS)
-    height = HEIGHT + (rows - 1) * PITCH
-    figure = Figure(figsize=(PAGE_WIDTH, height))
+    figure = Figure(figsize=(PAGE_WIDTH, rows * HEIGHT))
     figure.set_layout_engine("none")
-    title = TITLE + height - HEIGHT
-    figure.text(LEFT / PAGE_WIDTH, title / height, "How a token x attends to a token y", fontsize=9, fontweight="bold")
-    symbols = "; ".join(operator.description.symbols for operator in drawn if operator.description.symbols)
-    note = "\n".join(NOTE_LINES).format(symbols=symbols)
-    figure.text(LEFT / PAGE_WIDTH, NOTE / height, note, va="top", color=GREY, linespacing=1.25)
     looks = looks_of(operator.name for operator in drawn)
     for position, operator in enumerate(drawn):
         row, column = divmod(position, COLUMNS)
-        axes = figure.add_axes((column / COLUMNS, (rows - 1 - row) * PITCH / height, 1 / COLUMNS, HEIGHT / height))
-        axes.set(xlim=(0, COLUMN), ylim=(0, HEIGHT))
+        axes = figure.add_axes((column / COLUMNS, (rows - 1 - row) / rows, 1 / COLUMNS, 1 / rows))
+        axes.set(xlim=(0, COLUMN), ylim=(BOTTOM, TOP))
         axes.set_axis_off()
         axes.plot([LEFT + 0.05], [NAME + 0.04], **looks[operator.name].line(**MARK))
         axes.text(LEFT + 0.17, NAME, operator.name, fontweight="bold")
@@ -72,7 +66,8 @@ def operators_figure(data: Data) -> Figure:
         _draw_learned(axes, operator, looks[operator.name].color)
         _draw_computed(axes)
         _write_formulas(axes, operator)
-    return figure
+    symbols = "; ".join(operator.description.symbols for operator in drawn if operator.description.symbols)
+    return Plot(figure, f"\n\n{READING.format(symbols=symbols)}")
 
 
 def _draw_learned(axes: Axes, operator: Operator, color: str) -> None:

@@ -1,4 +1,4 @@
-"""Figure 2: validation loss over pre-training steps, with each operator's exit from the initial plateau."""
+"""Figure 2: validation loss over pre-training steps, and each operator's exit from the initial plateau."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,36 +6,42 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from symbert.report import captions, panels, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
+from symbert.report.plots import Plot
 from symbert.report.runs import exits_of, losses_of, size_of
 from symbert.report.statistics import spread
 from symbert.report.style import GREY, MARK, Look, looks_of
+from symbert.report.survival import Exits
 
 MARKERS = 9  # along a curve
-RANGE: dict[str, Any] = {"linewidth": 1.0, "marker": "|", "markersize": 4, "zorder": 2.5}
-RANGE_ROW = 0.03  # of the panel's height: each operator's range of exits has a row above the axis
+ROW, SURVIVAL = 0.17, 0.9  # inches: of each operator in the panel of exits, which is above the largest marker; a panel
 HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 4.5}
 PRINTED_ENTRY = Entry({"color": GREY, "marker": "o", **HOLLOW}, "hollow: the authors' runs")
+RULE = (
+    "The exit is the first evaluation after the last one on the plateau, by the rule of the table of milestones, which "
+    "works on the logarithm of the step as the axis does."
+)
+OF_SEVERAL = "Large markers are means over seeds, ticks single seeds; a + is a run that is on the plateau at its end."
 
 
 @exhibit(
     chapter="Pre-training", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True
 )
-def loss_figure(data: Data) -> Figure:
-    """Curves of validation loss over pre-training steps, one per operator; a large marker on each shows where it leaves
-    the initial plateau, and the key beneath gives that step and the last loss.
+def loss_figure(data: Data) -> Plot:
+    """Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau.
 
-    The authors' losses are hollow markers where they may stand beside these.
+    The authors' losses are hollow markers where they may stand beside these. From three pre-training seeds there is a
+    panel with the share of runs that are still on the plateau.
     """
     settings, size = data.settings, size_of(data.runs)
     losses = {attention: seeds for (_, attention), seeds in losses_of(data.runs).items()}
-    looks = looks_of(losses)
-    beside = captions.wording_of(settings).other_training is None
+    looks, counts = looks_of(losses), [*map(len, losses.values())]
+    wording = captions.wording_of(settings)
+    beside = wording.other_training is None
     printed = {name: published.LOSSES[size, name] for name in losses if beside and (size, name) in published.LOSSES}
     entries = [
         Entry(
@@ -45,23 +51,39 @@ def loss_figure(data: Data) -> Figure:
         )
         for name, seeds in losses.items()
     ]
-    counts = [*map(len, losses.values())]
-    entries += [panels.BAND_ENTRY] * (max(counts) > 1) + [PRINTED_ENTRY] * bool(printed)
-    chance = f"; {captions.seeds_of(1)}" if max(counts) == 1 else ""  # several are named in the key
-    note = f"{captions.wording_of(settings).experiment}, on {captions.wording_of(settings).corpus}{chance}"
-    figure, [(panel, key)] = panels.figure_of(f"Pre-training loss of BERT-{size}", note, [len(entries)])
-    panels.prepare(panel, "validation loss (nats per token)")
-    _draw_curves(panel, losses, printed, looks)
-    panels.draw_key(
-        key, [("leaves plateau at", 0.79), ("final loss", panels.RIGHT)], entries, panels.seeds_heading(counts)
-    )
-    return figure
+    entries += [*panels.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
+    has_shares = max(counts) >= panels.FEWEST
+    heights = [panels.PANEL, ROW * (len(losses) + 0.5), *[SURVIVAL] * has_shares]
+    figure, [((curves, exits, *shares), key)] = panels.figure_of([heights], [len(entries)])
+    _draw_curves(curves, losses, printed, looks)
+    _draw_exits(exits, curves, losses, looks)
+    for panel in shares:
+        for name, seeds in losses.items():
+            panels.draw_survival(panel, survival_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
+        panel.set_ylabel("on the plateau")
+    steps = [step for seeds in losses.values() for step in seeds.columns]
+    for panel in (curves, exits, *shares):
+        panels.set_log_steps(panel, min(steps), max(steps))
+        panel.tick_params(labelbottom=False)
+        panel.set_xlabel("")
+    panel.tick_params(labelbottom=True)
+    panel.set_xlabel("pre-training step")
+    columns = [("leaves plateau at", 0.79), ("final loss", panels.RIGHT)]
+    panels.draw_key(key, columns, entries, panels.seeds_heading(counts))
+    shown = f"BERT-{size}, on {wording.corpus}; {captions.seeds_of(max(counts))}."
+    return Plot(figure, f"{shown}\n\n{wording.experiment}. {RULE}{f' {OF_SEVERAL}' if max(counts) > 1 else ''}")
+
+
+def survival_of(losses: pd.DataFrame) -> Exits:
+    """The exits of the seeds of a model; one that stays on the plateau was last seen at the last step."""
+    return Exits.of(exits_of(losses), [losses.columns[-1]] * len(losses))
 
 
 def _draw_curves(
     panel: Axes, losses: dict[str, pd.DataFrame], printed: dict[str, tuple[float, ...]], looks: dict[str, Look]
 ) -> None:
-    """Draw losses, those that the authors `printed`, and exits; no small markers where the authors' hollow ones are."""
+    """Draw losses, and those that the authors `printed`; no small markers where the authors' hollow ones are."""
+    panels.prepare(panel, "validation loss (nats per token)")
     for position, (name, seeds) in enumerate(losses.items()):
         steps = seeds.columns.tolist()
         marks = [] if name in printed else _marks(steps, position / len(losses))
@@ -69,9 +91,6 @@ def _draw_curves(
     for name, values in printed.items():
         look = looks[name]
         panel.plot(published.LOSS_STEPS, values, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
-    bottom, top = panel.get_ylim()
-    for row, name in enumerate(reversed(losses), start=1):
-        _mark_exit(panel, losses[name], looks[name], bottom + RANGE_ROW * row * (top - bottom))
 
 
 def exit_of(exits: Sequence[int | None]) -> str:
@@ -88,23 +107,31 @@ def exit_of(exits: Sequence[int | None]) -> str:
 
 
 def _marks(steps: Sequence[int], offset: float) -> list[int]:
-    """Evaluations that get a marker, shifted from curve to curve so that they do not hide each other."""
-    every = max(1, len(steps) // MARKERS)
-    return list(range(int(offset * every), len(steps), every))
+    """Evaluations that get a marker: evenly along the axis, shifted from curve to curve so that none hides another."""
+    position = np.log(np.array(steps) / steps[0])
+    places = (np.arange(MARKERS) + offset) / MARKERS * position[-1]
+    return sorted({int(np.abs(position - place).argmin()) for place in places})
 
 
-def _mark_exit(panel: Axes, losses: pd.DataFrame, look: Look, height: float) -> None:
-    """A large marker where the curve leaves the plateau, a line down to the step, and the seeds' range at `height`.
+def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], looks: dict[str, Look]) -> None:
+    """Draw a row per operator: a large marker at the mean exit of its seeds, ticks at each; and lines up to the curves.
 
-    Nothing is drawn where a seed does not leave the plateau.
+    Where a seed does not leave the plateau, there are but ticks of those that do.
     """
-    exits = exits_of(losses)
-    if None in exits:
-        return
-    bottom, reached = panel.get_ylim()[0], spread(exits)
-    loss = float(np.interp(reached.mean, losses.columns, losses.to_numpy().mean(axis=0)))
-    panel.vlines(reached.mean, bottom, loss, color=look.color, linewidth=0.8, linestyle=":", zorder=1.5)
-    if reached.count > 1:
-        panel.plot([reached.lowest, reached.highest], [height, height], color=look.color, **RANGE)
-    panel.plot([reached.mean], [loss], zorder=4, **look.line(**MARK))
-    panel.set_ylim(bottom=bottom)
+    bottom = curves.get_ylim()[0]
+    for row, (name, seeds) in enumerate(losses.items()):
+        left, look = [step for step in exits_of(seeds) if step is not None], looks[name]
+        if len(seeds) > 1 and left:
+            ticks: dict[str, Any] = {"linewidth": 0.8, "marker": "|", "markersize": 5, "color": look.color}
+            panel.plot(sorted(left), [row] * len(left), zorder=2.5, **ticks)
+        if len(left) == len(seeds):
+            mean = spread(left).mean
+            loss = float(np.interp(mean, seeds.columns, seeds.to_numpy().mean(axis=0)))
+            line = {"color": look.color, "linewidth": 0.8, "linestyle": ":", "zorder": 1.5}
+            curves.vlines(mean, bottom, loss, **line)
+            panel.vlines(mean, -1, row, **line)
+            panel.plot([mean], [row], zorder=4, **look.line(**MARK))
+    curves.set_ylim(bottom=bottom)
+    panel.set_ylim(len(losses) - 0.3, -0.7)
+    panel.set_yticks([])
+    panel.set_ylabel("exit")

@@ -2,12 +2,12 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from symbert.report import captions, order, panels, statistics
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
+from symbert.report.plots import Plot
 from symbert.report.scores import majority_of
 from symbert.report.style import LIMIT_LINE, MAJORITY_LINE, MARK, Look, looks_of
 from symbert.settings import ReportSettings
@@ -16,7 +16,7 @@ COLUMNS = [("95 % reached at", 0.79), ("final score", panels.RIGHT)]
 
 
 @exhibit(chapter="Pre-training", place=2, heading="Figure 3: score over checkpoints", reads=("settings", "curve"))
-def checkpoints_figure(data: Data) -> Figure:
+def checkpoints_figure(data: Data) -> Plot:
     """Curves of the score over pre-training checkpoints, one per operator, with the line of 95 % of the highest final
     score; the key beneath says where each curve first reaches it, and its final score.
 
@@ -27,16 +27,15 @@ def checkpoints_figure(data: Data) -> Figure:
     sizes = order.sizes(scores["size"])
     curves = {size: statistics.curves_of(scores[scores["size"] == size]) for size in sizes}
     seeds = {size: [*map(len, curves[size].values())] or [1] for size in sizes}  # of each operator
-    has_band = {size: max(seeds[size]) > 1 for size in sizes}
+    bands = {size: panels.band_entries(seeds[size]) for size in sizes}
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()
     majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
     kind = "stand-in task score" if statistics.MEANS[0] in statistics.stand_in_names(scores) else "GLUE score"
     figure, places = panels.figure_of(
-        f"{kind[0].upper()}{kind[1:]} over checkpoints",
-        _note(scores, settings, any(has_band.values())),
-        [len(curves[size]) + 1 + len(majority) + has_band[size] for size in sizes],
+        [[panels.PANEL]] * len(sizes),
+        [len(curves[size]) + 1 + len(majority) + len(bands[size]) for size in sizes],
     )
-    for size, (panel, key) in zip(sizes, places, strict=True):
+    for size, ([panel], key) in zip(sizes, places, strict=True):
         panels.prepare(panel, f"{kind} (%)")
         panel.set_title(f"BERT-{size}", loc="left")
         entries = []
@@ -44,16 +43,22 @@ def checkpoints_figure(data: Data) -> Figure:
             means, line = statistics.mean_curves(scores[scores["size"] == size])
             panel.axhline(line, zorder=1.5, **LIMIT_LINE)
             entries += _draw_curves(panel, curves[size], means, line, looks_of(scores["attention"]))
-            entries += [panels.BAND_ENTRY] * has_band[size]
+            entries += bands[size]
             entries.append(Entry(LIMIT_LINE, "95 % of the highest final score", ["", f"{line:.2f}"]))
         for score in majority:
             panel.axhline(score, zorder=1.5, **MAJORITY_LINE)
             entries.append(Entry(MAJORITY_LINE, "majority baseline", ["", f"{score:.2f}"]))
         panels.draw_key(key, COLUMNS, entries, panels.seeds_heading(seeds[size]))
-    return figure
+    return Plot(figure, _caption(scores, settings, max(map(max, seeds.values()))))
 
 
-def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
+def _caption(scores: pd.DataFrame, settings: ReportSettings, pretrain_seeds: int) -> str:
+    wording = captions.wording_of(settings)
+    shown = f"Scores on {wording.tasks}; {captions.seeds_of(pretrain_seeds)}."
+    return f"{shown}\n\n{_explanation(scores, settings)}."
+
+
+def _explanation(scores: pd.DataFrame, settings: ReportSettings) -> str:
     stand_ins, partial = captions.stand_in_tasks(scores), captions.partial_tasks(scores)
     kinds = [f"stand-ins: {stand_ins}"] if stand_ins and not captions.has_stand_ins(settings) else []
     kinds += [f"partial: {partial}"] if partial else []
@@ -62,7 +67,6 @@ def _note(scores: pd.DataFrame, settings: ReportSettings, several: bool) -> str:
         f"pre-trained on {captions.wording_of(settings).corpus}",
         f"scored on {captions.wording_of(settings).tasks}" + (f" ({'; '.join(kinds)})" if kinds else ""),
     ]
-    notes += [] if several else [captions.seeds_of(1)]
     runs = scores.drop_duplicates([*statistics.SEEDS, "task"])["constant_prediction"]
     constant, known = int(runs.eq(True).sum()), int(runs.notna().sum())
     if constant:

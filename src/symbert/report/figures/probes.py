@@ -1,10 +1,9 @@
 """A card per operator: which relations between tokens it can express."""
 
-from matplotlib.figure import Figure
-
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry, draw_names, page_of
+from symbert.report.plots import Plot
 from symbert.report.style import GREY, MAJORITY_LINE, looks_of
 
 CARD = 1.3  # inches
@@ -14,7 +13,7 @@ SIDES = {"yes": "all positions", "no": "own one masked"}
 
 
 @exhibit(chapter="Operators", place=5, heading="Cards of operators", reads=("probes",))
-def probes_figure(data: Data) -> Figure:
+def probes_figure(data: Data) -> Plot:
     """A panel per operator with the share of tokens that point right along a directed cycle, to a partner and along a
     chain, and of right answers in lookups: filled points with all positions, hollow ones with the own position
     masked; lines are 95 % intervals, of lookups the range of seeds.
@@ -26,8 +25,7 @@ def probes_figure(data: Data) -> Figure:
     entries = [Entry({**mark, **faces[side]}, name) for side, name in SIDES.items()] + [
         Entry(MAJORITY_LINE, "about chance")
     ]
-    note = "cycle, partner, chain: tokens whose largest score is that of their target; below: right answers"
-    figure, cards, key = page_of("What operators can express", note, [CARD] * len(looks), 1)
+    figure, cards, key = page_of([CARD] * len(looks), 1)
     for (name, look), card in zip(looks.items(), cards, strict=True):
         for each in probes[probes["attention"] == name].itertuples():
             row = relations.index(each.relation) + (APART if each.own_position == "no" else -APART)
@@ -40,4 +38,4 @@ def probes_figure(data: Data) -> Figure:
         card.set_xlim(-0.03, 1.03)
         card.set_title(name, loc="left")
     draw_names(key, entries, KEY_COLUMNS)
-    return figure
+    return Plot(figure)

@@ -6,13 +6,13 @@ from textwrap import wrap
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from symbert.report import captions, order, panels, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
+from symbert.report.plots import Plot
 from symbert.report.style import FAINT, MAJORITY_LINE, Look, looks_of
 from symbert.settings import ReportSettings
 
@@ -20,7 +20,7 @@ SET, DOT, LEAST = 0.1, 0.065, 0.27  # inches: room of an out-of-domain set, of e
 DOTS = 0.8  # of the room of a set: where its dots are
 NAME = 10  # characters in a line of a set's name
 KEY_COLUMNS = 2  # in the width of a column
-RANGE_ENTRY = Entry(panels.BAND_ENTRY.line, "range of seeds")
+RANGE_ENTRY = Entry(panels.BAND_LINE, "range of seeds")
 MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
 
 
@@ -30,7 +30,7 @@ MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
     heading="Score over noise, and out of domain",
     reads=("settings", "scores", "robustness"),
 )
-def robustness_figure(data: Data) -> Figure:
+def robustness_figure(data: Data) -> Plot:
     """Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; the table
     of robustness gives the numbers.
 
@@ -45,10 +45,7 @@ def robustness_figure(data: Data) -> Figure:
     entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
     columns = KEY_COLUMNS * min(2, len(shown))
-    tested = {robustness.NOISE: "to noise", robustness.DOMAIN: "in other domains"}
-    title = f"Robustness {' and '.join(words for kind, words in tested.items() if kind in set(measured['kind']))}"
-    note = _note(clean, measured, settings)
-    figure, places, key = panels.page_of(title, note, heights, math.ceil(len(entries) / columns))
+    figure, places, key = panels.page_of(heights, math.ceil(len(entries) / columns))
     noise, baseline = robustness.noise_scores(measured), robustness.baseline_scores(measured)
     for (size, kind), panel in zip(shown, places, strict=True):
         if kind == robustness.DOMAIN:
@@ -61,20 +58,21 @@ def robustness_figure(data: Data) -> Figure:
             panel.set_ylabel("mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)")
             panel.set_title(f"BERT-{size}, {kind} noise", loc="left")
     panels.draw_names(key, entries, columns)
-    return figure
+    return Plot(figure, _caption(clean, measured, settings))
 
 
-def _note(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettings) -> str:
+def _caption(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettings) -> str:
     seeds, partial_tasks = clean["finetune_seed"].nunique(), captions.partial_tasks(clean)
+    wording = captions.wording_of(settings)
+    means = f"means over {seeds} fine-tuning seeds" if seeds > 1 else "one fine-tuning seed"
     notes = [
-        captions.wording_of(settings).experiment,
-        f"pre-trained on {captions.wording_of(settings).corpus}",
-        f"fine-tuned on {captions.wording_of(settings).tasks}{f' (partial: {partial_tasks})' if partial_tasks else ''}",
-        f"means over {seeds} fine-tuning seeds" if seeds > 1 else "one fine-tuning seed",
-        captions.seeds_of(clean["pretrain_seed"].nunique()),
+        wording.experiment,
+        f"pre-trained on {wording.corpus}",
+        f"partial tasks: {partial_tasks}" if partial_tasks else "",
         robustness.fine_tuned_again(measured),
     ]
-    return "; ".join(filter(None, notes))
+    shown = f"On {wording.tasks}; {means}; {captions.seeds_of(clean['pretrain_seed'].nunique())}."
+    return f"{shown}\n\n{'; '.join(filter(None, notes))}."
 
 
 def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: dict[str, Look]) -> None:
@@ -82,7 +80,8 @@ def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: d
     panel.set_xlabel("letters struck (%)")
     panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     for attention, seeds in scores.groupby(level="attention", sort=False):
-        panels.draw_seeds(panel, [100 * share for share in shares], seeds.to_numpy(), looks[attention])
+        percent, values = [100 * share for share in shares], seeds.to_numpy()
+        panels.draw_band(panel, percent, values.mean(axis=0), values.min(axis=0), values.max(axis=0), looks[attention])
 
 
 def _draw_domains(panel: Axes, scores: pd.DataFrame, baseline: pd.Series, looks: dict[str, Look]) -> None:

@@ -6,10 +6,10 @@ is censored at its last step: all that is known is that its exit would come late
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import CensoredData, ecdf, logrank
 
 LEVEL = 0.05
 DRAWS = 10_000  # of the bootstrap
@@ -34,13 +34,17 @@ class Exits:
         )
 
     @property
-    def censored(self) -> CensoredData:
-        """As scipy takes them."""
+    def censored(self) -> Any:
+        """As scipy takes them: `scipy.stats.CensoredData`."""
+        from scipy.stats import CensoredData  # slow to load, and one seed per operator needs it not
+
         return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
 
 
 def survival_curve(exits: Exits) -> tuple[Steps, Steps]:
     """Steps, and the share of runs that is still on the plateau after each (Kaplan and Meier 1958)."""
+    from scipy.stats import ecdf
+
     survival = ecdf(exits.censored).sf
     return survival.quantiles, survival.probabilities
 
@@ -81,6 +85,8 @@ def compare(first: Exits, second: Exits, seed: int = 0) -> ExitComparison:
     same batches and masks. Two one-sided tests of equality at 5 % are a 90 % interval within the bounds (Schuirmann
     1987).
     """
+    from scipy.stats import logrank
+
     count = len(first.steps)
     drawn = np.random.default_rng(seed).integers(0, count, (DRAWS, count))
     with np.errstate(invalid="ignore", divide="ignore"):

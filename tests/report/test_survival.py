@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from symbert.study.survival import ExitComparison, Exits, compare, median_exit, survival_curve
+from symbert.report.survival import ExitComparison, Exits, compare, median_exit, survival_curve
 
 EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
 LAST = 50
