@@ -63,7 +63,7 @@ def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
 
 def test_a_positional_only_parameter_is_an_argument_without_a_name(tmp_path, capsys):
     assert cli.main(["import-scores", str(tmp_path), "--name", "theirs"]) == 66
-    assert f"symbert import-scores: {tmp_path}: no eval_results.json below it" in capsys.readouterr().err
+    assert f"symbert import-scores: {tmp_path}: no scores in it; known are csv and parquet" in capsys.readouterr().err
     assert cli.main(["import-scores", "--name", "theirs", str(tmp_path)]) == 66
 
 

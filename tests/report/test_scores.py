@@ -133,9 +133,23 @@ def test_imported_scores_have_no_settings_no_majority_and_no_constant_prediction
     assert scores["constant_prediction"].isna().all() and not scores["stand_in"].any()
 
 
-def test_who_lacks_an_imported_score_is_not_told_to_fine_tune(imported_records, write_scores):
-    with pytest.raises(DataError, match="missing: .* these scores are imported: import a directory that has each of"):
-        read_scores(write_scores(imported_records[1:]), TASKS, SEEDS)
+def test_an_imported_score_may_be_missing_and_one_of_several_columns_too(imported_records, write_scores):
+    """It was the end of every table."""
+    *others, last = (entry for entry in imported_records[1:] if entry["task"] == "mnli")
+    last["metrics"] = {"mnli_matched": 0.25}
+    scores = read_scores(write_scores([*others, last]), TASKS, SEEDS)
+    assert len(scores) == 2 * len(others) + 1
+    assert scores.loc[scores["score"] == 0.25, "column"].tolist() == ["mnli_matched"]
+
+
+def test_an_imported_score_that_is_there_twice_or_of_no_column_is_refused(imported_records, write_scores):
+    remedy = "these scores are imported: import a directory that has each of them once"
+    with pytest.raises(DataError, match=f"duplicate: .*; {remedy}"):
+        read_scores(write_scores([*imported_records, imported_records[0]]), TASKS, SEEDS)
+    for metrics in ({}, {"mrpc": 0.5, "other": 0.5}):
+        imported_records[0]["metrics"] = metrics
+        with pytest.raises(DataError, match=f"incomplete: .* has columns .*; {remedy}"):
+            read_scores(write_scores(imported_records), TASKS, SEEDS)
 
 
 def test_missing_cells_may_be_allowed_and_nothing_else(records, write_scores):

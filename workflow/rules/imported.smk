@@ -11,4 +11,4 @@ FILES_RECORD = []
 
 
 wildcard_constraints:
-    size="|".join(SWEEP["sizes"]),
+    size="|".join(OF_SIZE),

@@ -1,5 +1,5 @@
 # report: counts, losses and scores → the paper's tables and figures, each declared in src/symbert/report.
-from symbert.operators import operator_code
+from symbert.operators import OPERATORS, operator_code
 from symbert.report.inputs import ReportFiles, given, option_with, report_code
 from symbert.sizes import SIZES
 from symbert.sources import is_stand_in
@@ -9,6 +9,8 @@ PARAMETERS = f"{RESULTS}/report/parameters.json"
 REPORT = ReportFiles(f"{RESULTS}/report", INPUTS | {"parameters": [PARAMETERS]}, OF_SIZE, WORDS)
 HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE's tasks: a caption says so
 TABLES, FIGURES = ([each for each in REPORT.exhibits if each.kind == kind] for kind in ("table", "figure"))
+# Others' operators, of imported scores, have no code here to count the parameters of.
+KNOWN_OPERATORS = [name for name in SWEEP["attention"] if name in OPERATORS] or ["original"]
 # On a cluster, which has --jobs, all of the report is one job; here each table is a job of its own.
 GROUP = "report" if is_on_cluster(workflow) else None
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
@@ -57,9 +59,9 @@ rule count_parameters:
         ENVIRONMENT
     params:
         sizes=[size for size in SIZES if size in ("small", "base", *SWEEP["sizes"])],
-        attention=SWEEP["attention"],
+        attention=KNOWN_OPERATORS,
         # Of other code or another shape, what is counted is another model.
-        models=lambda wildcards: [*map(operator_code, SWEEP["attention"]), *(vars(SIZES[size]) for size in SIZES)],
+        models=lambda wildcards: [*map(operator_code, KNOWN_OPERATORS), *(vars(SIZES[size]) for size in SIZES)],
     shell:
         "python -m symbert --log {log:q} count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
         " --output {output:q}"

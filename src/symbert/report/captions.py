@@ -15,9 +15,18 @@ FINETUNE_UNITS = (
 )
 
 
-def model_name(size: str, attention: str, step: int) -> str:
-    """What a model is called: 'tiny-original', and at step 0 'tiny-original, no pre-training'."""
-    return f"{size}-{attention}" if step else f"{size}-{attention}, {UNTRAINED}"
+def model_name(size: str, attention: str, step: int = 1) -> str:
+    """What a model is called: 'tiny-original', and at step 0 'tiny-original, no pre-training'.
+
+    Models of others may have no size.
+    """
+    name = f"{size}-{attention}" if size else attention
+    return name if step else f"{name}, {UNTRAINED}"
+
+
+def family(size: str) -> str:
+    """What models of a size are called: 'BERT-tiny'."""
+    return f"BERT-{size}" if size else "Models without a size"
 
 
 def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:

@@ -49,7 +49,8 @@ class Interval(NamedTuple):
 class Comparison:
     """A score of a model less that of its reference, in percentage points.
 
-    Of fewer than three units there is neither an interval nor a p value, of one no standard deviation: None.
+    Of fewer than three units there is neither an interval nor a p value, of one no standard deviation, and of none no
+    difference: None.
     """
 
     size: str
@@ -58,7 +59,7 @@ class Comparison:
     score: str  # its column
     unit: str
     n: int
-    difference: float  # mean
+    difference: float | None  # mean
     std: float | None
     t: Interval | None = None
     unpaired: Interval | None = None
@@ -111,7 +112,11 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         unit = PRETRAIN_SEED
         ours, theirs = (scores.groupby(level="pretrain_seed", sort=False).mean() for scores in (ours, theirs))
     for score in ours.columns if len(common) else ():
-        values, others = ours[score].to_numpy(), theirs[score].to_numpy()
+        pairs = pd.concat([ours[score], theirs[score]], axis=1).dropna()  # of imported scores some may be missing
+        values, others = pairs.to_numpy().T
+        if not len(pairs):
+            yield Comparison(size, model, reference, score, unit, 0, None, None)
+            continue
         over = spread((values - others).tolist())
         one = Comparison(size, model, reference, score, unit, over.count, over.mean, over.deviation)
         if over.count >= FEWEST:

@@ -16,7 +16,7 @@ from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks,
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
-from symbert.report.statistics import final_scores
+from symbert.report.statistics import final_scores, of_whole_seeds
 from symbert.settings import ReportSettings, read_settings
 
 SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
@@ -67,8 +67,9 @@ class Data:
 
     @cached_property
     def curve(self) -> pd.DataFrame | None:
-        """The scores of checkpoints."""
-        return self._read_scores("curve", "curve_seeds", self.settings.curve_runs) if self.has("curve") else None
+        """The scores of checkpoints; NaN for seeds that lack a column which counts for the GLUE score."""
+        table = self._read_scores("curve", "curve_seeds", self.settings.curve_runs) if self.has("curve") else None
+        return None if table is None else of_whole_seeds(table)
 
     def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]]) -> pd.DataFrame:
         settings, allow_missing = self.settings, "allow_missing" in self.files

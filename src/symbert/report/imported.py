@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,75 +12,134 @@ from msgspec import to_builtins
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json, sha256_of, write_json, write_text
 from symbert.report import order, published
-from symbert.report.trainer_results import RESULTS, Record, files_below, read_losses, read_results
+from symbert.report.captions import model_name
+from symbert.report.foreign import tables
+from symbert.report.foreign.losses import read_losses
+from symbert.report.foreign.naming import Naming
+from symbert.report.foreign.reading import Reading, read_foreign
+from symbert.report.scores import CELL, Record
 from symbert.settings import ReportSettings, Wording
-from symbert.tasks import GLUE
+from symbert.tasks import GLUE, OWN, task_named
 
 IMPORTED = "imported"  # what settings say where only those who measured know
 RHYTHM = 250  # steps between two evaluations of the paper's authors
+TABLE = "scores.csv"  # all scores of an import, as `import-scores` reads them
 MODEL = ["size", "attention"]
+RUN = [*MODEL, "pretrain_seed"]
 UNITS = (
     "A unit is a fine-tuning seed, of the same number in both models. Whether that gives both the same order of rows, "
     "the imported files do not say: if not, which seeds are paired is arbitrary, and the unpaired interval is the one "
     "to read."
 )
-PRETRAIN_SEED = 1  # of all models: names of directories have none
 
-Losses = dict[tuple[str, str], pd.DataFrame]  # by size and operator: a row per evaluation
+Losses = dict[tuple[str, str, int], pd.DataFrame]  # by run: a row per evaluation
 
 
-def import_scores(directory: Path, /, name: str, output: Path | None = None, steps: int | None = None) -> None:
-    """Write the results below `directory` as the experiment results/imported-<name>, or to `output`.
+def import_scores(
+    path: Path,
+    /,
+    name: str,
+    pattern: str | None = None,
+    mapping: Path | None = None,
+    output: Path | None = None,
+    steps: int | None = None,
+) -> None:
+    """Write the scores in a file, or in all files below a folder, as the experiment results/imported-<name>.
 
-    They are those of `symbert.report.trainer_results`: fine-tuning runs of Hugging Face's Trainer, known by the names
-    of their directories, and csv files of validation losses. Runs of checkpoints go to glue/curve.json, the others to
-    glue/final.json; without any, those of the last checkpoint. `steps` is the length of pre-training, which the names
-    do not say: null means the last checkpoint's step or, without checkpoints, the paper's; losses must fit it then.
-    A task that does not count for the GLUE score (wnli) is left out where some run of the others lacks it. import.json
-    says what was read and left out, and how long pre-training is. ConfigError when the output holds something else.
+    Known are csv and parquet tables, runs of Hugging Face's Trainer and results of lm-evaluation-harness
+    (docs/scores.md), and csv exports of validation losses. Folders of runs are called as `pattern` says
+    ('{model}_{task}_s{finetune_seed}'), as the csv file `mapping` says (columns folder, model, task, finetune_seed), or
+    as the paper's authors call theirs. Runs of checkpoints go to glue/curve.json, the others to glue/final.json;
+    without any, those of the last checkpoint. `steps` is the length of pre-training: without it, it is the last
+    checkpoint's step or, without checkpoints, the paper's; losses must fit it then. `output` is another folder. Prints
+    what was read, what is missing and what was left out. An earlier import in that folder is replaced; ConfigError when
+    the folder holds something else.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
-    records = read_results(directory)
-    length, source = _length(records, steps)
-    losses = {file: read_losses(file, length) for file in files_below(directory) if file.suffix == ".csv"}
-    runs = _pretrained(losses, length, None if steps else source)
-    final, curve = _parted(records, length)
-    left_out = _uncounted(final, curve)
-    final, curve = ([record for record in part if record["task"] not in left_out] for part in (final, curve))
+    naming = Naming(pattern, mapping)
+    reading = read_foreign(path, naming)
+    length, source = _length(reading.scores, steps)
+    losses = _pretrained(reading.losses, length, None if steps else source, naming)
+    final, curve = parted(reading.scores, length)
+    output = output or Path("results") / f"{IMPORTED}-{name}"
+    files = _files(final, curve, losses, length)
     facts = {
         "name": name,
-        **_origin(directory, records, [file for file, curves in losses.items() if len(curves)]),
+        **_origin(path, reading),
         "steps": length,
         "steps_from": source,
-        "left_out": left_out,
-        "sweep": _sweep(final, curve, runs),
-        **_report(final, curve, runs),
+        "sweep": _sweep(final, curve, losses),
+        **_report(len(curve) > 0, losses),
     }
-    output = output or Path("results") / f"{IMPORTED}-{name}"
-    record = output / "import.json"
-    if record.exists():
-        if read_json(record, {"sha256": str})["sha256"] != facts["sha256"]:
-            raise ConfigError(f"{record}: of other files than these; choose another --name, or remove {output}")
-    elif output.is_dir() and any(output.iterdir()):
-        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
-    for (size, attention), run in runs.items():
-        folder = output / "pretrain" / f"{size}-{attention}" / f"seed-{PRETRAIN_SEED}"
-        identity = {"size": size, "attention": attention, "pretrain_seed": PRETRAIN_SEED, "steps": length}
-        write_json(folder / "done.json", identity | {"origin": IMPORTED})
-        points = run[["step", "loss"]].to_dict("records")
-        lines = [json.dumps({"split": "validation"} | point) + "\n" for point in points]
-        write_text(folder / "metrics.jsonl", "".join(lines))
-    write_json(output / "glue/final.json", final)
-    write_json(output / "glue/curve.json", curve)
     settings = _settings(f"{IMPORTED}-{name}", length, facts["sweep"]["tasks"])
-    write_json(output / "settings/report.json", to_builtins(settings))
-    write_json(record, facts)
+    files["settings/report.json"] = _json(to_builtins(settings))
+    files[TABLE] = tables.write(reading.scores, output / TABLE)
+    is_replaced = _write(output, files, facts)
+    print(f"import-scores: {len(reading.scores)} scores of {facts['files']} files, of {', '.join(facts['kinds'])}")
+    print(reading.summary().to_string(index=False))
+    print("".join(f"left out: {line}\n" for line in reading.left_out()), end="")
+    print(f"{output}: {'written again, in place of what was imported before' if is_replaced else 'written'}")
 
 
-def _length(records: list[Record], given: int | None) -> tuple[int, str]:
+def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The scores of the comparison, at the last step, and those over checkpoints.
+
+    A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
+    """
+    is_final = scores["step"].isna()
+    curve, final = scores[~is_final], scores[is_final].assign(step=steps)
+    models = curve[MODEL].apply(tuple, axis=1)
+    final_models = set(final[MODEL].itertuples(index=False, name=None))
+    at_last = curve[(curve["step"] == steps) & ~models.isin(final_models)] if len(curve) else curve
+    final = pd.concat([final, at_last], ignore_index=True)
+    compared = set(final[MODEL].itertuples(index=False, name=None))
+    if lacking := sorted(model_name(*model) for model in set(models) - compared):
+        raise UsageError(
+            f"import-scores: no run of {', '.join(lacking)} is at the last step, {steps}; add it, or correct --steps"
+        )
+    return final, curve
+
+
+def records_of(scores: pd.DataFrame) -> list[Record]:
+    """Score records, as fine-tuning writes them, of scores that others measured; what is not known is null."""
+    records = []
+    for cell, columns in scores.groupby(list(CELL), sort=False):
+        identity = {key: value if isinstance(value, str) else int(value) for key, value in zip(CELL, cell, strict=True)}
+        task = task_named(identity["task"])
+        details = dict(zip(columns["column"], columns["details"], strict=True))
+        rows = {
+            split: int(count)
+            for split, column in task.scores.items()
+            for count in columns.loc[columns["column"] == column, "rows"].dropna()
+        }
+        # Of all metrics only Matthews' tells whether one class was predicted throughout: it is 0 then.
+        is_known = task.metrics == ("matthews",) and all(details.values())
+        constant = any(scores["matthews"] == 0 for scores in details.values()) if is_known else None
+        records.append(
+            identity
+            | {
+                "metrics": dict(zip(columns["column"], map(float, columns["score"]), strict=True)),
+                "details": details,
+                "majority": None,
+                "constant_prediction": constant,
+                "rows": rows,
+                "official_rows": task.official_rows,
+                "partial": any(count != task.official_rows.get(split, count) for split, count in rows.items()),
+                "stand_in": False,
+                "settings_hash": None,
+                "recipe": None,
+                "precision": None,
+                "versions": {},
+                "origin": IMPORTED,
+            }
+        )
+    return records
+
+
+def _length(scores: pd.DataFrame, given: int | None) -> tuple[int, str]:
     """The steps of pre-training, and how they are known."""
-    last = max((record["step"] for record in records if record["step"] is not None), default=None)
+    last = int(scores["step"].max()) if scores["step"].notna().any() else None
     if given is None:
         return (last, "the last checkpoint") if last else (published.TRAINING[0], "the paper")
     if given < 1:
@@ -91,17 +149,19 @@ def _length(records: list[Record], given: int | None) -> tuple[int, str]:
     return given, "the command"
 
 
-def _pretrained(losses: dict[Path, pd.DataFrame], steps: int, guessed_from: str | None) -> Losses:
-    """The losses of all files by model, in the order of tables; DataError when two are of one model.
+def _pretrained(files: list[Path], steps: int, guessed_from: str | None, naming: Naming) -> Losses:
+    """The losses of all files by run, in the order of tables; DataError when two are of one run.
 
     UsageError where losses do not fit a length of pre-training that nobody gave: an export does not say at which steps
     losses were computed, and over a wrong length they would be stretched.
     """
-    every = pd.concat(losses.values(), keys=losses, names=["file"]) if losses else pd.DataFrame(columns=MODEL)
-    runs = dict(sorted(every.groupby(MODEL), key=lambda run: order.model_rank(*run[0])))
-    for (size, attention), run in runs.items():
+    if not files:
+        return {}
+    every = pd.concat({file: read_losses(file, steps, naming) for file in files}, names=["file"])
+    runs = dict(sorted(every.groupby(RUN), key=lambda run: (order.model_rank(*run[0][:2]), run[0][2])))
+    for (size, attention, _), run in runs.items():
         if run["step"].duplicated().any():
-            raise DataError(f"losses: {size}-{attention} has several curves; keep one csv file of it")
+            raise DataError(f"losses: {model_name(size, attention)} has several curves; keep one csv file of it")
     for run in runs.values() if guessed_from else ():
         if len(run) * RHYTHM != steps:
             raise UsageError(
@@ -111,83 +171,88 @@ def _pretrained(losses: dict[Path, pd.DataFrame], steps: int, guessed_from: str 
     return runs
 
 
-def _parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record]]:
-    """The scores of the comparison, at the last step, and those over checkpoints.
+def _files(final: pd.DataFrame, curve: pd.DataFrame, losses: Losses, steps: int) -> dict[str, str]:
+    """The content of each file with scores or losses, below the folder of the results."""
+    files = {"glue/final.json": _json(records_of(final)), "glue/curve.json": _json(records_of(curve))}
+    for run, points in losses.items():
+        done = dict(zip(RUN, run, strict=True)) | {"steps": steps, "origin": IMPORTED}
+        lines = [{"split": "validation"} | point for point in points[["step", "loss"]].to_dict("records")]
+        files[f"{_folder(run)}/done.json"] = _json(done)
+        files[f"{_folder(run)}/metrics.jsonl"] = "".join(json.dumps(line) + "\n" for line in lines)
+    return files
 
-    A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
+
+def _write(output: Path, files: dict[str, str], facts: dict[str, Any]) -> bool:
+    """Write an import, in place of an earlier one; whether there was one.
+
+    Of the earlier one, files that this one does not have are removed. import.json is written last, so that what was
+    interrupted can be written again. ConfigError when the folder holds something else.
     """
-    curve = [record for record in records if record["step"] is not None]
-    final = [record | {"step": steps} for record in records if record["step"] is None]
-    named = set(map(_name, final))
-    final += [record for record in curve if record["step"] == steps and _name(record) not in named]
-    if lacking := sorted(set(map(_name, curve)) - set(map(_name, final))):
-        raise UsageError(
-            f"import-scores: no run of {', '.join(lacking)} is at the last step, {steps}; add it, or correct --steps"
-        )
-    return final, curve
+    record = output / "import.json"
+    is_replaced = record.exists()
+    if not is_replaced and output.is_dir() and any(output.iterdir()):
+        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
+    before = read_json(record, {"inputs_of_size": {str: {str: [str]}}}) if is_replaced else {"inputs_of_size": {}}
+    for inputs in before["inputs_of_size"].values():
+        for file in {file for listed in inputs.values() for file in listed} - files.keys():
+            (output / file).unlink(missing_ok=True)
+    for file, text in files.items():
+        write_text(output / file, text)
+    write_json(record, facts)
+    return is_replaced
 
 
-def _name(record: Record) -> str:
-    return f"{record['size']}-{record['attention']}"
-
-
-def _uncounted(final: list[Record], curve: list[Record]) -> list[str]:
-    """The tasks that do not count for the GLUE score and that a run lacks: reports would demand them everywhere."""
-    table = pd.DataFrame(
-        [{"part": part, **record} for part, records in enumerate((final, curve)) for record in records]
-    )
-    runs = len(table.drop_duplicates(["part", "size", "attention", "step", "finetune_seed"]))
-    counted = {task for task in GLUE if set(GLUE[task].scores.values()) & set(published.COLUMNS)}
-    scores = table["task"].value_counts(sort=False)
-    return [task for task, count in scores.items() if count < runs and task not in counted]
-
-
-def _origin(directory: Path, records: list[Record], tables: list[Path]) -> dict[str, Any]:
-    """What was read: directories by model, and a hash over the sorted names and contents of all files."""
-    files = sorted([directory / record["origin"]["directory"] / RESULTS for record in records] + tables)
-    lines = [f"{sha256_of(file)}  {file.relative_to(directory).as_posix()}\n" for file in files]
-    models: dict[str, Counter] = {}
-    for record in records:
-        models.setdefault(_name(record), Counter())["final" if record["step"] is None else "checkpoint"] += 1
+def _origin(path: Path, reading: Reading) -> dict[str, Any]:
+    """What was read: the number of files, their kinds, and a hash over their sorted names and contents."""
+    root = path if path.is_dir() else path.parent
+    files = sorted([*reading.files, *reading.losses])
+    lines = [f"{sha256_of(file)}  {file.relative_to(root).as_posix()}\n" for file in files]
     return {
-        "directory": directory.resolve().name,
-        "directories": models,
-        "loss_files": [file.relative_to(directory).as_posix() for file in tables],
+        "directory": path.resolve().name,
+        "kinds": sorted(set(reading.files.values())),
+        "loss_files": [file.relative_to(root).as_posix() for file in reading.losses],
         "files": len(files),
         "sha256": hashlib.sha256("".join(lines).encode()).hexdigest(),
     }
 
 
-def _sweep(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, Any]:
+def _sweep(final: pd.DataFrame, curve: pd.DataFrame, losses: Losses) -> dict[str, Any]:
     """The axes of what was imported, by the keys of the configuration's `sweep`."""
-    compared, checkpoints = (pd.DataFrame(part, columns=["size", "step", "finetune_seed"]) for part in (final, curve))
-    models = {(record["size"], record["attention"]) for record in (*final, *curve)} | runs.keys()
-    tasks = {record["task"] for record in (*final, *curve)}
-    steps = {size: sorted(part["step"].unique().tolist()) for size, part in checkpoints.groupby("size")}
+    every = pd.concat([final, curve])
+    runs = {*every[RUN].itertuples(index=False, name=None), *losses}
+    steps = {size: sorted(part["step"].unique().tolist()) for size, part in curve.groupby("size")}
     return {
-        "sizes": order.sizes(size for size, _ in models),
-        "attention": order.attentions(attention for _, attention in models),
-        "pretrain_seeds": [PRETRAIN_SEED],
-        "finetune_seeds": sorted(compared["finetune_seed"].unique().tolist()),
-        "tasks": [task for task in GLUE if task in tasks],
+        "sizes": order.sizes(size for size, _, _ in runs),
+        "attention": order.attentions(attention for _, attention, _ in runs),
+        "pretrain_seeds": sorted({seed for _, _, seed in runs}),
+        "finetune_seeds": sorted(final["finetune_seed"].unique().tolist()),
+        "tasks": [task for task in (*GLUE, *OWN) if task in set(every["task"])],
         "curve": {
             "sizes": order.sizes(steps),
-            "finetune_seeds": sorted(checkpoints["finetune_seed"].unique().tolist()),
+            "finetune_seeds": sorted(curve["finetune_seed"].unique().tolist()),
             "steps": steps,
         },
     }
 
 
-def _report(final: list[Record], curve: list[Record], runs: Losses) -> dict[str, Any]:
+def _report(has_curve: bool, losses: Losses) -> dict[str, Any]:
     """The files that a report is made of, by the options of `symbert exhibit`, from the folder of the results."""
     of_size: dict[str, dict[str, list[str]]] = {}
-    for size, attention in runs:
+    for run in losses:
         for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
-            files = of_size.setdefault(size, {}).setdefault(option, [])
-            files.append(f"pretrain/{size}-{attention}/seed-{PRETRAIN_SEED}/{file}")
+            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{_folder(run)}/{file}")
     inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
-    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
-    return {"inputs": inputs, "inputs_of_size": of_size}
+    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if has_curve else []}
+    return {"inputs": inputs | {"origin": ["import.json"]}, "inputs_of_size": of_size}
+
+
+def _folder(run: tuple[str, str, int]) -> str:
+    size, attention, pretrain_seed = run
+    return f"pretrain/{size}-{attention}/seed-{pretrain_seed}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _settings(experiment: str, steps: int, tasks: list[str]) -> ReportSettings:

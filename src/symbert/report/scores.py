@@ -52,7 +52,8 @@ def read_scores(
     Scores are 0 to 1; the majority is NaN where a record has none. Rows are sorted by model, step, task and seed,
     whatever the order of the files; other fine-tuning seeds are left out.
     DataError lists missing, duplicate, stale and impossible cells. Every model of a size needs every task and seed at
-    every step of that size, and all of `runs` (size, attention, pretrain_seed) are needed, unless cells may be missing.
+    every step of that size, and all of `runs` (size, attention, pretrain_seed) are needed, unless cells may be missing,
+    as those of imported scores, which have no settings.
     A cell is stale when its settings are not those of `settings_hash` (None, for imported scores: any), its seeds have
     different ones, or most cells have another precision or attention dropout, or most of its task other rows.
     MissingInputError when no record is of these seeds.
@@ -65,8 +66,9 @@ def read_scores(
     problems = [*duplicates(records), *stale(records, settings_hash), *_impossible(records, tasks)]
     problems += _outliers(records, "data_sha256", ("task",))
     problems += [problem for key in BY_DEVICE for problem in _outliers(records, key, ())]
-    problems += [] if allow_missing else _missing(records, tasks, finetune_seeds, runs)
-    if all(record["settings_hash"] is None for record in records):
+    imported = all(record["settings_hash"] is None for record in records)
+    problems += [] if allow_missing or imported else _missing(records, tasks, finetune_seeds, runs)
+    if imported:
         refuse("scores", problems, "these scores are imported: import a directory that has each of them once")
     refuse("scores", problems, REMEDY)
     records.sort(key=lambda record: rank_of(record, tasks))
@@ -76,6 +78,7 @@ def read_scores(
         | {"majority": float((record["majority"] or {}).get(column, math.nan))}
         for record in records
         for column in task_named(record["task"]).scores.values()
+        if column in record["metrics"]
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -177,7 +180,9 @@ def _impossible(records: list[Record], tasks: list[str]) -> Iterator[str]:
         if record["task"] not in tasks:
             yield f"unexpected: {name} is not among the experiment's tasks"
             continue
-        if set(metrics) != set(task_named(record["task"]).scores.values()) or set(majority) != set(metrics):
+        columns, is_imported = set(task_named(record["task"]).scores.values()), record["settings_hash"] is None
+        some_are_enough = is_imported and metrics and set(metrics) < columns
+        if (set(metrics) != columns and not some_are_enough) or set(majority) != set(metrics):
             yield f"incomplete: {name} has columns {', '.join(sorted(metrics))}"
         for column, score in (*metrics.items(), *majority.items()):
             if not is_score(score):

@@ -33,17 +33,29 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns.
 
     `scores` is a table of `symbert.report.scores`. The paper averages nine columns, MNLI's two as two;
-    a column outside them (wnli, the user's own) is left out.
+    a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
     """
     counted = scores[scores["column"].isin(COLUMNS)]
-    return 100 * counted.groupby(SEEDS, sort=False)["score"].mean()
+    return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
 
 
 def task_scores(scores: pd.DataFrame) -> pd.Series:
     """As `glue_scores`, but the mean of eight tasks: MNLI's two columns count as one."""
     counted = scores[scores["column"].isin(COLUMNS)]
     tasks = counted.groupby([*SEEDS, "task"], sort=False)["score"].mean()
-    return 100 * tasks.groupby(SEEDS, sort=False).mean()
+    return 100 * tasks.groupby(SEEDS, sort=False).mean().where(_is_complete(counted))
+
+
+def of_whole_seeds(scores: pd.DataFrame) -> pd.DataFrame:
+    """The same with NaN in place of scores of seeds that lack a column which counts and which some seed has."""
+    complete = _is_complete(scores[scores["column"].isin(COLUMNS)])
+    is_partial = pd.MultiIndex.from_frame(scores[SEEDS]).isin(complete[~complete].index)
+    return scores.assign(score=scores["score"].mask(is_partial))
+
+
+def _is_complete(counted: pd.DataFrame) -> pd.Series:
+    """Whether a seed has every column that counts and that some seed has: a mean of others is no mean of these."""
+    return counted.groupby(SEEDS, sort=False)["score"].count() == counted["column"].nunique()
 
 
 def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
@@ -67,7 +79,7 @@ def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:
 
 def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """GLUE scores of one size by operator: a row per pre-training seed, a column per step, means over fine-tuning."""
-    means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean()
+    means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean().dropna()
     curves = means.groupby(level="attention", sort=False)
     return {attention: curve.droplevel("attention").unstack("step").sort_index(axis=1) for attention, curve in curves}
 
@@ -95,7 +107,7 @@ def mean_curves(scores: pd.DataFrame) -> tuple[dict[str, pd.Series], float]:
 
     It is 95 % of the highest final score among the operators compared; NaN where nothing counts.
     """
-    means = {attention: seeds.mean() for attention, seeds in curves_of(scores).items()}
+    means = {attention: seeds.mean().dropna() for attention, seeds in curves_of(scores).items()}
     last = scores["step"].max()
     return means, TARGET * max([mean[last] for mean in means.values() if last in mean], default=math.nan)
 

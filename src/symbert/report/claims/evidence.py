@@ -108,7 +108,11 @@ def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str,
     for column in columns:
         if column not in set(scores["column"]):
             raise MissingEvidence(f"{column} is not among the tasks")
-    return glue_scores(scores[scores["column"].isin(columns)])
+    means = glue_scores(scores[scores["column"].isin(columns)]).dropna()
+    for attention in attentions:
+        if attention not in means.index.unique("attention"):
+            raise MissingEvidence(f"no seed of {size}-{attention} has every column")
+    return means
 
 
 def lead(data: Data, size: str, attention: str, columns: tuple[str, ...] = published.COLUMNS) -> Comparison:
@@ -124,7 +128,7 @@ def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
         if (size, name) not in models:
             raise MissingEvidence(f"no {size}-{name} in this experiment")
     differences = list(compared(size, attention, "original", models[size, attention], models[size, "original"]))
-    if not differences:
+    if not differences or not differences[0].n:
         raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
     return differences[0]
 

@@ -37,7 +37,7 @@ def checkpoints_figure(data: Data) -> Plot:
     )
     for size, ([panel], key) in zip(sizes, places, strict=True):
         panels.prepare(panel, f"{kind} (%)")
-        panel.set_title(f"BERT-{size}", loc="left")
+        panel.set_title(captions.family(size), loc="left")
         entries = []
         if curves[size]:
             means, line = statistics.mean_curves(scores[scores["size"] == size])

@@ -62,6 +62,9 @@ def milestones_table(data: Data) -> Table:
     readable = frame.drop(columns=list(hidden))
     absent = [] if models else [NO_LOSSES]
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
+    scored = [] if data.curve is None else data.curve[["size", "attention"]].drop_duplicates().to_records(index=False)
+    partial = [captions.model_name(*name) for name in scored if tuple(name) not in curves]
+    absent += [f"No checkpoint of {', '.join(partial)} was scored on every column."] if curves and partial else []
     seeds = set(data.runs["pretrain_seed"]) or set([] if data.curve is None else data.curve["pretrain_seed"])
     notes = [f"{SUBJECT}\n\n{captions.wording_of(data.settings).experiment}."]
     notes += [captions.pretraining_of(data.settings, len(seeds))] if seeds else []

@@ -58,6 +58,7 @@ def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
     """Rows of the mean and of the sample standard deviation along an axis; none where it has one value."""
     if len(scores) < 2:
         return
-    spreads = {column: spread(values) for column, values in scores.select_dtypes("number").items()}
-    yield model | {axis: "mean"} | {column: values.mean for column, values in spreads.items()}
-    yield model | {axis: "std"} | {column: values.deviation for column, values in spreads.items()}
+    known = {column: values.dropna() for column, values in scores.select_dtypes("number").items()}
+    spreads = {column: spread(values) if len(values) else None for column, values in known.items()}
+    yield model | {axis: "mean"} | {column: values and values.mean for column, values in spreads.items()}
+    yield model | {axis: "std"} | {column: values and values.deviation for column, values in spreads.items()}

@@ -96,6 +96,7 @@ def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
 
 def _note(compared: list[Comparison]) -> Iterator[str]:
     """What the differences support, in plain sentences made from their numbers."""
+    compared = [one for one in compared if one.n]
     if not compared:
         yield "There is nothing to compare: that takes original and another operator, or models without pre-training."
         return
@@ -129,7 +130,7 @@ def _resolutions(headline: list[Comparison]) -> Iterator[str]:
 
 def _verdict(one: Comparison) -> str:
     """Which of the three ways to look at a difference tell the two models apart."""
-    start = f"BERT-{one.size}, {heading(one.score)}:"
+    start = f"{captions.family(one.size)}, {heading(one.score)}:"
     difference = f"{one.model} − {one.reference} ({two_decimals(one.difference)} points)"
     if one.t is None:
         return f"{start} {difference} has no interval."
@@ -160,7 +161,7 @@ def _above(others: list[Comparison]) -> Iterator[str]:
         inferred = [one for one in group if one.t is not None]
         models = [f"{model} in {_scores_above(list(rows))}" for model, rows in groupby(inferred, lambda one: one.model)]
         if models:
-            yield f"BERT-{size}, whole t interval above {reference}: {'; '.join(models)}."
+            yield f"{captions.family(size)}, whole t interval above {reference}: {'; '.join(models)}."
 
 
 def _scores_above(rows: list[Comparison]) -> str:

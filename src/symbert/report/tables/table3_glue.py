@@ -91,9 +91,9 @@ def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
 
 
 def _row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
-    """The cells of one pre-trained model; only fine-tuning seeds with all columns count for its means of columns."""
+    """The cells of one pre-trained model; only seeds with all columns that count do so for its means of columns."""
     seeds = seed_scores(scores).reindex(columns=["glue_score", "mean_of_tasks", *columns])
-    complete = seeds.dropna(subset=columns)
+    complete = seeds.dropna(subset=[column for column in columns if column in published.COLUMNS])
     score, tasks = _spread(complete["glue_score"]), _spread(complete["mean_of_tasks"])
     spreads = {column: _spread(seeds[column]) for column in columns}
     return {
