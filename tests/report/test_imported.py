@@ -296,11 +296,12 @@ def test_the_authors_files_draw_figure_3(published_import):
     folder, _ = published_import
     data = Data(settings=folder / "settings/report.json", curve=[folder / "glue/curve.json"], curve_seeds=[1])
     with house_style():
-        found = assert_legible(checkpoints_figure(data).figure)
+        plot = checkpoints_figure(data)
+        found = assert_legible(plot.figure)
     assert {"79.05", "78.93", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)
     assert "majority baseline" not in found
-    (note,) = (" ".join(text.split()) for text in found if text.startswith("Others' results (imported-published;"))
-    assert "one class predicted throughout in 1 of 36 fine-tuning runs of which it is known" in note
+    assert "Others' results (imported-published;" in plot.caption
+    assert "one class predicted throughout in 1 of 36 fine-tuning runs of which it is known" in plot.caption
 
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
@@ -360,7 +361,7 @@ def test_a_hole_is_a_dash_with_n_in_every_table(holey):
     (row,) = milestones.frame.to_dict("records")
     assert (row["before"], row["after"]) == (100, 300), "step 200 lacks rte"
     with house_style():
-        assert_legible(checkpoints_figure(holey))
+        assert_legible(checkpoints_figure(holey).figure)
 
 
 def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(holey, tmp_path):
