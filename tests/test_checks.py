@@ -39,6 +39,8 @@ def own_files(config, pattern, **corpus):
         ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["step 301", "pretrain.save_every"]),
         ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
         ({"sweep": {"curve": {"finetune_seeds": [9]}}}, ["sweep.curve.finetune_seeds", "9"]),
+        ({"sweep": {"contrasts": [["pairwise", "base"]]}}, ["'sweep.contrasts' has 'base'", "'sweep.attention'"]),
+        ({"sweep": {"contrasts": [["pairwise"]]}}, ["sweep.contrasts.0", "a list of length 2"]),
         ({"sweep": {"finetuned_pretrain_seeds": [9]}}, ["sweep.finetuned_pretrain_seeds", "9", "sweep.pretrain_seeds"]),
         ({"pretrain": {"schedule_steps": 2399}}, ["pretrain.schedule_steps", "2399", "2400"]),
         ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),

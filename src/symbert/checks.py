@@ -2,6 +2,7 @@
 
 import os
 import types
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,9 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(
                 f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
             )
+    for operator in chain.from_iterable(config["sweep"]["contrasts"] or ()):
+        if operator not in config["sweep"]["attention"]:
+            raise ConfigError(f"config: 'sweep.contrasts' has {operator!r}, which is not in 'sweep.attention'; add it")
     for seed in config["sweep"]["finetuned_pretrain_seeds"] or ():
         if seed not in config["sweep"]["pretrain_seeds"]:
             raise ConfigError(

@@ -85,7 +85,10 @@ def in_words(kind: Any) -> str:
     if origin is Annotated:
         limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
         range_ = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
-        filled = "a non-empty list" if any(mark.min_length for mark in arguments[1:]) else "a list"
+        lengths = {(mark.min_length, mark.max_length) for mark in arguments[1:] if mark.min_length}
+        filled = next(
+            (f"a list of length {least}" if least == most else "a non-empty list" for least, most in lengths), "a list"
+        )
         return f"{in_words(arguments[0])} {range_}".rstrip().replace("a list", filled, 1)
     if origin in UNIONS:
         shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]

@@ -167,6 +167,7 @@ class Sweep(Settings):
 
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
+    contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
     pretrain_seeds: Seeds
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds

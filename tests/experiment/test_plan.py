@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from symbert.errors import SymbertError
 from symbert.experiment import disk, plan
 from symbert.experiment.plan import ExperimentPlan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
 from symbert.layout import Run
+from symbert.project import read_experiment
 from traces import Traces, write
 
 ORIGINAL = Run("tiny", "original", 1)
@@ -123,6 +125,20 @@ def test_one_gpus_scale_is_the_first_part_of_the_papers_small_models(single_gpu,
     assert {run.attention for run in single_gpu.runs()} == {"original", "symmetric", "pairwise"}
     assert single_gpu.finetune_seeds("small", 30_000) == [1, 2, 3, 4, 5]
     assert single_gpu.finetune_seeds("small", 15_000) == [1]
+
+
+@pytest.mark.usefixtures("nothing_of_ones_own")
+def test_the_plateau_of_bert_small_costs_70_gpu_hours_and_fine_tunes_nothing(root, project, monkeypatch):
+    """`studies/plateau-small.yaml`; docs/studies.md states the hours, at the rate that the scale single-gpu assumes."""
+    monkeypatch.chdir(project)
+    experiment = read_experiment(None, [root / "studies/plateau-small.yaml"], None)
+    assert len(experiment.runs()) == 7 * 5 and experiment.checkpoints() == []
+    (whole, _), hours = spent(experiment)["pretrain"], spent(experiment)
+    assert 65 < whole.gpu < 75 and hours["glue"][0] == Hours()
+    assert "70 GPU-hours" in (root / "docs/studies.md").read_text(encoding="utf-8")
+    assert sum(stage.download for stage in planned(experiment).stages if stage.name == "glue") == 0
+    pairs = experiment.settings["report"]["contrasts"]
+    assert {*chain.from_iterable(pairs)} == {run.attention for run in experiment.runs()}
 
 
 def rows_of(lines: list[str]) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -268,6 +269,23 @@ def write_run(tmp_path):
         done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
         log = folder / "metrics.jsonl"
         return write(folder / "done.json", done), write_lines(log, lines)
+
+    return make
+
+
+STEPS = range(50, 1801, 50)
+
+
+@pytest.fixture
+def falling():
+    """Makes the validation losses of a run: on a plateau until the step `leaves`, then falling to `end`; for None, as a
+    power of the step throughout, which has no plateau."""
+
+    def make(leaves, end=4.8):
+        share = [1 - math.exp(-max(0, step - (leaves or 0)) / 900) for step in STEPS]
+        losses = [5.6 - (5.6 - end) * part / share[-1] for part in share]
+        losses = [5.6 - 0.1 * math.log(step) for step in STEPS] if leaves is None else losses
+        return list(zip(STEPS, losses, strict=True))
 
     return make
 

@@ -25,6 +25,8 @@ OF_SIZE = {
 WORDS = {
     "finetune_seeds": SWEEP["finetune_seeds"],
     "curve_seeds": CURVE["finetune_seeds"],
+    # Exits are compared over three seeds or more.
+    "pretrain_seeds": SWEEP["pretrain_seeds"] if len(SWEEP["pretrain_seeds"]) > 2 else [],
     "sessions": runs(f"{STATE}/provenance.json"),
     "benchmarks": [BENCHMARKS],
 }

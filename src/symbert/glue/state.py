@@ -237,7 +237,7 @@ def finetuning_speed(experiment: Experiment, size: str, hours: dict[str, float])
 
 def missing_tasks(experiment: Experiment) -> list[str]:
     """The tasks whose rows are still to be downloaded."""
-    if not SOURCES[source_of(experiment.config, "glue")].is_remote:
+    if not SOURCES[source_of(experiment.config, "glue")].is_remote or not experiment.checkpoints():
         return []
     raw = Path(experiment.results) / "glue/raw"
     return [task for task in experiment.tasks if not (raw / f"{task}.parquet").is_file()]
@@ -255,7 +255,7 @@ def _bytes_of(tasks: list[str]) -> float:
 
 def task_files(experiment: Experiment) -> Iterator[Files]:
     """What is downloaded."""
-    if SOURCES[source_of(experiment.config, "glue")].is_remote:
+    if SOURCES[source_of(experiment.config, "glue")].is_remote and experiment.checkpoints():
         planned, folder = _bytes_of(experiment.tasks), Path(experiment.results) / "glue"
         yield Files("glue", "tasks", "results/", folder, planned, bytes_to_download(experiment))
 

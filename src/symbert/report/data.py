@@ -92,6 +92,11 @@ class Data:
         wanted = [run for run in self.settings.runs if self.files.get("size") in (None, run[0])]
         return read_runs(self.files["done"], self.files.get("metrics", []), self.settings.steps, wanted)
 
+    @property
+    def pretrain_seeds(self) -> list[int]:
+        """The seeds over which exits from the plateau are compared."""
+        return self.files["pretrain_seeds"]
+
     @cached_property
     def timings(self) -> pd.DataFrame:
         """The speed of each run."""
@@ -148,6 +153,7 @@ def write_exhibit(
     parameters: Path | None = None,
     scores: list[Path] | None = None,
     finetune_seeds: list[int] | None = None,
+    pretrain_seeds: list[int] | None = None,
     curve: list[Path] | None = None,
     curve_seeds: list[int] | None = None,
     robustness: list[Path] | None = None,
@@ -172,11 +178,12 @@ def write_exhibit(
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
     caption stands in .txt, and in .tex with the .pdf for a paper.
-    `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training; `provenance`
-    their done.json and timing.json; `sessions` the records in their state, of which those that are gone are left out;
-    `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the folder of Snakemake's
-    benchmark files; `counts` (for the table of categories `categories`) and `records` files of each part of the corpus;
-    `anatomy` and `probes` what the commands `anatomy` and `probe` wrote.
+    `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training;
+    `pretrain_seeds` those over which exits are compared; `provenance` their done.json and timing.json; `sessions` the
+    records in their state, of which those that are gone are left out; `origin` the import.json of imported scores;
+    `sections` settings files; `benchmarks` the folder of Snakemake's benchmark files; `counts` (for the table of
+    categories `categories`) and `records` files of each part of the corpus; `anatomy` and `probes` what the commands
+    `anatomy` and `probe` wrote.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -1,22 +1,13 @@
 """Plateau exits and crossings, read back from their files."""
 
-import math
-
 import pytest
 
 from csv_rows import read
 from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
-STEPS = list(range(50, 1801, 50))
 PUBLISHED = ("paper_plateau_exit", "authors_plateau_exit", "authors_before", "authors_after", "authors_crossing")
 CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
-
-
-def falling(leaves, end=4.8):
-    """Losses at STEPS: on a plateau until the step `leaves`, then falling to `end`."""
-    share = [1 - math.exp(-max(0, step - leaves) / 900) for step in STEPS]
-    return [(step, 5.6 - (5.6 - end) * part / share[-1]) for step, part in zip(STEPS, share, strict=True)]
 
 
 @pytest.fixture
@@ -48,7 +39,7 @@ def curve(record):
     return make
 
 
-def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, curve):
+def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, curve, falling):
     runs = [write_run("tiny", "pairwise", falling(400)), write_run("tiny", "original", falling(800))]
     records = [*curve("original", [50, 60, 70, 75, 79, 80]), *curve("pairwise", [50, 72, 77, 74, 78, 79])]
     rows, text = tabulate(runs, records)
@@ -67,7 +58,7 @@ def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, c
     assert "95 % of the highest score at the last checkpoint" in text and "by more than 2 % of it" in text
 
 
-def test_means_of_pre_training_seeds_have_a_range(tabulate, write_run):
+def test_means_of_pre_training_seeds_have_a_range(tabulate, write_run, falling):
     runs = [write_run("tiny", "original", falling(leaves), seed=seed) for seed, leaves in ((1, 400), (2, 600))]
     rows, text = tabulate(runs)
     exits = [rows[0][key] for key in ("plateau_exit", "earliest_exit", "latest_exit")]
@@ -75,8 +66,8 @@ def test_means_of_pre_training_seeds_have_a_range(tabulate, write_run):
     assert "earliest exit | latest exit" in text and "earliest and latest exit their range" in text
 
 
-def test_a_run_that_does_not_leave_the_plateau_has_a_dash_and_so_have_means_with_it(tabulate, write_run):
-    flat = [(step, 5.6) for step in STEPS]
+def test_a_run_that_does_not_leave_the_plateau_has_a_dash_and_so_have_means_with_it(tabulate, write_run, falling):
+    flat = [(step, 5.6) for step, _ in falling(400)]
     rows, text = tabulate([write_run("tiny", "original", flat), write_run("tiny", "original", falling(400), seed=2)])
     assert rows[0]["plateau_exit"] == "" and "| tiny | original | 5.200 | – | – | – |" in text
 
@@ -88,7 +79,7 @@ def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_
     assert "No validation losses were given." in text and "validation loss |" not in text
 
 
-def test_without_scores_or_without_anything_the_table_says_what_is_missing(tabulate, write_run):
+def test_without_scores_or_without_anything_the_table_says_what_is_missing(tabulate, write_run, falling):
     rows, text = tabulate([write_run("tiny", "original", falling(400))])
     assert len(rows) == 1 and text.endswith("No scores over checkpoints were given.\n") and "crossing |" not in text
     rows, text = tabulate()
@@ -97,7 +88,7 @@ def test_without_scores_or_without_anything_the_table_says_what_is_missing(tabul
     assert "pre-training seed" not in text, "there is none, and not 0 of them"
 
 
-def test_the_caption_explains_the_columns_that_are_shown_and_no_others(tabulate, write_run, curve):
+def test_the_caption_explains_the_columns_that_are_shown_and_no_others(tabulate, write_run, curve, falling):
     _, text = tabulate([write_run("tiny", "original", falling(400))])
     assert "Plateau exit: " in text and "Target score: " not in text and "uthors" not in text and "Paper " not in text
     _, text = tabulate(None, curve("original", [50, 80], size="base"), steps=600)
