@@ -24,8 +24,8 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
     """Publish the page of a study from its runs.csv: the template beside the study's file, filled in, as Markdown.
 
     Beside `output` it writes contrasts.csv and a figure of curves and exits for each grid all of whose runs there are.
-    The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names of grids), `answers`, and
-    functions that make tables and numbers.
+    The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names of grids), and functions that make
+    tables, sentences and numbers.
     """
     template = Path(study).with_suffix(".page.md")
     if not template.is_file():
@@ -41,10 +41,11 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
         study=design,
         runs=frame,
         complete=complete,
-        answers=answers,
         contrasts=lambda *names: contrasts_table([answer for answer in answers if answer.name in names]),
         exits=lambda grid: exits_table(design, design.grids[grid], frame),
         exit=lambda grid, **point: exit_in_words(_runs_at(design, grid, point, frame)),
+        sentences=lambda name: [_sentence(design, answer) for answer in answers if answer.name == name],
+        trained=lambda grid: _trained(design, design.grids[grid], frame),
     )
     write_text(output, text)
 
@@ -65,6 +66,28 @@ def exit_in_words(runs: Runs) -> str:
     steps = np.where(runs.exits.left, runs.exits.steps, np.inf)
     median, lowest, highest = (_step(value) for value in (runs.median, steps.min(), steps.max()))
     return median if lowest == highest else f"{median} ({lowest}–{highest})"
+
+
+def _sentence(study: Study, answer: Answer) -> str:
+    """What an answer says: '`pairwise` leaves at 225, `original-wide` at 225: equal (ratio 1.00 [1.00, 1.00], …)'."""
+    contrast, result = study.contrasts[answer.name], answer.result
+    first, second = (
+        ", ".join(_axis_in_words(axis, value) for axis, value in side.items())
+        for side in (contrast.first, contrast.second)
+    )
+    varied = {axis: value for axis, value in answer.place.items() if len(study.grids[contrast.grid].axes[axis]) > 1}
+    where = f"{', '.join(_axis_in_words(axis, value) for axis, value in varied.items())}: " if varied else ""
+    return (
+        f"{where}`{first}` leaves at {exit_in_words(answer.first)}, `{second}` at {exit_in_words(answer.second)}: "
+        f"**{answer.verdict}** (ratio {_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}], "
+        f"p = {answer.corrected:.4f})"
+    )
+
+
+def _trained(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
+    """How many of a grid's runs there are: '24 of 120'."""
+    wanted = {(cell.key, seed) for _, cell in points_of(study, grid) for seed in grid.seeds}
+    return f"{len(wanted & set(zip(frame['cell'], frame['seed'], strict=True)))} of {len(wanted)}"
 
 
 def _step(step: float) -> str:
