@@ -11,7 +11,13 @@ from symbert.report.inputs import ReportFiles, given, report_code
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
 OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes")
-WORDS = {"finetune_seeds": [1, 2], "curve_seeds": [1], "sessions": ["s/1.json"], "benchmarks": ["b"]}
+WORDS = {
+    "finetune_seeds": [1, 2],
+    "pretrain_seeds": [1, 2, 3],
+    "curve_seeds": [1],
+    "sessions": ["s/1.json"],
+    "benchmarks": ["b"],
+}
 
 
 @pytest.fixture
@@ -44,11 +50,15 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
         ("categories", {"table-corpus_categories"}),
         ("curve", {"figure-figure3_checkpoints"}),
         ("anatomy", {"table-anatomy", "figure-anatomy"}),
-        ("probes", {"table-probes", "figure-probes"}),
+        ("probes", {"table-probes", "figure-probes", "table-predictions"}),
     ],
 )
 def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
     assert set(EXHIBITS) - ids(report(without)) == lost
+
+
+def test_exits_are_compared_over_several_pre_training_seeds_only(report):
+    assert set(EXHIBITS) - ids(report(words=WORDS | {"pretrain_seeds": []})) == {"table-exits"}
 
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):

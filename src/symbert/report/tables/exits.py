@@ -27,7 +27,7 @@ JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_va
 
 
 @exhibit(
-    chapter="Pre-training", place=2, heading="Exits from the plateau", reads=("settings", "runs", "pretrain_seeds")
+    chapter="Pre-training", place=5, heading="Exits from the plateau", reads=("settings", "runs", "pretrain_seeds")
 )
 def exits_table(data: Data) -> Table:
     """Exits from the initial plateau over pre-training seeds, and the operators that are compared by them."""

@@ -31,7 +31,7 @@ EXPLANATION = (
 
 @exhibit(
     chapter="Operators",
-    place=5,
+    place=8,
     heading="Do probes predict?",
     reads=("settings", "runs", "scores", "probes"),
 )
