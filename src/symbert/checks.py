@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from msgspec import to_builtins
 
-from symbert.config import NO_FILTER, Config, files_of, robustness_of, source_of
-from symbert.declared import items_in, options_of, types_within, words_of
+from symbert.config import NO_FILTER, Config, experiment_name, files_of, robustness_of, source_of
+from symbert.declared import items_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.own import define_own
@@ -35,6 +35,7 @@ def check(config: Config) -> None:
     _refuse_repeated(config)
     if config["imported"] and config["experiment"]:
         raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
+    _check_extends(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
     _check_braces(config)
@@ -86,6 +87,16 @@ def refuse_stand_ins(config: Config, stage: str) -> None:
         f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which makes stand-ins from documentation; "
         f"{remedy}"
     )
+
+
+def _check_extends(config: Config) -> None:
+    extended = config["extends"]
+    if extended and extended == experiment_name(config):
+        raise ConfigError(f"config: 'extends' is {extended}, this experiment itself; name a new 'experiment'")
+    if extended and not Path("results", extended, "settings").is_dir():
+        existing = sorted(folder.parent.name for folder in Path("results").glob("*/settings"))
+        remedy = suggestion(extended, existing) if existing else "; run that experiment first, or leave it out"
+        raise MissingInputError(f"config: 'extends': no experiment results/{extended}{remedy}")
 
 
 def _check_braces(config: Config) -> None:

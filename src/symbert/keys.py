@@ -48,6 +48,7 @@ class Common(Settings):
     source: Publisher
     mirror: str | None
     experiment: Name | None
+    extends: Name | None
     imported: Name | None
     study: Name | None
     recipe: Recipe

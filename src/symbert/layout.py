@@ -1,5 +1,6 @@
 """What an experiment asks for, and where its results lie. Imports no torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +65,18 @@ class Experiment:
         self.finetuned = f"{self.results}/glue/{RUN}/step-{{step}}"  # what fine-tuning makes of a checkpoint
         self.score = f"{self.finetuned}/{{task}}.json"  # a task's scores, a record per fine-tuning seed
         self.robustness = f"{self.finetuned}/robustness/{{task}}.json"  # the same on noise and out-of-domain sets
+
+    @cached_property
+    def extended(self) -> "Experiment | None":
+        """The folders of the experiment that `extends` names, with this configuration: what in them agrees with it is
+        read there and not made again. Nothing is ever written there."""
+        name = self.config["extends"]
+        return Experiment({**self.config, "experiment": name, "extends": None}) if name else None
+
+    def home(self, has: "Callable[[Experiment], bool]") -> "Experiment":
+        """The experiment whose folders have something: this one, unless only the one that it extends has it."""
+        extended = self.extended
+        return extended if extended and not has(self) and has(extended) else self
 
     @property
     def vocabulary_size(self) -> int:

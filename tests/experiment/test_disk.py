@@ -8,7 +8,7 @@ from symbert.errors import InputOutputError
 from symbert.experiment import disk
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import plan_experiment
-from symbert.glue.state import GLUE_BYTES
+from symbert.glue.cost import GLUE_BYTES
 from symbert.layout import Run
 from symbert.model.parameters import counts_of
 from symbert.pretrain.state import extracted_weights

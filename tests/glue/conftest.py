@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from glue import documentation
+from symbert import tasks
 from symbert.glue.embedded import write_embedded_tasks
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import download_task, resolve_glue
+from symbert.layout import Experiment
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -82,3 +84,17 @@ def checkpoint(tmp_path, vocabulary):
 def one_thread():
     """Timing and bits do not depend on the machine's cores."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def with_own_task(changed, folder, monkeypatch):
+    """The demo with a task of the user's own, of as many rows as said; its rows have 100 bytes."""
+    monkeypatch.setattr(tasks, "OWN", {})
+
+    def experiment_of(count: int) -> Experiment:
+        (folder / "rows.csv").write_text(f"{'a' * 99}\n" * count)
+        definition = {"train": "rows.csv", "validation": "rows.csv", "columns": ["a"], "labels": ["b", "c"]}
+        tasks.define("own", {**definition, "label": "d", "kind": "classification", "metric": "accuracy"})
+        return changed({"sweep": {"tasks": ["rte", "own"]}})
+
+    return experiment_of

@@ -13,7 +13,7 @@ from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.state import RunState, pretraining_speed, pretraining_work, run_state
 from symbert.sizes import SIZES
-from traces import write
+from traces import Traces, write
 
 ORIGINAL = Run("tiny", "original", 1)
 NOBODY = 2**22 + 1  # no process has it
@@ -26,6 +26,24 @@ def test_a_run_that_left_nothing_is_missing(experiment):
 def test_a_finished_run_is_done(experiment, traces):
     traces.run(ORIGINAL)
     assert run_state(experiment, ORIGINAL) == RunState(ORIGINAL, "done", 2400)
+
+
+def test_a_run_that_the_extended_experiment_has_finished_on_the_same_rows_is_done_there(experiment, traces, changed):
+    other = changed({"experiment": "other", "extends": experiment.name})
+    traces.run(ORIGINAL)
+    assert run_state(other, ORIGINAL).state == "missing", "of which rows it is, is not known"
+    traces.corpus()
+    there = RunState(ORIGINAL, "done", 2400, "in results/demo-embedded", is_shared=True)
+    assert run_state(other, ORIGINAL) == there
+    assert run_state(other, Run("tiny", "original", 2)).state == "missing"
+    faster = changed({"experiment": "other", "extends": experiment.name, "pretrain": {"learning_rate": 1.0}})
+    assert run_state(faster, ORIGINAL).state == "missing"
+    Traces(other).corpus("of the hub as it is today")
+    assert run_state(other, ORIGINAL).state == "missing"
+    Traces(other).corpus()
+    assert run_state(other, ORIGINAL) == there
+    Traces(other).run(ORIGINAL)
+    assert run_state(other, ORIGINAL) == RunState(ORIGINAL, "done", 2400), "its own comes first"
 
 
 @pytest.mark.parametrize("state", ["preempted", "failed", "diverged"])

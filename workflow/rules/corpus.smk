@@ -14,7 +14,7 @@ LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
 
 rule corpus:
     input:
-        f"{SHARDS}/manifest.json",
+        MANIFEST,
         REPORT.made(exhibit for exhibit in REPORT.exhibits if exhibit.chapter == "Corpus"),
         FILES_RECORD,
 
@@ -135,7 +135,7 @@ rule pack_shards:
         tokens=expand(f"{RESULTS}/corpus/tokens/{{part}}.npy", part=PARTS),
         offsets=expand(f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy", part=PARTS),
         records=records(PARTS),
-        counts=COUNTS,
+        counts=counts(),
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
         settings=settings("pack"),
     output:

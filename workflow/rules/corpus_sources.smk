@@ -59,9 +59,9 @@ if FILES:
     rule record_files:
         input:
             repositories=RESOLVED,
-            counts=COUNTS,
+            counts=counts(),
         output:
-            FILES_RECORD,
+            f"{RESULTS}/corpus/sources.json",
         log:
             f"{LOGS}/record_files.log",
         conda:

@@ -2,11 +2,15 @@
 import json
 import re
 import shlex
+from functools import cache
 
+from symbert.corpus.state import corpus_home
 from symbert.experiment.announcement import announce
 from symbert.glue.sources import published_split
-from symbert.glue.state import measured_tasks, own_tasks
-from symbert.layout import Experiment
+from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
+from symbert.glue.state import measured_tasks, own_tasks, robustness_home, rows_file, scores_home
+from symbert.layout import Experiment, Run
+from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
 from symbert.tasks import task_named
@@ -60,15 +64,18 @@ def published(stage, *files):
     return [f"{EMBEDDED}/{file.location}" for file in files] if is_made_here else []
 
 
-def records(parts):
+def records(parts, results=RESULTS):
     """What was counted when the documents of parts became tokens."""
-    return expand(f"{RESULTS}/corpus/tokens/{{part}}.json", part=parts)
+    return expand(f"{results}/corpus/tokens/{{part}}.json", part=parts)
+
+
+def counts(results=RESULTS):
+    """What was counted when parts were filtered."""
+    return expand(f"{results}/corpus/filtered/{{part}}.counts.json", part=PARTS)
 
 
 # With files of one's own, sources.json names them: it changes with them, and downloads do not.
 RESOLVED = f"{RESULTS}/corpus/{'repositories' if FILES else 'sources'}.json"
-FILES_RECORD = [f"{RESULTS}/corpus/sources.json"] if FILES else []
-COUNTS = expand(f"{RESULTS}/corpus/filtered/{{part}}.counts.json", part=PARTS)
 
 
 def batch_file(number):
@@ -99,16 +106,11 @@ CHECKPOINT_FILES = [
 EXECUTION = shlex.join(configuration.execution_options(config))
 KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
 KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
-
-
-def runs(pattern, sizes=SWEEP["sizes"], seeds=SWEEP["pretrain_seeds"]):
-    """`pattern` for every run of the sweep."""
-    return expand(pattern, size=sizes, attention=SWEEP["attention"], seed=seeds, allow_missing=True)
-
-
-def finetuned(pattern, sizes=SWEEP["sizes"]):
-    """`pattern` for every run whose checkpoints are fine-tuned."""
-    return runs(pattern, sizes, configuration.finetuned_pretrain_seeds(config))
+# Fine-tunings that the extended experiment has are not computed again.
+KEPT_ELSEWHERE = ""
+if EXPERIMENT.extended:
+    of_checkpoint = re.sub(r"{(\w+)}", r"{wildcards.\1:q}", EXPERIMENT.extended.finetuned)
+    KEPT_ELSEWHERE = f"--kept-elsewhere {of_checkpoint}/state"
 
 
 TASKS = EXPERIMENT.tasks
@@ -128,20 +130,81 @@ with one_line_errors():
     MEASURED_TASKS = measured_tasks(EXPERIMENT)
 
 
+# What rules make lies in this experiment's folders. What they read may lie in those of the experiment that it extends.
+with one_line_errors():
+    CORPUS = corpus_home(EXPERIMENT)
+    HOMES = {run: run_home(EXPERIMENT, run) for run in EXPERIMENT.runs()}
+MANIFEST = f"{CORPUS.shards}/manifest.json"
+WORD_PIECES = f"{CORPUS.results}/corpus/vocab.txt"
+FILES_RECORD = [f"{CORPUS.results}/corpus/sources.json"] if FILES else []
+FINETUNED = [run for run in EXPERIMENT.runs() if EXPERIMENT.steps(run)]
+
+
+def published_files(name, sizes=SWEEP["sizes"]):
+    """A published file of every run of these sizes."""
+    return [str(home.place(home.run, run) / name) for run, home in HOMES.items() if run.size in sizes]
+
+
+def run_of(wildcards):
+    """The run of a job."""
+    return Run(wildcards.size, wildcards.attention, int(wildcards.seed))
+
+
+def done_of(wildcards):
+    """The file of a finished run."""
+    home = run_home(EXPERIMENT, run_of(wildcards))
+    return str(home.place(home.run, run_of(wildcards)) / "done.json")
+
+
+def state_of(wildcards):
+    """The folder in which a run worked, or will."""
+    home = run_home(EXPERIMENT, run_of(wildcards))
+    return str(home.place(home.state, run_of(wildcards)))
+
+
+def checkpoint_folder(run, step):
+    """An extracted step."""
+    home = checkpoint_home(EXPERIMENT, run, step)
+    return str(home.place(home.checkpoint, run, step=step))
+
+
+def checkpoint_files(wildcards):
+    """The files of an extracted step."""
+    folder = checkpoint_folder(run_of(wildcards), int(wildcards.step))
+    return [f"{folder}/{file}" for file in CHECKPOINT_FILES]
+
+
+def rows(name, tasks=None):
+    """An input: the files of rows of tasks, or of that of a job."""
+    return lambda wildcards: [rows_file(EXPERIMENT, name, task) for task in tasks or [wildcards.task]]
+
+
+@cache
+def scores(run, step):
+    """The score files of a checkpoint, by task."""
+    home = scores_home(EXPERIMENT, run, step)
+    return {task: str(home.place(home.score, run, step=step, task=task)) for task in TASKS}
+
+
 def final_scores():
     """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
-    return expand(finetuned(SCORE), step=COMPARED, task=TASKS)
+    return [file for run in FINETUNED for step in COMPARED for file in scores(run, step).values()]
 
 
 def robustness():
     """The scores of the comparison's models on noise and out-of-domain sets; none where neither is asked for."""
-    return expand(finetuned(ROBUSTNESS), step=FINAL, task=MEASURED_TASKS)
+    homes = {run: robustness_home(EXPERIMENT, run) for run in FINETUNED if MEASURED_TASKS}
+    return [
+        str(home.place(home.robustness, run, step=FINAL, task=task))
+        for run, home in homes.items()
+        for task in MEASURED_TASKS
+    ]
 
 
 def curve_scores():
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
-    steps = {size: EXPERIMENT.curve_steps(size) for size in CURVE["sizes"]}
-    return [score for size in steps for score in expand(finetuned(SCORE, [size]), step=steps[size], task=TASKS)]
+    steps = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}
+    return [file for run in steps for step in steps[run] for file in scores(run, step).values()]
 
 
 def finetune_seeds(wildcards):

@@ -64,8 +64,8 @@ rule download_task:
 
 rule prepare_task:
     input:
-        raw=f"{RESULTS}/glue/raw/{{task}}.parquet",
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        raw=rows(RAW_ROWS),
+        vocabulary=WORD_PIECES,
         settings=settings("task"),
     output:
         f"{RESULTS}/glue/data/{{task}}.parquet",
@@ -83,8 +83,8 @@ rule prepare_task:
 rule finetune:
     input:
         lambda wildcards: force_if_outdated(score_of(wildcards), has_other_seeds(wildcards)),
-        checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
-        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=TASKS),
+        checkpoint=checkpoint_files,
+        data=rows(PREPARED_ROWS, TASKS),
         settings=settings("glue"),
     output:
         expand(SCORE, task=TASKS, allow_missing=True),
@@ -108,13 +108,13 @@ rule finetune:
         " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
         " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
         " --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_FINETUNED}"
+        f" {KEEP_FINETUNED} {KEPT_ELSEWHERE}"
 
 
 rule prepare_robustness:
     input:
-        raw=f"{RESULTS}/glue/raw/{{task}}.parquet",
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        raw=rows(RAW_ROWS),
+        vocabulary=WORD_PIECES,
         settings=settings("task"),
         robustness=settings("robustness"),
     output:
@@ -133,10 +133,10 @@ rule prepare_robustness:
 
 rule measure_robustness:
     input:
-        checkpoint=expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
-        data=expand(f"{RESULTS}/glue/data/{{task}}.parquet", task=MEASURED_TASKS),
-        robustness=expand(f"{RESULTS}/glue/data/{{task}}.robustness.parquet", task=MEASURED_TASKS),
-        scores=expand(SCORE, task=MEASURED_TASKS, allow_missing=True),
+        checkpoint=checkpoint_files,
+        data=rows(PREPARED_ROWS, MEASURED_TASKS),
+        robustness=rows(EDITED_ROWS, MEASURED_TASKS),
+        scores=lambda wildcards: [scores(run_of(wildcards), FINAL)[task] for task in MEASURED_TASKS],
         settings=settings("glue"),
     output:
         expand(ROBUSTNESS, task=MEASURED_TASKS, allow_missing=True),
@@ -152,7 +152,7 @@ rule measure_robustness:
         gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
-        state=lambda wildcards, input: Path(input.scores[0]).parent / "state",
+        state=lambda wildcards, output: Path(output[0]).parents[1] / "state",
         seeds=SWEEP["finetune_seeds"],
     shell:
         f"{GPUS_GIVEN} "
@@ -160,4 +160,4 @@ rule measure_robustness:
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
         " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_MEASURED}"
+        f" {KEEP_MEASURED} {KEPT_ELSEWHERE}"

@@ -1,5 +1,6 @@
 # What the report is made of in an experiment of one's own: files by the options of `symbert exhibit`.
-DONE, TIMING = runs(f"{RUN}/done.json"), runs(f"{RUN}/timing.json")
+DONE, TIMING = published_files("done.json"), published_files("timing.json")
+COUNTS = counts(CORPUS.results)
 STAGES = ("filter", "pack", "pretrain", "task", "glue", "report")
 INPUTS = {
     "settings": [settings("report")],
@@ -12,13 +13,15 @@ INPUTS = {
     "sections": [settings(section) for section in STAGES],
     "counts": COUNTS,
     "categories": COUNTS if BY_CATEGORY else [],
-    "records": records(PARTS),
-    "manifest": [f"{SHARDS}/manifest.json"],
+    "records": records(PARTS, CORPUS.results),
+    "manifest": [MANIFEST],
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
     "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["anatomy"] else [],
 }
 OF_SIZE = {
-    size: {"done": runs(f"{RUN}/done.json", [size]), "metrics": runs(f"{RUN}/metrics.jsonl", [size])}
+    size: {
+        option: published_files(name, [size]) for option, name in (("done", "done.json"), ("metrics", "metrics.jsonl"))
+    }
     for size in SWEEP["sizes"]
 }
 # Options without input files: sessions may be pruned and benchmarks lost, and neither makes anything anew.
@@ -27,6 +30,6 @@ WORDS = {
     "curve_seeds": CURVE["finetune_seeds"],
     # Exits are compared over three seeds or more.
     "pretrain_seeds": SWEEP["pretrain_seeds"] if len(SWEEP["pretrain_seeds"]) > 2 else [],
-    "sessions": runs(f"{STATE}/provenance.json"),
+    "sessions": [str(home.place(home.state, run) / "provenance.json") for run, home in HOMES.items()],
     "benchmarks": [BENCHMARKS],
 }

@@ -7,12 +7,12 @@ localrules:
 
 rule pretrain:
     input:
-        runs(f"{RUN}/done.json"),
+        published_files("done.json"),
 
 
 rule pretrain_model:
     input:
-        manifest=f"{SHARDS}/manifest.json",
+        manifest=MANIFEST,
         settings=settings("pretrain"),
         model=settings("model-{size}-{attention}"),  # of which the command finds out by itself
     output:
@@ -43,8 +43,8 @@ rule pretrain_model:
 
 rule extract_checkpoint:
     input:
-        done=f"{RUN}/done.json",
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        done=done_of,
+        vocabulary=WORD_PIECES,
     output:
         expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
     log:
@@ -54,7 +54,7 @@ rule extract_checkpoint:
     conda:
         ENVIRONMENT
     params:
-        state=STATE,
+        state=state_of,
         checkpoint=lambda wildcards, output: Path(output[0]).parent,
         corpus_source=configuration.source_of(config, "corpus"),
     shell:

@@ -1,9 +1,7 @@
 # report: what the heads of checkpoints look like, and what operators can express, where `sweep.anatomy` asks for it.
 PROBED = SWEEP["attention"]
 LOOKED_AT = [
-    EXPERIMENT.place(CHECKPOINT, run, step=step).as_posix()
-    for run in EXPERIMENT.runs()
-    for step in sorted({*EXPERIMENT.steps(run), FINAL} - {0})
+    checkpoint_folder(run, step) for run in EXPERIMENT.runs() for step in sorted({*EXPERIMENT.steps(run), FINAL} - {0})
 ]
 
 
@@ -11,7 +9,7 @@ rule anatomy:
     input:
         weights=expand("{folder}/model.safetensors", folder=LOOKED_AT),
         configs=expand("{folder}/config.json", folder=LOOKED_AT),
-        manifest=f"{SHARDS}/manifest.json",
+        manifest=MANIFEST,
     output:
         f"{RESULTS}/report/anatomy.csv",
     log:

@@ -13,8 +13,13 @@ SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any chan
 EMBEDDED_CORE_HOURS = 0.002  # to make the stand-in corpus: 4 s on two cores, and some for slower ones
 
 
+def corpus_home(experiment: Experiment) -> Experiment:
+    """The experiment in whose folder the packed corpus is, or will be."""
+    return experiment.home(is_packed)
+
+
 def manifest_of(experiment: Experiment) -> Path:
-    """The file that describes the packed rows."""
+    """The file that describes the packed rows of this experiment's folder."""
     return Path(experiment.shards) / "manifest.json"
 
 
@@ -24,7 +29,7 @@ def tokens_record(experiment: Experiment, part: str) -> Path:
 
 
 def is_packed(experiment: Experiment) -> bool:
-    """Whether the rows are packed, under today's settings and of today's parts.
+    """Whether the rows are packed in this experiment's folder, under today's settings and of today's parts.
 
     A part that existed when the rows were packed, but is not in them, was left out: they were full without it.
     """
@@ -39,10 +44,12 @@ def is_packed(experiment: Experiment) -> bool:
 
 
 def corpus_cost(experiment: Experiment) -> Cost:
-    """To filter, tokenize and pack all parts, and to make those of the stand-in.
+    """To filter, tokenize and pack all parts, and to make those of the stand-in; nothing of a corpus elsewhere.
 
     What is to come goes by the parts that are not token ids under today's settings.
     """
+    if corpus_home(experiment) is not experiment:
+        return Cost()
     hours = sum(plan_of(experiment.config).core_hours.values()) + (EMBEDDED_CORE_HOURS if experiment.is_embedded else 0)
     if is_packed(experiment):
         return Cost(Hours(core=hours))
@@ -54,11 +61,13 @@ def corpus_cost(experiment: Experiment) -> Cost:
 
 def bytes_to_download(experiment: Experiment) -> float:
     """Of the parts, until the rows are packed."""
-    return 0 if is_packed(experiment) else plan_of(experiment.config).download
+    return 0 if is_packed(corpus_home(experiment)) else plan_of(experiment.config).download
 
 
 def corpus_files(experiment: Experiment) -> Iterator[Files]:
-    """What the stage writes."""
+    """What the stage writes; nothing where the corpus is elsewhere."""
+    if corpus_home(experiment) is not experiment:
+        return
     corpus, raw, shards = Path(experiment.results) / "corpus", Path(experiment.raw), Path(experiment.shards)
     places = {
         "raw parts": ("storage.raw", raw),

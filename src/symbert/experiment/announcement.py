@@ -6,13 +6,15 @@ from pathlib import Path
 
 from symbert.commit import PROJECT
 from symbert.config import Config, source_of
+from symbert.corpus.state import corpus_home
 from symbert.cost import Files
 from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import by_stage, hours_in_words, plan_experiment, warning_of
+from symbert.glue.state import scores_home
 from symbert.layout import Experiment
 from symbert.pretrain.guard import refusal
-from symbert.pretrain.state import settings_changed
+from symbert.pretrain.state import run_home, settings_changed
 from symbert.progress import data_size
 from symbert.project import read_yaml
 from symbert.snakemake_internals import Job
@@ -102,8 +104,21 @@ def banner(experiment: Experiment, scale: Config) -> list[str]:
         f"{config['corpus']['pack']['sequence_length']} tokens",
         f"  fine-tuning    {', '.join(sweep['tasks'])}; seeds {sweep['finetune_seeds']}; "
         f"curve over {', '.join(curves) or 'no checkpoints'}",
+        *([f"  extends        {_used(experiment)}"] if experiment.extended else []),
         f"  results        {experiment.results}",
     ]
+
+
+def _used(experiment: Experiment) -> str:
+    """What of the extended experiment is used here."""
+    corpus = "" if corpus_home(experiment) is experiment else "its corpus, "
+    runs, checkpoints = experiment.runs(), experiment.checkpoints()
+    used = sum(run_home(experiment, run) is not experiment for run in runs)
+    scored = sum(scores_home(experiment, *one) is not experiment for one in checkpoints)
+    return (
+        f"{experiment.config['extends']}: {corpus}{used} of {len(runs)} pre-trainings, "
+        f"the scores of {scored} of {len(checkpoints)} checkpoints"
+    )
 
 
 def overrides(scale: Config, prefix: str = "") -> list[str]:

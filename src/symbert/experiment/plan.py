@@ -15,7 +15,7 @@ from symbert.corpus import state as corpus
 from symbert.cost import Cost, Files, Hours
 from symbert.errors import SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
-from symbert.glue import state as glue
+from symbert.glue import cost as glue
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from symbert.corpus.state import is_packed
+from symbert.corpus.state import corpus_home, is_packed
 from symbert.glue.state import measured_tasks, robustness_seeds, scored_seeds
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, extracted_weights, run_state
@@ -22,7 +22,8 @@ def status(scale: str | None = None, configfile: list[Path] | None = None, confi
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: no table is wider than 120 columns; a reason of a failure may be."""
     runs, final = [run_state(experiment, run) for run in experiment.runs()], f"{experiment.final:,}"
-    corpus = "packed" if is_packed(experiment) else "not packed yet"
+    home = corpus_home(experiment)
+    corpus = "not packed yet" if not is_packed(home) else "packed" if home is experiment else f"in {home.results}"
     done = sum(state.is_done for state in runs)
     table = aligned([("pre-training", "step", "of"), *((str(one.run), f"{one.step:,}", final) for one in runs)])
     notes = ["", *(f"{one.state}{f': {one.note}' if one.note else ''}" for one in runs)]

@@ -49,18 +49,21 @@ def finetune(
     output: list[Path],
     threads: int,
     keep_finetuned: int | None = None,
+    kept_elsewhere: Path | None = None,
 ) -> None:
     """Write, for each prepared task in `data`, the list of its records (one per seed) to its file in `output`.
 
     A record names model, checkpoint, task and seed and holds, by score column from 0 to 1, `metrics`, `details`
     (the metrics whose mean it is) and `majority` (the score of the best constant prediction). Fine-tuned weights
-    stay in `state` where `keep_finetuned` is this pre-training step. Raises IntegrityError for a checkpoint without
+    stay in `state` where `keep_finetuned` is this pre-training step. Records that `kept_elsewhere`, the state folder of
+    another experiment, has of the same fine-tuning are taken from there. Raises IntegrityError for a checkpoint without
     all encoder weights and DivergedError for a loss that is not finite.
     """
     if len(data) != len(output):
         raise UsageError(f"finetune: {len(data)} files in --data, {len(output)} in --output; give one output per task")
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    with open_protocol(checkpoint, settings, state, threads, keep_finetuned == step, **identity) as protocol:
+    keep = keep_finetuned == step
+    with open_protocol(checkpoint, settings, state, threads, keep, kept_elsewhere, **identity) as protocol:
         for prepared, records in zip(data, output, strict=True):
             finetuning = Finetuning(protocol, prepared)
             write_json(records, [finetuning.record(seed) for seed in finetune_seeds])
@@ -76,6 +79,7 @@ class Protocol:
     state: Path
     device: torch.device
     keep_finetuned: bool
+    kept_elsewhere: Path | None  # a state folder that is only read
 
     @cached_property
     def checkpoint_sha256(self) -> str:
@@ -109,16 +113,21 @@ class Protocol:
 
 @contextmanager
 def open_protocol(
-    checkpoint: Path, settings: Path, state: Path, threads: int, keep_finetuned: bool, **identity: Any
+    checkpoint: Path,
+    settings: Path,
+    state: Path,
+    threads: int,
+    keep_finetuned: bool,
+    kept_elsewhere: Path | None = None,
+    **identity: Any,
 ) -> Iterator[Protocol]:
     """The protocol, while no other process works in its state; half-written files of killed processes are removed."""
     torch.set_num_threads(threads)
     with single_writer(state):
         for leftover in state.glob("*/.*tmp*"):  # of `publish`, and of safetensors within it
             leftover.unlink()
-        yield Protocol(
-            identity, checkpoint, read_settings(settings, GlueSettings), state, pick_device(), keep_finetuned
-        )
+        protocol_settings, device = read_settings(settings, GlueSettings), pick_device()
+        yield Protocol(identity, checkpoint, protocol_settings, state, device, keep_finetuned, kept_elsewhere)
 
 
 class Finetuning:
@@ -160,9 +169,15 @@ class Finetuning:
         key = hash_of(self.protocol.settings, self.protocol.precision, self.protocol.identity, origin)[:8]
         return self.protocol.state / self.task.name / f"seed-{seed}-{key}.json"
 
+    def existing_result(self, seed: int) -> Path:
+        """The same file, or that of `kept_elsewhere` where only it exists: equal names stand for equal fine-tunings."""
+        kept, elsewhere = self.kept_result(seed), self.protocol.kept_elsewhere
+        other = elsewhere and elsewhere / kept.relative_to(self.protocol.state)
+        return other if other and other.is_file() and not kept.is_file() else kept
+
     def record(self, seed: int) -> Record:
         """The record of a seed; computed if it is not kept."""
-        kept = self.kept_result(seed)
+        kept = self.existing_result(seed)
         if not kept.is_file():
             self._train_and_keep(seed)
         return read_json(kept, {"record": {"task": str, "finetune_seed": int, "metrics": dict}})["record"]
@@ -172,7 +187,7 @@ class Finetuning:
 
         Then it may differ from that of the record in its last bits, on a GPU almost always.
         """
-        kept = self.kept_result(seed)
+        kept = self.existing_result(seed)
         weights, checksum = kept.with_suffix(".safetensors"), kept.with_suffix(".sha256")
         if not (kept.is_file() and weights.is_file()):
             return self._train_and_keep(seed)

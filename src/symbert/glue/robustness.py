@@ -32,19 +32,20 @@ def measure_robustness(
     output: list[Path],
     threads: int,
     keep_finetuned: bool = False,
+    kept_elsewhere: Path | None = None,
 ) -> None:
     """Write, for each task in `data` and its sets in `robustness`, the list of its records (one per seed) to `output`.
 
     A record holds under `sets`, for each set, its facts, `score` and `majority` (0 to 1), `details` and
-    `constant_prediction`. `state` is that of `finetune`: kept weights are taken from there; a seed without them is
-    fine-tuned again. So `clean` has the scores of the very model on the evaluation rows, by score column (none without
-    sets).
+    `constant_prediction`. `state` and `kept_elsewhere` are those of `finetune`: kept weights are taken from there; a
+    seed without them is fine-tuned again. So `clean` has the scores of the very model on the evaluation rows, by score
+    column (none without sets).
     """
     if not len(data) == len(robustness) == len(output):
         counts = f"{len(data)} files in --data, {len(robustness)} in --robustness, {len(output)} in --output"
         raise UsageError(f"measure_robustness: {counts}; give one of each per task")
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
-    with open_protocol(checkpoint, settings, state, threads, keep_finetuned, **identity) as protocol:
+    with open_protocol(checkpoint, settings, state, threads, keep_finetuned, kept_elsewhere, **identity) as protocol:
         pairs = zip(data, robustness, strict=True)
         measurements = [Measurement(Finetuning(protocol, rows), sets) for rows, sets in pairs]
         for measurement, records in zip(measurements, output, strict=True):

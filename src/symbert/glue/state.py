@@ -1,37 +1,34 @@
-"""Which scores of an experiment exist, of today's weights and settings, and what of GLUE is still to come. Reads only.
+"""Which scores of an experiment exist, of today's weights and settings, and in which folder. Reads only.
 
 Takes no lock, and imports no torch.
 """
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from symbert.config import Config, is_outdated, source_of
-from symbert.cost import Cost, Files, Speed, Work, configured_speed
+from symbert.config import Config, is_outdated
+from symbert.corpus.state import corpus_home
 from symbert.errors import ConfigError
 from symbert.files import read_json_or_empty
-from symbert.flops import encoder_flops
 from symbert.glue.challenges import challenges_for
-from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.noise import name_of_set
 from symbert.glue.own_files import identity_of
-from symbert.layout import Experiment
-from symbert.pretrain.state import RunState, Values, weights_of
-from symbert.pretrain.storage import FLOAT32, parameters_of
+from symbert.layout import Experiment, Run
+from symbert.pretrain.state import RunState, Values, run_state, weights_of
 from symbert.settings import hash_of
-from symbert.sizes import SIZES
-from symbert.sources import SOURCES, is_stand_in
-from symbert.tasks import GLUE, task_named
+from symbert.tasks import task_named
 
 # What a fine-tuning is of, but for the seed.
 ORIGIN = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
-# Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
-EXAMPLE_TOKENS = 36
-BYTES_OF_A_ROW = 100  # of a file of the user's own, about
-GLUE_BYTES = 160_000_000  # GLUE's tables as published, of all tasks together; of each by its share of the rows
+
+# Files of a task's rows below glue/, and the settings that each follows from.
+RAW_ROWS, PREPARED_ROWS, EDITED_ROWS = "raw/{task}.parquet", "data/{task}.parquet", "data/{task}.robustness.parquet"
+ROWS = {
+    RAW_ROWS: ("glue_source",),
+    PREPARED_ROWS: ("glue_source", "task"),
+    EDITED_ROWS: ("glue_source", "task", "robustness"),
+}
 
 
 def measured_tasks(experiment: Experiment) -> list[str]:
@@ -69,29 +66,75 @@ def _kept_record(path: Path) -> Values | None:
 
 
 def scored_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str, set[int]]:
-    """By task, the wanted seeds that have a score of today's weights and settings, published or in the state folder."""
+    """By task, the wanted seeds that have a score of today's weights and settings, published or in the state folder, of
+    this experiment or of the one that it extends."""
     basis, wanted = _basis(experiment, state, step), set(experiment.finetune_seeds(state.run.size, step))
     seeds: dict[str, set[int]] = {}
     for task in experiment.tasks:
-        path = experiment.place(experiment.score, state.run, step=step, task=task)
-        today = basis if _has_todays_rows(experiment, task) else None
-        scored = _seeds(_published_records(path), today)
-        if today and not scored >= wanted:
-            kept = map(_kept_record, (path.parent / "state" / task).glob("seed-*.json"))
-            scored |= _seeds([record for record in kept if record], today)
+        scored: set[int] = set()
+        for one in (experiment, experiment.extended):
+            if one and not scored >= wanted and _has_todays_rows(one, task):
+                path = one.place(one.score, state.run, step=step, task=task)
+                kept = map(_kept_record, (path.parent / "state" / task).glob("seed-*.json"))
+                scored |= _seeds([*_published_records(path), *(record for record in kept if record)], basis)
         seeds[task] = scored & wanted
     return seeds
 
 
+def scores_home(experiment: Experiment, run: Run, step: int) -> Experiment:
+    """The experiment in whose folder all wanted scores of a checkpoint are published, or will be."""
+
+    def has_scores(one: Experiment) -> bool:
+        basis, wanted = _basis(experiment, run_state(experiment, run), step), experiment.finetune_seeds(run.size, step)
+        files = {task: one.place(one.score, run, step=step, task=task) for task in experiment.tasks}
+        published = {task: _seeds(_published_records(files[task]), basis) for task in files}
+        return all(seeds >= {*wanted} and _has_todays_rows(one, task) for task, seeds in published.items())
+
+    return experiment.home(has_scores)
+
+
 def robustness_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str, set[int]]:
     """By measured task, the wanted seeds that were scored on today's noise and out-of-domain sets."""
-    basis, wanted = _basis(experiment, state, step), set(experiment.config["sweep"]["finetune_seeds"])
+    home, wanted = robustness_home(experiment, state.run), set(experiment.config["sweep"]["finetune_seeds"])
+    return {task: seeds & wanted for task, seeds in _measured(home, _basis(experiment, state, step), state.run).items()}
+
+
+def robustness_home(experiment: Experiment, run: Run) -> Experiment:
+    """The experiment in whose folder a run's last step is scored on noise and out-of-domain sets, or will be."""
+
+    def has_scores(one: Experiment) -> bool:
+        basis = _basis(experiment, run_state(experiment, run), experiment.final)
+        wanted = set(experiment.config["sweep"]["finetune_seeds"])
+        return all(seeds >= wanted for seeds in _measured(one, basis, run).values())
+
+    return experiment.home(has_scores)
+
+
+def _measured(experiment: Experiment, basis: Values | None, run: Run) -> dict[str, set[int]]:
+    """By measured task, the seeds of this experiment's folder that were scored on today's noise and sets."""
     seeds = {}
     for task in measured_tasks(experiment):
-        path, sets = experiment.place(experiment.robustness, state.run, step=step, task=task), _sets(experiment, task)
+        path, sets = (
+            experiment.place(experiment.robustness, run, step=experiment.final, task=task),
+            _sets(experiment, task),
+        )
         alike = [record for record in _published_records(path) if set(record.get("sets") or ()) == sets]
-        seeds[task] = _seeds(alike, basis if _has_todays_rows(experiment, task) else None) & wanted
+        seeds[task] = _seeds(alike, basis if _has_todays_rows(experiment, task) else None)
     return seeds
+
+
+def rows_file(experiment: Experiment, name: str, task: str) -> str:
+    """The file of a task's rows, one of ROWS, in the folder where it is or will be."""
+
+    def has_rows(one: Experiment) -> bool:
+        is_of_vocabulary = one is experiment or name == RAW_ROWS or one is corpus_home(experiment)
+        is_todays = one.agrees(*ROWS[name]) and not _has_other_files(one, task)
+        return is_of_vocabulary and is_todays and file_of(one).is_file()
+
+    def file_of(one: Experiment) -> Path:
+        return Path(one.results, "glue", name.format(task=task))
+
+    return str(file_of(experiment.home(has_rows)))
 
 
 def _seeds(records: list[Values], basis: Values | None) -> set[int]:
@@ -101,8 +144,13 @@ def _seeds(records: list[Values], basis: Values | None) -> set[int]:
 
 def _has_todays_rows(experiment: Experiment, task: str) -> bool:
     """Whether a task's rows are those of today's files and configuration, as far as that is known."""
+    return experiment.agrees(*ROWS[PREPARED_ROWS]) and not _has_other_files(experiment, task)
+
+
+def _has_other_files(experiment: Experiment, task: str) -> bool:
+    """Whether a task of the user's own was read from other files."""
     own = own_tasks(experiment).get(f"task-{task}")
-    return own is None or not is_outdated(f"{experiment.results}/settings/task-{task}.json", own)
+    return own is not None and is_outdated(f"{experiment.results}/settings/task-{task}.json", own)
 
 
 def _sets(experiment: Experiment, task: str) -> set[str]:
@@ -118,12 +166,12 @@ def _sets(experiment: Experiment, task: str) -> set[str]:
 
 
 def _basis(experiment: Experiment, state: RunState, step: int) -> Values | None:
-    """What a score of today says of its making; None where its model or its rows do not exist yet.
+    """What a score of today says of its making; None where its model does not exist yet.
 
     What the device decides (precision, attention dropout) is not known here; a table refuses scores that differ in it.
     """
     weights = weights_of(experiment, state.run, step) if state.is_done else None
-    if weights is None or not experiment.agrees("task"):
+    if weights is None:
         return None
     return {"settings_hash": hash_of(experiment.finetuning), "checkpoint_sha256": weights}
 
@@ -144,128 +192,3 @@ def stale_files(experiment: Experiment, folder: Path) -> Iterator[Path]:
         if record.get("settings_hash") != today or is_current:
             # The record, weights and their checksum, and the scores on other sets.
             yield from sorted([*folder.glob(f"{path.stem}.*"), *folder.glob(f"robustness-{path.stem}-*.json")])
-
-
-def finetuning_steps(experiment: Experiment, task: str) -> int:
-    """Optimizer steps of one seed."""
-    settings = experiment.finetuning
-    return settings.epochs * math.ceil(_rows(experiment, task, "train") / settings.batch_size)
-
-
-def evaluated_rows(experiment: Experiment, task: str) -> int:
-    """Rows of the splits that a fine-tuned model is scored on."""
-    return sum(_rows(experiment, task, split) for split in task_named(task).scores)
-
-
-def _rows(experiment: Experiment, task: str, split: str) -> int:
-    """Rows of a split; one that is limited, or made here, has fewer than the official one. Of own files about."""
-    glue, row = experiment.config["glue"], task_named(task)
-    if row.files:
-        path = Path(row.files[split])
-        files = (file for file in (path, *path.rglob("*")) if file.is_file())
-        rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
-    elif is_stand_in(source_of(experiment.config, "glue")):
-        rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
-    else:
-        rows = row.official_rows[split]
-    limit = glue["max_examples" if split == "train" else "max_evaluation_examples"]
-    return min(rows, limit or rows)
-
-
-def finetuning_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
-    """One task on one checkpoint, with its evaluation."""
-    shape, steps = SIZES[size], finetuning_steps(experiment, task)
-    training = 3 * steps * _examples_flops(experiment, size, experiment.finetuning.batch_size)
-    evaluation = _examples_flops(experiment, size, evaluated_rows(experiment, task))
-    return Work(seeds * (training + evaluation), seeds * steps * shape.num_hidden_layers)
-
-
-def robustness_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
-    """Scores on noise, of models that were kept, or else are fine-tuned again. Out-of-domain sets are not counted."""
-    glue = experiment.config["glue"]
-    levels = 1 + len(glue["robustness"]["noise"]) * len(glue["robustness"]["noise_kinds"])
-    scoring = Work(seeds * levels * _examples_flops(experiment, size, evaluated_rows(experiment, task)))
-    return scoring if glue["keep_finetuned"] else scoring + finetuning_work(experiment, size, task, seeds)
-
-
-def _examples_flops(experiment: Experiment, size: str, rows: int) -> float:
-    """Operations, forward, on examples of GLUE."""
-    tokens = min(EXAMPLE_TOKENS, experiment.config["glue"]["max_length"])
-    return encoder_flops(SIZES[size], SIZES[size].layer_weights, rows, tokens)
-
-
-def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
-    """Of one checkpoint, on all tasks; its robustness too, where that is asked for."""
-    size, cost = state.run.size, Cost()
-    wanted = len(experiment.finetune_seeds(size, step))
-    for task, seeds in scored_seeds(experiment, state, step).items():
-        cost += speed.cost(*(finetuning_work(experiment, size, task, n) for n in (wanted, wanted - len(seeds))))
-    if step == experiment.final:
-        wanted = len(experiment.config["sweep"]["finetune_seeds"])
-        for task, seeds in robustness_seeds(experiment, state, step).items():
-            cost += speed.cost(*(robustness_work(experiment, size, task, n) for n in (wanted, wanted - len(seeds))))
-    return cost
-
-
-def finetuning_speed(experiment: Experiment, size: str, hours: dict[str, float]) -> Speed:
-    """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by its name.
-
-    The slowest job counts: one that only added to the work of an earlier one was short.
-    """
-    speed, slowest = configured_speed(experiment.config["rates"], SIZES[size]), 0.0
-    for run, step in experiment.checkpoints():
-        name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}"
-        if run.size == size and name in hours:
-            seeds = len(experiment.finetune_seeds(size, step))
-            work = sum((finetuning_work(experiment, size, task, seeds) for task in experiment.tasks), Work())
-            slowest = max(slowest, hours[name] / speed.hours(work).core)
-    if not slowest:
-        return speed
-    timings = [
-        read_json_or_empty(experiment.place(experiment.run, run) / "timing.json") for run in experiment.runs([size])
-    ]
-    cores = max((timing.get("threads", 1) for timing in timings if timing.get("device") == "cpu"), default=0)
-    slowest *= cores or 1
-    return replace(
-        speed,
-        on_gpu=speed.on_gpu and not cores,
-        flops=speed.flops / slowest,
-        layer_seconds=speed.layer_seconds * slowest,
-        measured=experiment.name,
-    )
-
-
-def missing_tasks(experiment: Experiment) -> list[str]:
-    """The tasks whose rows are still to be downloaded."""
-    if not SOURCES[source_of(experiment.config, "glue")].is_remote or not experiment.checkpoints():
-        return []
-    raw = Path(experiment.results) / "glue/raw"
-    return [task for task in experiment.tasks if not (raw / f"{task}.parquet").is_file()]
-
-
-def bytes_to_download(experiment: Experiment) -> float:
-    """Of the tasks' tables."""
-    return _bytes_of(missing_tasks(experiment))
-
-
-def _bytes_of(tasks: list[str]) -> float:
-    rows = {name: sum(task.official_rows.values()) for name, task in GLUE.items()}
-    return GLUE_BYTES * sum(rows.get(task, 0) for task in tasks) / sum(rows.values())  # 0 of the user's own
-
-
-def task_files(experiment: Experiment) -> Iterator[Files]:
-    """What is downloaded."""
-    if SOURCES[source_of(experiment.config, "glue")].is_remote and experiment.checkpoints():
-        planned, folder = _bytes_of(experiment.tasks), Path(experiment.results) / "glue"
-        yield Files("glue", "tasks", "results/", folder, planned, bytes_to_download(experiment))
-
-
-def finetuned_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
-    """The weights of a run's fine-tunings, where they are kept: those of its last step."""
-    if experiment.config["glue"]["keep_finetuned"] and experiment.steps(state.run):
-        step, weights = experiment.final, FLOAT32 * parameters_of(state.run, experiment.vocabulary_size)
-        folder = experiment.place(experiment.finetuned, state.run, step=step) / "state"
-        wanted = len(experiment.tasks) * len(experiment.finetune_seeds(state.run.size, step))
-        kept = sum(map(len, scored_seeds(experiment, state, step).values()))
-        planned, to_come = weights * wanted, weights * (wanted - kept)
-        yield Files("glue", "fine-tuned weights", "glue.keep_finetuned", folder, planned, to_come)

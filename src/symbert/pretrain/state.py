@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from symbert.corpus.state import is_packed, manifest_of
+from symbert.corpus.state import corpus_home, is_packed, manifest_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
 from symbert.files import is_running, read_json_or_empty, sha256_of
 from symbert.flops import step_flops
@@ -35,6 +35,7 @@ class RunState:
     state: str  # done | running | preempted | failed | diverged | stopped | set aside | other settings | missing
     step: int  # completed
     note: str = ""  # why, or who
+    is_shared: bool = False  # done in the folders of the experiment that this one extends
 
     @property
     def is_done(self) -> bool:
@@ -43,10 +44,34 @@ class RunState:
 
 
 def run_state(experiment: Experiment, run: Run) -> RunState:
-    """The state of a run.
+    """The state of a run, here or where the extended experiment has it.
 
     `stopped` is one whose process ended without a word. `set aside` is one that comes back when it is started.
     """
+    home = run_home(experiment, run)
+    if home is not experiment:
+        return RunState(run, "done", experiment.final, f"in {home.results}", is_shared=True)
+    return _state_here(experiment, run)
+
+
+def run_home(experiment: Experiment, run: Run) -> Experiment:
+    """The experiment in whose folders a finished run is, or will be: of the same settings and rows."""
+
+    def has_run(one: Experiment) -> bool:
+        is_of_same_rows = one is experiment or None is not corpus_hash(one) == corpus_hash(experiment)
+        return is_of_same_rows and _state_here(one, run).is_done
+
+    return experiment.home(has_run)
+
+
+def corpus_hash(experiment: Experiment) -> str | None:
+    """What identifies the packed rows; None before they are packed."""
+    home = corpus_home(experiment)
+    return read_json_or_empty(manifest_of(home)).get("hash") if is_packed(home) else None
+
+
+def _state_here(experiment: Experiment, run: Run) -> RunState:
+    """The state of a run in this experiment's folders."""
     other, published = settings_changed(experiment, run), _published(experiment, run)
     if other is None and published == "":
         return RunState(run, "done", experiment.final)
@@ -93,8 +118,8 @@ def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     wanted = {**vars(run), **run.model, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    if is_packed(experiment):
-        wanted["corpus_hash"] = read_json_or_empty(manifest_of(experiment)).get("hash")
+    if known := corpus_hash(experiment):
+        wanted["corpus_hash"] = known
     unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
     return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
 
@@ -196,7 +221,9 @@ def pretraining_work(experiment: Experiment, size: str, done: int = 0) -> Work:
 
 
 def pretraining_cost(experiment: Experiment, state: RunState, speed: Speed) -> Cost:
-    """Of one run."""
+    """Of one run; nothing of one that is elsewhere."""
+    if state.is_shared:
+        return Cost()
     whole = pretraining_work(experiment, state.run.size)
     return speed.cost(whole, Work() if state.is_done else pretraining_work(experiment, state.run.size, state.step))
 
@@ -234,15 +261,19 @@ def _flops_of_device(timing: Values) -> float:
 def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
     """What a run works in, and the weights of its checkpoints as models.
 
-    A folder with another run stays beside its successor, and gives no room.
+    A folder with another run stays beside its successor, and gives no room. Of a run that is elsewhere, only the
+    checkpoints that are not extracted there.
     """
     parameters = parameters_of(state.run, experiment.vocabulary_size)
     storage = storage_of(parameters, experiment.pretraining)
     planned, folder = storage.weights_bytes + storage.resume_bytes, experiment.place(experiment.state, state.run)
     used = {"other settings": None, "set aside": set_aside(experiment, state.run)}.get(state.state, folder)
     to_come = 0 if state.is_done else max(planned - (size_of(used) if used else 0), 0)
-    yield Files("pretrain", "states of runs", "storage.checkpoints", folder, planned, to_come)
+    if not state.is_shared:
+        yield Files("pretrain", "states of runs", "storage.checkpoints", folder, planned, to_come)
     for step in experiment.steps(state.run):
+        if checkpoint_home(experiment, state.run, step) is not experiment:
+            continue
         weights, extracted = FLOAT32 * parameters, extracted_weights(experiment, state.run, step)
         to_come = 0 if state.is_done and extracted.is_file() else weights
         yield Files("pretrain", "checkpoints", "results/", extracted.parent, weights, to_come)
@@ -250,11 +281,19 @@ def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files
 
 def weights_of(experiment: Experiment, run: Run, step: int) -> str | None:
     """The sha256 of a step's weights, as the run noted it, or else of the extracted ones; None where neither exists."""
-    noted = read_json_or_empty(experiment.place(experiment.state, run) / f"weights/step-{step:08d}.json").get("sha256")
+    home = run_home(experiment, run)
+    noted = read_json_or_empty(home.place(home.state, run) / f"weights/step-{step:08d}.json").get("sha256")
     extracted = extracted_weights(experiment, run, step)
     return noted or (sha256_of(extracted) if extracted.is_file() else None)
 
 
 def extracted_weights(experiment: Experiment, run: Run, step: int) -> Path:
     """The file of a step's weights as a model."""
-    return experiment.place(experiment.checkpoint, run, step=step) / "model.safetensors"
+    home = checkpoint_home(experiment, run, step)
+    return home.place(home.checkpoint, run, step=step) / "model.safetensors"
+
+
+def checkpoint_home(experiment: Experiment, run: Run, step: int) -> Experiment:
+    """The experiment in whose folders an extracted step is, or will be: that of its run only where it is there."""
+    home = run_home(experiment, run)
+    return home if (home.place(home.checkpoint, run, step=step) / "model.safetensors").is_file() else experiment

@@ -1,0 +1,153 @@
+"""What fine-tuning an experiment takes: steps, work, hours, files and downloads, and how much is still to come."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from symbert.config import source_of
+from symbert.cost import Cost, Files, Speed, Work, configured_speed
+from symbert.files import read_json_or_empty
+from symbert.flops import encoder_flops
+from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
+from symbert.glue.state import RAW_ROWS, robustness_home, robustness_seeds, rows_file, scored_seeds, scores_home
+from symbert.layout import Experiment
+from symbert.pretrain.state import RunState, run_home
+from symbert.pretrain.storage import FLOAT32, parameters_of
+from symbert.sizes import SIZES
+from symbert.sources import SOURCES, is_stand_in
+from symbert.tasks import GLUE, task_named
+
+# Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
+EXAMPLE_TOKENS = 36
+BYTES_OF_A_ROW = 100  # of a file of the user's own, about
+GLUE_BYTES = 160_000_000  # GLUE's tables as published, of all tasks together; of each by its share of the rows
+
+
+def finetuning_steps(experiment: Experiment, task: str) -> int:
+    """Optimizer steps of one seed."""
+    settings = experiment.finetuning
+    return settings.epochs * math.ceil(_rows(experiment, task, "train") / settings.batch_size)
+
+
+def evaluated_rows(experiment: Experiment, task: str) -> int:
+    """Rows of the splits that a fine-tuned model is scored on."""
+    return sum(_rows(experiment, task, split) for split in task_named(task).scores)
+
+
+def _rows(experiment: Experiment, task: str, split: str) -> int:
+    """Rows of a split; one that is limited, or made here, has fewer than the official one. Of own files about."""
+    glue, row = experiment.config["glue"], task_named(task)
+    if row.files:
+        path = Path(row.files[split])
+        files = (file for file in (path, *path.rglob("*")) if file.is_file())
+        rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
+    elif is_stand_in(source_of(experiment.config, "glue")):
+        rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
+    else:
+        rows = row.official_rows[split]
+    limit = glue["max_examples" if split == "train" else "max_evaluation_examples"]
+    return min(rows, limit or rows)
+
+
+def finetuning_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
+    """One task on one checkpoint, with its evaluation."""
+    shape, steps = SIZES[size], finetuning_steps(experiment, task)
+    training = 3 * steps * _examples_flops(experiment, size, experiment.finetuning.batch_size)
+    evaluation = _examples_flops(experiment, size, evaluated_rows(experiment, task))
+    return Work(seeds * (training + evaluation), seeds * steps * shape.num_hidden_layers)
+
+
+def robustness_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
+    """Scores on noise, of models that were kept, or else are fine-tuned again. Out-of-domain sets are not counted."""
+    glue = experiment.config["glue"]
+    levels = 1 + len(glue["robustness"]["noise"]) * len(glue["robustness"]["noise_kinds"])
+    scoring = Work(seeds * levels * _examples_flops(experiment, size, evaluated_rows(experiment, task)))
+    return scoring if glue["keep_finetuned"] else scoring + finetuning_work(experiment, size, task, seeds)
+
+
+def _examples_flops(experiment: Experiment, size: str, rows: int) -> float:
+    """Operations, forward, on examples of GLUE."""
+    tokens = min(EXAMPLE_TOKENS, experiment.config["glue"]["max_length"])
+    return encoder_flops(SIZES[size], SIZES[size].layer_weights, rows, tokens)
+
+
+def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
+    """Of one checkpoint, on all tasks; its robustness too, where that is asked for. Nothing of scores elsewhere."""
+    size, cost = state.run.size, Cost()
+    wanted = len(experiment.finetune_seeds(size, step))
+    if scores_home(experiment, state.run, step) is experiment:
+        for task, seeds in scored_seeds(experiment, state, step).items():
+            cost += speed.cost(*(finetuning_work(experiment, size, task, n) for n in (wanted, wanted - len(seeds))))
+    if step == experiment.final and robustness_home(experiment, state.run) is experiment:
+        wanted = len(experiment.config["sweep"]["finetune_seeds"])
+        for task, seeds in robustness_seeds(experiment, state, step).items():
+            cost += speed.cost(*(robustness_work(experiment, size, task, n) for n in (wanted, wanted - len(seeds))))
+    return cost
+
+
+def finetuning_speed(experiment: Experiment, size: str, hours: dict[str, float]) -> Speed:
+    """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by its name.
+
+    The slowest job counts: one that only added to the work of an earlier one was short.
+    """
+    speed, slowest = configured_speed(experiment.config["rates"], SIZES[size]), 0.0
+    for run, step in experiment.checkpoints():
+        name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}"
+        if run.size == size and name in hours:
+            seeds = len(experiment.finetune_seeds(size, step))
+            work = sum((finetuning_work(experiment, size, task, seeds) for task in experiment.tasks), Work())
+            slowest = max(slowest, hours[name] / speed.hours(work).core)
+    if not slowest:
+        return speed
+    timings = [
+        read_json_or_empty(home.place(home.run, run) / "timing.json")
+        for run in experiment.runs([size])
+        if (home := run_home(experiment, run))
+    ]
+    cores = max((timing.get("threads", 1) for timing in timings if timing.get("device") == "cpu"), default=0)
+    slowest *= cores or 1
+    return replace(
+        speed,
+        on_gpu=speed.on_gpu and not cores,
+        flops=speed.flops / slowest,
+        layer_seconds=speed.layer_seconds * slowest,
+        measured=experiment.name,
+    )
+
+
+def missing_tasks(experiment: Experiment) -> list[str]:
+    """The tasks whose rows are still to be downloaded."""
+    if not SOURCES[source_of(experiment.config, "glue")].is_remote or not experiment.checkpoints():
+        return []
+    return [task for task in experiment.tasks if not Path(rows_file(experiment, RAW_ROWS, task)).is_file()]
+
+
+def bytes_to_download(experiment: Experiment) -> float:
+    """Of the tasks' tables."""
+    return _bytes_of(missing_tasks(experiment))
+
+
+def _bytes_of(tasks: list[str]) -> float:
+    rows = {name: sum(task.official_rows.values()) for name, task in GLUE.items()}
+    return GLUE_BYTES * sum(rows.get(task, 0) for task in tasks) / sum(rows.values())  # 0 of the user's own
+
+
+def task_files(experiment: Experiment) -> Iterator[Files]:
+    """What is downloaded."""
+    if SOURCES[source_of(experiment.config, "glue")].is_remote and experiment.checkpoints():
+        planned, folder = _bytes_of(experiment.tasks), Path(experiment.results) / "glue"
+        yield Files("glue", "tasks", "results/", folder, planned, bytes_to_download(experiment))
+
+
+def finetuned_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
+    """The weights of a run's fine-tunings, where they are kept: those of its last step."""
+    step = experiment.final
+    is_here = scores_home(experiment, state.run, step) is experiment
+    if experiment.config["glue"]["keep_finetuned"] and experiment.steps(state.run) and is_here:
+        weights = FLOAT32 * parameters_of(state.run, experiment.vocabulary_size)
+        folder = experiment.place(experiment.finetuned, state.run, step=step) / "state"
+        wanted = len(experiment.tasks) * len(experiment.finetune_seeds(state.run.size, step))
+        kept = sum(map(len, scored_seeds(experiment, state, step).values()))
+        planned, to_come = weights * wanted, weights * (wanted - kept)
+        yield Files("glue", "fine-tuned weights", "glue.keep_finetuned", folder, planned, to_come)

@@ -1,0 +1,89 @@
+import pytest
+
+from symbert.config import merge
+from symbert.cost import Work, configured_speed
+from symbert.glue.cost import (
+    bytes_to_download,
+    evaluated_rows,
+    finetuning_speed,
+    finetuning_steps,
+    finetuning_work,
+    missing_tasks,
+    robustness_work,
+)
+from symbert.layout import Experiment, Run
+from symbert.sizes import SIZES
+from traces import write
+
+
+def test_the_rows_of_a_task_of_ones_own_are_reckoned_from_its_bytes_and_none_are_downloaded(with_own_task):
+    experiment = with_own_task(1000)
+    assert (finetuning_steps(experiment, "own"), evaluated_rows(experiment, "own")) == (5 * 63, 500)
+    assert evaluated_rows(with_own_task(30), "own") == 30
+    hub = Experiment(merge(experiment.config, {"glue": {"source": "hub"}}))
+    alone = Experiment(merge(hub.config, {"sweep": {"tasks": ["rte"]}}))
+    assert bytes_to_download(hub) == bytes_to_download(alone) > 0
+
+
+def test_glue_of_the_hub_is_there_when_all_tables_are(changed, folder):
+    hub = changed({"glue": {"source": "hub"}, "sweep": {"tasks": ["rte", "cola"]}})
+    write(folder / hub.results / "glue/raw/rte.parquet", 0)
+    assert missing_tasks(hub) == ["cola"] and missing_tasks(changed({})) == []
+    write(folder / hub.results / "glue/raw/cola.parquet", 0)
+    assert missing_tasks(hub) == []
+
+
+def test_glue_takes_the_papers_number_of_steps(paper):
+    """Five seeds of eight tasks, five epochs in batches of 16."""
+    assert 5 * sum(finetuning_steps(paper, task) for task in paper.tasks) == 1_483_075
+    assert evaluated_rows(paper, "mnli") == 9_815 + 9_832
+
+
+def test_limits_and_stand_ins_make_tasks_smaller(experiment):
+    """The demo's tasks are stand-ins of 1,000 rows; 500 are evaluated of each split."""
+    assert (finetuning_steps(experiment, "mnli"), evaluated_rows(experiment, "mnli")) == (5 * 63, 1000)
+    fewer = Experiment(merge(experiment.config, {"glue": {"max_examples": 160, "max_evaluation_examples": 7}}))
+    assert (finetuning_steps(fewer, "mnli"), evaluated_rows(fewer, "mnli")) == (5 * 10, 14)
+    assert (finetuning_steps(fewer, "rte"), evaluated_rows(fewer, "rte")) == (5 * 10, 7)
+
+
+def test_fine_tuning_the_base_model_is_nine_minutes_of_an_h200s_peak(paper):
+    """Five seeds of eight tasks, without what is beside the arithmetic (the floor that was estimated)."""
+    found = sum((finetuning_work(paper, "base", task, 5) for task in paper.tasks), Work())
+    assert found.flops / 790e12 / 60 == pytest.approx(9, abs=0.5)
+    assert found.layers == 12 * 1_483_075
+
+
+def test_robustness_of_models_that_were_not_kept_is_fine_tuned_again(experiment):
+    kept = robustness_work(experiment, "tiny", "rte", 2)
+    unkept = Experiment(merge(experiment.config, {"glue": {"keep_finetuned": False}}))
+    again = robustness_work(unkept, "tiny", "rte", 2)
+    assert again == kept + finetuning_work(experiment, "tiny", "rte", 2)
+    quiet = Experiment(merge(experiment.config, {"glue": {"robustness": {"noise": []}}}))
+    assert robustness_work(quiet, "tiny", "rte", 2).flops * 4 == pytest.approx(kept.flops), "three levels and none"
+
+
+def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_its_cores(changed):
+    small = changed({"sweep": {"sizes": ["small"], "curve": {"sizes": []}}})
+    hours = {"small-original-seed-1-step-2400": 1.0}
+    amount = sum((finetuning_work(small, "small", task, 2) for task in small.tasks), Work())
+    found = finetuning_speed(small, "small", hours)
+    assert found.on_gpu and found.hours(amount).core == pytest.approx(1)
+    timing = small.place(small.run, Run("small", "original", 1)) / "timing.json"
+    write(timing, {"device": "cpu", "threads": 4})
+    found = finetuning_speed(small, "small", hours)
+    assert not found.on_gpu and found.hours(amount).core == pytest.approx(4)
+
+
+def test_fine_tuning_is_as_fast_as_the_slowest_job_of_the_experiment(experiment):
+    """A job that found seeds in its state folder was short. The demo fine-tunes step 300 with one seed."""
+    amount = sum((finetuning_work(experiment, "tiny", task) for task in experiment.tasks), Work())
+    reckoned = configured_speed(experiment.config["rates"], SIZES["tiny"]).hours(amount).core
+    hours = {"tiny-original-seed-1-step-300": 2 * reckoned, "tiny-shared-seed-1-step-300": 1 / 3600}
+    found = finetuning_speed(experiment, "tiny", hours)
+    assert found.hours(amount).core == pytest.approx(2 * reckoned) and found.measured == experiment.name
+
+
+def test_without_a_finished_job_fine_tuning_is_as_fast_as_configured(experiment):
+    configured = configured_speed(experiment.config["rates"], SIZES["tiny"])
+    assert finetuning_speed(experiment, "tiny", {}) == configured
