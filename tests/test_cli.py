@@ -18,6 +18,7 @@ ANSWERS = {
     "fetch-mirror",
     "locate-sample",
     "export",
+    "export-classifier",
     "check-operator",
     "describe-keys",
     "draw-rules",

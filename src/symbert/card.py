@@ -26,7 +26,9 @@ def model_card(config: dict[str, Any]) -> str:
         _front_matter(config),
         _title(attention, facts),
         _architecture(config, facts, attention),
-        *([_start(facts)] if facts.get("step") == 0 else [_origin(facts), _limits(facts)]),
+        *([_start(facts)] if facts.get("step") == 0 else [_origin(facts)]),
+        _finetuning(config),
+        _limits(facts) if facts.get("step") != 0 or "finetuning" in config else "",
         _loading(config),
         _licence(facts),
     ]
@@ -91,6 +93,18 @@ def _origin(facts: dict[str, Any]) -> str:
     seed = f", with seed {_shown(facts['pretrain_seed'])}" if "pretrain_seed" in facts else ""
     listed = "\n".join(f"* {name}: {line}" for name, line in lines.items() if line)
     return f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:\n\n{listed}"
+
+
+def _finetuning(config: dict[str, Any]) -> str:
+    """What a classifier learned after pre-training, and how well; empty for other models."""
+    facts = config.get("finetuning")
+    if not facts:
+        return ""
+    rows = "rows that stand in for those of" if facts["stand_in"] else "the training rows of"
+    scores = ", ".join(f"{column} {100 * score:.2f}" for column, score in facts["metrics"].items())
+    return f"""\
+Fine-tuned on {rows} `{facts["task"]}` with seed {facts["finetune_seed"]}. Scores on its evaluation rows, \
+from 0 to 100: {scores}."""
 
 
 def _settings(facts: dict[str, Any]) -> str:

@@ -59,6 +59,7 @@ COMMANDS: dict[str, str] = {
     "finetune": "symbert.glue.finetune:finetune",
     "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
     "measure-robustness": "symbert.glue.robustness:measure_robustness",
+    "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
     "write-study-text": "symbert.study.commands:write_study_text",
     "train-cell": "symbert.study.commands:train_cell",

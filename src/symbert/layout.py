@@ -57,6 +57,7 @@ class Experiment:
 
         roots = {kind: f"{root or 'results'}/{self.name}" for kind, root in config["storage"].items()}
         self.results = f"results/{self.name}"
+        self.folders = list(dict.fromkeys([self.results, *roots.values()]))  # of all that the experiment writes
         self.raw = f"{roots['raw']}/corpus/raw"  # downloaded parts
         self.shards = f"{roots['shards']}/corpus/shards"  # packed rows
         self.run = f"{self.results}/pretrain/{RUN}"  # what a pre-training publishes

@@ -23,7 +23,18 @@ from symbert.tasks import GLUE
 def run(tmp_path, write_section, prepared, checkpoint):
     """Fine-tunes the untrained checkpoint; gives each task's records."""
 
-    def go(tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=None, size="tiny", **changes):
+    def go(
+        tasks=("rte",),
+        seeds=(1,),
+        attention="pairwise",
+        weights=1,
+        rows=None,
+        keep=None,
+        size="tiny",
+        state="state",
+        elsewhere=None,
+        **changes,
+    ):
         output = [tmp_path / f"{task}.json" for task in tasks]
         finetune(
             checkpoint=checkpoint("pairwise", weights),
@@ -34,10 +45,11 @@ def run(tmp_path, write_section, prepared, checkpoint):
             pretrain_seed=1,
             step=300,
             finetune_seeds=list(seeds),
-            state=tmp_path / "state",
+            state=tmp_path / state,
             output=output,
             threads=1,
             keep_finetuned=keep,
+            kept_elsewhere=elsewhere and tmp_path / elsewhere,
         )
         return [json.loads(path.read_text()) for path in output]
 
@@ -104,6 +116,17 @@ def test_the_majority_baseline_is_of_the_rows_used(run, prepared):
     labels = pq.read_table(prepared("rte"))["label"].to_pylist()
     constant = int(sum(labels[:64]) > 32)
     assert record["majority"] == {"rte": pytest.approx(labels[64:].count(constant) / 40)}
+
+
+def test_a_seed_that_another_experiment_keeps_is_not_computed_and_that_one_stays_as_it_is(run, counted, tmp_path):
+    ((first,),) = run(seeds=[1])
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "state").rglob("*")}
+    ((again, second),) = run(seeds=[1, 2], state="other", elsewhere="state")
+    assert (again, counted) == (first, [1, 2]) and second["finetune_seed"] == 2
+    assert [path.name[:6] for path in (tmp_path / "other/rte").glob("*.json")] == ["seed-2"]
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "state").rglob("*")}
+    run(seeds=[1], state="other", elsewhere="state", learning_rate=0.5)
+    assert counted == [1, 2, 1], "of other settings"
 
 
 def test_one_more_seed_computes_only_that_seed(run, counted):

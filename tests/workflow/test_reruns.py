@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from symbert.experiment.times import unmark
 from symbert.report.exhibits import EXHIBITS
-from workflow.checkout import HANG, Checkout, wait_for
+from workflow.checkout import HANG, Checkout, check_out, wait_for
 
 RESULTS = Path("results/demo-embedded")
 RUN = RESULTS / "pretrain/tiny-original/seed-1"
@@ -133,6 +134,7 @@ def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy):
 
 def test_results_with_new_times_run_nothing_but_what_reads_large_files(copy):
     """Token streams are the only inputs of the tiny chain above Snakemake's limit."""
+    unmark(copy.directory / RESULTS)
     files = [path for path in (copy.directory / RESULTS).rglob("*") if path.is_file() and "state" not in path.parts]
     age_backwards([path for path in files if path.stat().st_size <= CHECKSUMMED])
     assert planned(copy) == {}
@@ -156,9 +158,21 @@ def test_changed_settings_and_seeds_are_noticed_without_the_snakemake_folder(cop
     assert [planned(copy, change) for change in changes] == remembered
 
 
+def test_a_copy_of_complete_results_without_times_and_records_runs_nothing(root, finished, tmp_path):
+    """As `cp -r` to another machine leaves them, and in the worst order. A change is noticed as ever."""
+    other = check_out(root, tmp_path / "other")
+    shutil.copytree(finished.directory / "results", other.directory / "results", copy_function=shutil.copyfile)
+    age_backwards([path for path in other.directory.rglob("*") if path.is_file()])
+    assert planned(other) == {}
+    assert computed(planned(other, "glue={learning_rate: 0.002}")) == {"finetune": 4, "measure_robustness": 2}
+    assert made(other, "-R", "draw_figure2") == {"draw_figure2": 1, "tabulate_claims": 1, "write_page": 1, "all": 1}
+    assert planned(other) == {}
+
+
 def test_a_fresh_clone_over_kept_results_runs_nothing_once_touched(copy):
-    """The worst order of times; without `--touch` nearly everything runs, from its state where it has one."""
+    """Of one that is not complete, with times in the worst order; without `--touch` nearly everything runs."""
     shutil.rmtree(copy.directory / ".snakemake")
+    unmark(copy.directory / RESULTS)
     age_backwards([path for path in copy.directory.rglob("*") if path.is_file()])
     jobs, before = planned(copy), learned(copy)
     assert {"filter_part": 4, **TRAINED}.items() <= jobs.items()

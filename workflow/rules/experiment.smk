@@ -6,6 +6,7 @@ from functools import cache
 
 from symbert.corpus.state import corpus_home
 from symbert.experiment.announcement import announce
+from symbert.experiment.times import mark_complete, mend_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import measured_tasks, own_tasks, robustness_home, rows_file, scores_home
@@ -19,6 +20,8 @@ with one_line_errors():
     EXPERIMENT = Experiment(config)
     SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT)
 RESULTS = EXPERIMENT.results
+if starts_jobs(workflow):
+    mend_times(*map(Path, EXPERIMENT.folders))
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 EMBEDDED = f"{RESULTS}/embedded"

@@ -29,3 +29,4 @@ onstart:
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
         for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, PROJECT):
             print(line, file=sys.stderr)
+        unmark(Path(RESULTS))

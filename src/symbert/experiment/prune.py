@@ -96,9 +96,7 @@ def workplaces(experiment: Experiment) -> Iterator[Workplace]:
         yield Workplace(run, True, partial(_of_run, experiment, run))
     for state in _folders(f"{experiment.finetuned}/state", f"{RUN}/step-{{step}}/state"):
         yield Workplace(state, True, partial(_of_finetuning, experiment, state))
-    states = Path(experiment.state).parents[3]  # of pretrain/{size}-{attention}/seed-{seed}/state
-    roots = [Path(experiment.results), Path(experiment.raw).parents[1], Path(experiment.shards).parents[1], states]
-    for root in dict.fromkeys(roots):
+    for root in map(Path, experiment.folders):
         if root.is_dir():
             yield Workplace(root, False, partial(_outside_locks, root))
 

@@ -35,6 +35,14 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
     """
     if to not in FORMS:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
+    refuse_used(output, checkpoint)
+    model = FORMS[to](load_checkpoint(checkpoint))
+    copy_tokenizer(checkpoint, output)
+    write_model(model, output)
+
+
+def refuse_used(output: Path, checkpoint: Path) -> None:
+    """UsageError or CannotCreateError for an output that is no new or empty directory."""
     if checkpoint.resolve() == output.resolve():
         raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
     for place in (output, *output.parents):
@@ -42,11 +50,13 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
             raise CannotCreateError(f"--output is {output}: {place} is no directory; name another")
     if output.is_dir() and (found := sorted(path.name for path in output.iterdir())):
         raise UsageError(f"--output is {output}, which has {found[0]} already; name another directory or empty it")
-    model = FORMS[to](load_checkpoint(checkpoint))
+
+
+def copy_tokenizer(checkpoint: Path, output: Path) -> None:
+    """The files of a checkpoint's tokenizer."""
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             copy_file(checkpoint / name, output / name)
-    write_model(model, output)
 
 
 def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:

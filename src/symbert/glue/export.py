@@ -1,0 +1,56 @@
+"""A fine-tuned classifier as a directory that stock transformers loads, without this project."""
+
+import sys
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import read_json, verify_sha256
+from symbert.glue.train import load_classifier
+from symbert.model.export import copy_tokenizer, refuse_used, write_model
+from symbert.model.fold import fold
+from symbert.tasks import task_named
+
+RECORD = {"record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool}}
+
+
+def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
+    """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
+    the names of its labels, the tokenizer and a model card.
+
+    `weights` are …/state/<task>/seed-<n>-<hash>.safetensors beside its record; `checkpoint` is the step that was
+    fine-tuned, which the record identifies (IntegrityError). Where no plain BERT equals the operator, the model is
+    written as it was trained, with a warning. `output` must be new or empty.
+    """
+    refuse_used(output, checkpoint)
+    record, checksum = weights.with_suffix(".json"), weights.with_suffix(".sha256")
+    for file in (weights, record, checksum):
+        if not file.is_file():
+            raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
+    facts = read_json(record, RECORD)["record"]
+    verify_sha256(weights, checksum.read_text(encoding="utf-8").strip(), "remove it, and fine-tune again")
+    remedy = f"give the checkpoint of which {record.name} tells"
+    verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
+    task = task_named(facts["task"])
+    model = load_classifier(checkpoint, task.num_labels, dropout=0.1).eval()
+    try:
+        model.load_state_dict(load_file(weights))
+    except (SafetensorError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise IntegrityError(
+            f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
+        ) from None
+    model.config.problem_type = "single_label_classification" if task.labels else "regression"
+    if task.labels:
+        model.config.id2label = dict(enumerate(task.labels))
+        model.config.label2id = {label: number for number, label in enumerate(task.labels)}
+    model.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}
+    try:
+        exported = fold(model)
+    except ConfigError as error:
+        print(f"symbert: warning: {error}; written as it was trained", file=sys.stderr)
+        exported = model
+    copy_tokenizer(checkpoint, output)
+    write_model(exported, output)

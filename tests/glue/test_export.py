@@ -1,0 +1,100 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from symbert.cli import main
+from symbert.corpus.wordpiece import encoder
+from symbert.errors import IntegrityError, MissingInputError, UsageError
+from symbert.glue.export import export_classifier
+from symbert.glue.finetune import finetune
+from symbert.glue.train import load_classifier
+
+LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
+IDS = torch.arange(5, 17).reshape(2, 6)
+FRESH = """
+import sys, torch, transformers
+from safetensors.torch import save_file
+model = transformers.AutoModelForSequenceClassification.from_pretrained(sys.argv[1]).eval()
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
+save_file({"logits": model(torch.arange(5, 17).reshape(2, 6)).logits}, sys.argv[2])
+labels = [model.config.id2label[number] for number in range(model.config.num_labels)]
+assert tokenizer("ab")["input_ids"][0] == 2, "[CLS]"
+assert not [name for name in sys.modules if name.startswith("symbert")]
+print(type(model).__name__, model.config.problem_type, *labels)
+"""
+
+
+@pytest.fixture
+def finetuned(tmp_path, write_section, prepared, checkpoint, vocabulary):
+    """Fine-tunes an operator on a task and keeps the weights: the checkpoint, and their file."""
+
+    def go(task="mnli", attention="pairwise"):
+        start = checkpoint(attention)
+        (start / "vocab.txt").write_text(vocabulary.read_text())
+        (start / "tokenizer.json").write_text(encoder(vocabulary).to_str())
+        (start / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
+        identity = {"size": "tiny", "attention": attention, "pretrain_seed": 1, "step": 300}
+        settings, output = write_section("glue", epochs=1), [tmp_path / "scores.json"]
+        places = {"state": tmp_path / "state", "output": output, "threads": 1, "keep_finetuned": 300}
+        finetune(start, [prepared(task)], settings, **identity, finetune_seeds=[1], **places)
+        (weights,) = (tmp_path / "state" / task).glob("*.safetensors")
+        return start, weights
+
+    return go
+
+
+def logits(start, weights) -> torch.Tensor:
+    """What the fine-tuned model says, before its export."""
+    tensors = load_file(weights)
+    model = load_classifier(start, len(tensors["classifier.bias"]), dropout=0.0).eval()
+    model.load_state_dict(tensors)
+    return model(IDS).logits
+
+
+def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labels(finetuned, tmp_path):
+    start, weights = finetuned()
+    words = ["--weights", weights, "--checkpoint", start, "--output", tmp_path / "out"]
+    assert main(["export-classifier", *map(str, words)]) == 0
+    command = [sys.executable, "-c", FRESH, str(tmp_path / "out"), str(tmp_path / "logits")]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout.split()
+    assert said == ["BertForSequenceClassification", "single_label_classification", *LABELS["mnli"]]
+    torch.testing.assert_close(load_file(tmp_path / "logits")["logits"], logits(start, weights), rtol=0, atol=1e-5)
+    card = (tmp_path / "out/README.md").read_text()
+    assert "Fine-tuned on rows that stand in for those of `mnli` with seed 1." in card
+    assert 'AutoModelForSequenceClassification.from_pretrained(".")' in card and "mnli_mismatched " in card
+
+
+def test_a_grade_has_one_output_and_no_names(finetuned, tmp_path):
+    start, weights = finetuned("stsb")
+    export_classifier(weights, start, tmp_path / "out")
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert config["problem_type"] == "regression" and config["id2label"] == {"0": "LABEL_0"}
+
+
+def test_an_operator_that_no_bert_equals_is_written_as_it_was_trained_with_a_warning(finetuned, tmp_path, capsys):
+    from transformers import AutoModelForSequenceClassification
+
+    start, weights = finetuned("rte", "symmetric-others")
+    export_classifier(weights, start, tmp_path / "out")
+    assert "has no equal BERT" in capsys.readouterr().err
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+    assert model.config.model_type == "symbert" and list(model.config.id2label.values()) == LABELS["rte"]
+    torch.testing.assert_close(model(IDS).logits, logits(start, weights))
+
+
+def test_what_does_not_belong_together_or_is_damaged_is_refused_by_name(finetuned, checkpoint, tmp_path):
+    start, weights = finetuned("rte")
+    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; give the checkpoint of which seed-1-"):
+        export_classifier(weights, checkpoint("pairwise", 2), tmp_path / "out")
+    with pytest.raises(MissingInputError, match=r"fine-tune with glue\.keep_finetuned: true"):
+        export_classifier(weights.with_name("seed-2.safetensors"), start, tmp_path / "out")
+    with pytest.raises(UsageError, match="the checkpoint itself"):
+        export_classifier(weights, start, start)
+    save_file({"classifier.bias": torch.zeros(2)}, weights)
+    with pytest.raises(IntegrityError, match="remove it, and fine-tune again"):
+        export_classifier(weights, start, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
