@@ -18,6 +18,7 @@ env: .venv/complete
 
 reproduce: env
 	$(BIN)/snakemake --cores $(CORES)
+	@cat results/demo-embedded/report/texts/summary.txt
 
 test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest $(PROCESSES)

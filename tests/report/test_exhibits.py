@@ -58,13 +58,16 @@ def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(reads,
 @pytest.mark.parametrize("text", ["", DECLARATION.format(more="") * 2, DECLARATION.replace("Corpus", "Other")])
 def test_a_file_without_one_exhibit_of_a_chapter_is_refused(tmp_path, text):
     (tmp_path / "my_own.py").write_text(text.format(more=""))
-    with pytest.raises(ValueError, match="declare one exhibit, of a chapter of Claims"):
+    with pytest.raises(ValueError, match="declare one exhibit, of a chapter of At a glance, Claims"):
         exhibits._declared("table", tmp_path / "my_own.py")
 
 
 def test_a_wrong_name_and_a_missing_option_are_told(capsys, tmp_path):
     assert main(["exhibit", "table-glue", "--output", str(tmp_path / "t.csv")]) == 64
-    assert "exhibit: no 'table-glue'; choose from table-claims, table-table3_glue" in capsys.readouterr().err
+    assert (
+        "exhibit: no 'table-glue'; choose from text-summary, figure-figure2, table-table3_glue"
+        in capsys.readouterr().err
+    )
     assert main(["exhibit", "table-table3_glue", "--output", str(tmp_path / "t.csv")]) == 64
     assert "exhibit: table-table3_glue needs --settings" in capsys.readouterr().err
 

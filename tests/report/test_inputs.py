@@ -66,7 +66,7 @@ def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking += ("anatomy", "probes")
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
-    made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints"}
+    made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints", "summary"}
     assert {exhibit.name for exhibit in imported.exhibits} == made
     assert imported.made_of(EXHIBITS["table-runs"]) == {"origin": ["import.json"]}
 

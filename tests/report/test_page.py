@@ -67,6 +67,7 @@ def write_exhibits(tmp_path):
         for name in figures:
             matplotlib.image.imsave(folder / f"{name}.png", np.full((100, 200, 3), BLUE, dtype=np.uint8))
             (folder / f"{name}.pdf").write_bytes(b"%PDF")
+            (folder / f"{name}.txt").write_text(f"{caption}\n\nHow to read {cell}.\n")
         return [tmp_path / f"report/tables/{name}.html" for name in tables], [
             folder / f"{name}.png" for name in figures
         ]
@@ -75,15 +76,23 @@ def write_exhibits(tmp_path):
 
 
 @pytest.fixture
-def written(tmp_path, write_exhibits, settings_file):
+def written(tmp_path, write_exhibits, settings_file, summary):
     """Writes a page; returns its text."""
 
     def make(settings=None, **exhibits):
         output = tmp_path / "report/report.html"
-        write_page(*write_exhibits(**exhibits), settings_file(**(settings or {})), output)
+        write_page(*write_exhibits(**exhibits), summary, settings_file(**(settings or {})), output)
         return output.read_text(encoding="utf-8")
 
     return make
+
+
+@pytest.fixture
+def summary(tmp_path):
+    """The file of the page's first sentences."""
+    path = tmp_path / "summary.txt"
+    path.write_text("What was <compared>.\nOn what.\nThe GLUE score (stand-in) is higher.\n")
+    return path
 
 
 def test_the_page_loads_nothing_and_runs_nothing(written):
@@ -109,7 +118,7 @@ def test_every_link_within_the_page_arrives_and_files_are_in_their_links_byte_fo
     assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
     assert {found["aria-labelledby"] for _, found in page.elements if "aria-labelledby" in found} <= set(ids)
     files = {found["download"]: found["href"] for found in page.all("a") if "download" in found}
-    assert len(files) == 3 * 3 + 2  # corpus.csv is a table's, corpus.pdf a figure's
+    assert len(files) == 3 * 3 + 2 * 2  # corpus.csv is a table's, corpus.pdf a figure's
     for name, link in files.items():
         (file,) = (tmp_path / "report").rglob(name)
         assert base64.b64decode(link.partition(";base64,")[2], validate=True) == file.read_bytes()
@@ -123,7 +132,9 @@ def test_pictures_stand_in_the_page_byte_for_byte(written, tmp_path):
         content = base64.b64decode(image["src"].partition(",")[2], validate=True)
         assert content == (tmp_path / f"report/figures/{name}.png").read_bytes()
         assert (int(image["width"]), int(image["height"])) == (PIXEL * 200, PIXEL * 100)
-    assert images[0]["alt"].startswith("Curves of validation loss") and images[1]["alt"].startswith("Histograms")
+    assert images[0]["alt"].startswith("Validation loss over pre-training steps") and images[1]["alt"].startswith(
+        "Histograms"
+    )
 
 
 def test_tables_say_what_their_headings_are_and_scroll(written):
@@ -139,29 +150,32 @@ def test_text_has_no_meaning_for_html(written):
     text = written(settings={"experiment": NASTY}, cell=NASTY, caption=NASTY)
     page = Reader(text)
     assert not page.all("script") and "alert" not in str([found for _, found in page.elements])
-    assert page.text.count(NASTY) == 2 + 3 * (2 * 2 + 1)  # title and heading; cells of two rows, and the caption
+    assert (
+        page.text.count(NASTY) == 2 + 3 * (2 * 2 + 1) + 2 * 2
+    )  # title and heading; two rows and caption; figures' texts
     assert escape(NASTY) in text
 
 
 def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files(
-    tmp_path, write_exhibits, settings_file
+    tmp_path, write_exhibits, settings_file, summary
 ):
     tables, figures = write_exhibits(tables=("claims", "table3_glue", "corpus", "new_one"))
     pages = []
     for order in itertools.islice(itertools.permutations(tables), 0, 24, 5):
         output = tmp_path / "report/report.html"
-        write_page(list(order), figures[::-1], settings_file(), output)
+        write_page(list(order), figures[::-1], summary, settings_file(), output)
         pages.append(output.read_bytes())
     assert len(set(pages)) == 1
     text = pages[0].decode()
     names = re.findall(r'<div class="exhibit[^"]*" id="([^"]+)">', text)
     assert names == [
-        *("table-claims", "table-table3_glue", "figure-figure2_tiny", "figure-corpus", "table-corpus"),
+        *("figure-figure2_tiny", "table-table3_glue", "table-claims", "figure-corpus", "table-corpus"),
         "table-new_one",
     ]
     assert re.findall(r'<li><a href="#([^"]+)">', text) == names
-    chapters = ["Claims", "GLUE", "Pre-training", "Corpus", "Further tables and figures"]
-    assert re.findall(r"<h2>([^<]+)</h2>", text) == chapters
+    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Corpus", "Further tables and figures"]
+    assert text.index('<section class="first"') < text.index(names[1]) < text.index("<nav") < text.index("<h2>Claims")
+    assert re.findall(r"<summary><h2>([^<]+)<", text) == ["Corpus"], "what made the experiment is folded"
 
 
 def test_a_tables_own_file_is_a_document_that_loads_nothing_and_gives_back_what_it_was_made_of():
@@ -197,35 +211,53 @@ def test_what_stands_in_for_the_papers_is_said_at_the_top(written, settings, sai
     notice = re.search(r'<aside class="notice"><p>(.*?)</p>', text)
     assert bool(notice) == bool(said)
     assert all(part in notice[1] for part in said)
-    assert said == [] or text.index("notice") < text.index("<nav")
+    assert said == [] or text.index("notice") < text.index('<p class="summary"') < text.index("<nav")
 
 
-def test_a_page_does_not_depend_on_where_it_lies(tmp_path, settings_file, write_exhibits):
+def test_the_page_begins_with_three_sentences_and_says_stand_in_in_no_heading(written, tmp_path):
+    """It stood in 11 headings of a table, which is as many as it has columns; single files keep it."""
+    text = written(cell="mrpc (stand-in)")
+    assert re.findall(r'<p class="summary">(.*)</p>', text) == [
+        "What was &lt;compared&gt;.",
+        "On what.",
+        "The GLUE score is higher.",
+    ]
+    assert "(stand-in)" not in text and '<th scope="row">mrpc</th>' in text
+    assert "mrpc (stand-in)" in (tmp_path / "report/tables/claims.html").read_text()
+
+
+def test_a_figure_has_its_caption_and_folds_its_explanation(written, tmp_path):
+    page = written(tables=[], figures=["corpus"])
+    assert "<figcaption>Caption.</figcaption>\n<details" in page and "<p>How to read a.</p>" in page
+    assert "How to read it" not in page.partition("<figcaption>")[0]
+
+
+def test_a_page_does_not_depend_on_where_it_lies(tmp_path, settings_file, write_exhibits, summary):
     exhibits = write_exhibits()
     pages = [tmp_path / "report/report.html", tmp_path / "a#b c/page.html"]
     for page in pages:
-        write_page(*exhibits, settings_file(), page)
+        write_page(*exhibits, summary, settings_file(), page)
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
-def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, write_exhibits):
+def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, write_exhibits, summary):
     tables, figures = write_exhibits()
     for file in (*tables, *figures):
-        for suffix in (".svg", ".csv~", ".old.csv", ".txt"):
+        for suffix in (".svg", ".csv~", ".old.csv", ".log"):
             file.with_suffix(suffix).write_text("stale")
     output = tmp_path / "report/report.html"
-    write_page(tables, figures, settings_file(), output)
+    write_page(tables, figures, summary, settings_file(), output)
     names = [found["download"] for found in Reader(output.read_text()).all("a") if "download" in found]
     suffixes = [name.partition(".")[2] for name in names]
-    assert sorted(suffixes) == sorted(["csv", "md", "tex"] * 3 + ["pdf"] * 2)
+    assert sorted(suffixes) == sorted(["csv", "md", "tex"] * 3 + ["pdf", "txt"] * 2)
 
 
-def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits):
+def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits, summary):
     (tables, figures), output = write_exhibits(), tmp_path / "page.html"
     with pytest.raises(UsageError, match=r"claims.csv: not an .html file of a table"):
-        write_page([tables[0].with_suffix(".csv")], figures, settings_file(), output)
+        write_page([tables[0].with_suffix(".csv")], figures, summary, settings_file(), output)
     with pytest.raises(DataError, match=r"corpus.pdf: not a PNG picture"):
-        write_page(tables, [figures[0].with_suffix(".pdf")], settings_file(), output)
+        write_page(tables, [figures[0].with_suffix(".pdf")], summary, settings_file(), output)
     assert not output.exists()
 
 

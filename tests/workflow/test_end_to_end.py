@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -34,7 +35,11 @@ def test_every_table_and_figure_is_there(results):
     for figure in FIGURES:
         assert (results / f"report/figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"report/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+        caption, _, explanation = (results / f"report/figures/{figure}.txt").read_text().partition("\n\n")
+        assert explanation and len(caption.split()) <= 60, caption
     page = (results / "report/report.html").read_text()
+    assert len(re.findall('<p class="summary">', page)) == 3
+    assert max(len(caption.split()) for caption in re.findall(r"<figcaption[^>]*>(.*)</figcaption>", page)) <= 60
     assert page.count("<table") >= len(TABLES) and page.count("data:image/png") == len(FIGURES)
 
 

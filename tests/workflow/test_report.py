@@ -10,11 +10,12 @@ from workflow.browser import find_browser, see
 
 CATEGORIES = {  # what each holds: figures and tables
     "All on one page": 1,
+    "At a glance": 2,
     "Claims": 1,
     "Corpus": 3,
-    "GLUE": 2,
+    "GLUE": 1,
     "Operators": 3,
-    "Pre-training": 4,
+    "Pre-training": 3,
     "Provenance": 4,
     "Robustness": 2,
     "Statistics of scores": 2,
@@ -120,7 +121,8 @@ def test_every_figure_and_every_table_is_really_shown(seen):
         if path.endswith(".png"):
             assert result["pictures"][0] > 300, path
         else:
-            assert result["tables"] == 1 and result["rows"] >= 1 and result["color"] == "rgb(89, 89, 89)", path
+            tables = 2 if Path(path).stem == "claims" else 1  # claims that were not tested are folded
+            assert (result["tables"], result["color"]) == (tables, "rgb(89, 89, 89)") and result["rows"] >= 1, path
 
 
 def test_captions_say_what_each_result_is_and_what_is_a_stand_in(seen):
@@ -135,14 +137,18 @@ def test_captions_say_what_each_result_is_and_what_is_a_stand_in(seen):
 
 def test_the_page_stands_in_the_report_with_all_it_shows(seen):
     shown = of(seen, "report")
-    others = len(seen["results"]) - 1
+    others = len(seen["results"])  # without the page, and with the table of claims that were not tested
     assert shown["tables"] + len(shown["pictures"]) == others and min(shown["pictures"]) > 300
     assert "not comparable with the paper’s" in shown["text"]
 
 
 def test_our_page_opens_from_the_disk_with_every_table_and_picture(page):
-    assert (page["tables"], len(page["pictures"])) == (16, 5) and min(page["pictures"]) > 300
-    for heading in ("Table 3: scores of this experiment", "Figure 2: validation loss, tiny", "Hours of each stage"):
+    assert (page["tables"], len(page["pictures"])) == (17, 5) and min(page["pictures"]) > 300
+    for heading in (
+        "Table 3: scores of this experiment",
+        "Figure 2: validation loss, tiny",
+        "Differences between operators",
+    ):
         assert heading in page["text"]
     assert "The tasks are stand-ins made from documentation text, not GLUE." in page["text"]
 

@@ -1,5 +1,6 @@
 # report: counts, losses and scores → the paper's tables and figures, each declared in src/symbert/report.
 from symbert.operators import OPERATORS, operator_code
+from symbert.report.exhibits import VERBS
 from symbert.report.inputs import ReportFiles, given, option_with, report_code
 from symbert.sizes import SIZES
 from symbert.sources import is_stand_in
@@ -8,7 +9,7 @@ PAGE = f"{RESULTS}/report/report.html"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
 REPORT = ReportFiles(f"{RESULTS}/report", INPUTS | {"parameters": [PARAMETERS]}, OF_SIZE, WORDS)
 HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE's tasks: a caption says so
-TABLES, FIGURES = ([each for each in REPORT.exhibits if each.kind == kind] for kind in ("table", "figure"))
+TABLES, FIGURES, TEXTS = ([each for each in REPORT.exhibits if each.kind == kind] for kind in VERBS)
 # Others' operators, of imported scores, have no code here to count the parameters of.
 KNOWN_OPERATORS = [name for name in SWEEP["attention"] if name in OPERATORS] or ["original"]
 # On a cluster, which has --jobs, all of the report is one job; here each table is a job of its own.
@@ -19,6 +20,14 @@ CODE = report_code(PROJECT / "src/symbert")
 # The runs and scores that were asked for: inputs of the report's targets themselves. A table that lacks an input which
 # no rule makes counts as finished where an old one lies there; a target, which has no file, is an error.
 WANTED = REPORT.asked_for
+
+
+def shown_in_report(exhibit, file):
+    """The first file of a table or figure is in Snakemake's report; texts are on the page."""
+    labels = {"shows": exhibit.heading}
+    if exhibit in TEXTS:
+        return file
+    return report(file, caption="../report/exhibit.rst", category=exhibit.chapter, labels=labels)
 
 
 localrules:
@@ -40,7 +49,7 @@ rule figures:
         WANTED,
 
 
-EVERYTHING = [*rules.tables.input, *rules.figures.input, PAGE, FILES_RECORD]
+EVERYTHING = [*rules.tables.input, *rules.figures.input, *REPORT.made(TEXTS), PAGE, FILES_RECORD]
 
 
 rule paper_tables:
@@ -76,12 +85,7 @@ for exhibit in REPORT.exhibits:
             *REPORT.made_before(exhibit),
             **REPORT.made_of(exhibit),
         output:
-            report(
-                f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}",
-                caption="../report/exhibit.rst",
-                category=exhibit.chapter,
-                labels={"shows": exhibit.heading},
-            ),
+            shown_in_report(exhibit, f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}"),
             *[f"{REPORT.folder}/{exhibit.stem}.{suffix}" for suffix in exhibit.formats[1:]],
         log:
             f"{LOGS}/{exhibit.log}",
@@ -105,6 +109,7 @@ rule write_page:
     input:
         tables=REPORT.made(TABLES, slice(1)),
         figures=REPORT.made(FIGURES, slice(1)),
+        summary=REPORT.made(TEXTS),
         settings=INPUTS["settings"],
     output:
         report(
@@ -121,4 +126,4 @@ rule write_page:
         has_stand_ins=HAS_STAND_INS,
     shell:
         "python -m symbert --log {log:q} write-page --tables {input.tables:q} --figures {input.figures:q}"
-        " --settings {input.settings:q} --output {output:q}"
+        " --summary {input.summary:q} --settings {input.settings:q} --output {output:q}"

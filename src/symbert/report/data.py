@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.errors import DataError, UsageError
-from symbert.files import read_json
+from symbert.files import read_json, write_text
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
@@ -174,10 +174,10 @@ def write_exhibit(
     size: str | None = None,
     allow_missing: bool = False,
 ) -> None:
-    """Write a table or figure, for example `table-table3_glue`, from the files that it reads.
+    """Write a table, figure or text, for example `table-table3_glue`, from the files that it reads.
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
-    caption stands in .txt, and in .tex with the .pdf for a paper.
+    caption stands in .txt, and in .tex with the .pdf for a paper; a text is a .txt file, a sentence a line.
     `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training;
     `pretrain_seeds` those over which exits are compared; `provenance` their done.json and timing.json; `sessions` the
     records in their state, of which those that are gone are left out; `origin` the import.json of imported scores;
@@ -196,7 +196,10 @@ def write_exhibit(
     for option in (option for read in made.reads for option in options_to_read(read)):
         if option not in data.files:
             raise UsageError(f"exhibit: {name} needs --{option.replace('_', '-')}")
-    if made.kind == "table":
+    if made.kind == "text":
+        for path in output:
+            write_text(path, "\n".join(made.load()(data)) + "\n")
+    elif made.kind == "table":
         write_table(made.load()(data), output)
     else:
         from symbert.report.plots import write_plot  # imports matplotlib, which tables do without

@@ -1,4 +1,4 @@
-"""The registry of tables and figures: each is declared in a file of its own under `tables/` or `figures/`.
+"""The registry of tables, figures and texts: each is declared in a file of its own in a folder of its kind.
 
 To add one, add such a file: its rule, command, place on the page, caption and job of a cluster follow. The file is
 called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values, and the caption is
@@ -14,19 +14,23 @@ from pathlib import Path
 from typing import Any
 
 CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that nobody declared follow
+    "At a glance",
     "Claims",
-    "GLUE",
-    "Statistics of scores",
     "Pre-training",
     "Robustness",
     "Operators",
+    "GLUE",
+    "Statistics of scores",
     "Corpus",
     "Provenance",
     "Further tables and figures",
 )
-VERBS = {"table": "tabulate", "figure": "draw"}
-TABLE_FORMATS = ("html", "csv", "md", "tex")  # the first is in Snakemake's report and on the page
-FIGURE_FORMATS = ("png", "pdf", "txt", "tex")
+VERBS = {"table": "tabulate", "figure": "draw", "text": "write"}
+FORMATS = {  # the first of tables and figures is in Snakemake's report and on the page
+    "table": ("html", "csv", "md", "tex"),
+    "figure": ("png", "pdf", "txt", "tex"),
+    "text": ("txt",),
+}
 # The options of the command for what an exhibit reads, that of its own files first, and then those of what these are
 # checked against. What is not listed has one option of its own name.
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -41,13 +45,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or figure: where it stands, what it shows, and what it is made of.
+    """A table, figure or text: where it stands, what it shows, and what it is made of.
 
     `reads`, `may_read` and `follows` name attributes of `symbert.report.data.Data`. An exhibit exists where the files
     of all that it reads exist. What it follows is made first, but not read.
     """
 
-    kind: str  # table or figure
+    kind: str  # table, figure or text
     name: str  # of its files and of its module
     chapter: str  # one of CHAPTERS
     heading: str
@@ -89,7 +93,7 @@ class Exhibit:
     @property
     def formats(self) -> tuple[str, ...]:
         """The formats of its files."""
-        return TABLE_FORMATS if self.kind == "table" else FIGURE_FORMATS
+        return FORMATS[self.kind]
 
     @property
     def rank(self) -> tuple[int, int, str]:

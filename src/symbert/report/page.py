@@ -1,4 +1,4 @@
-"""The command that writes the page: every table and figure of an experiment in one HTML file that opens offline.
+"""The command that writes the page: summary, tables and figures of an experiment in one HTML file that opens offline.
 
 Figures and files stand in it as data, and nothing else is loaded: the page itself forbids scripts and addresses.
 """
@@ -14,8 +14,9 @@ from symbert import __version__
 from symbert.errors import DataError, UsageError
 from symbert.files import write_text
 from symbert.report import captions
-from symbert.report.exhibits import Exhibit, exhibit_of
-from symbert.report.formats import TEMPLATES
+from symbert.report.exhibits import CHAPTERS, Exhibit, exhibit_of
+from symbert.report.formats import TEMPLATES, caption_and_explanation
+from symbert.report.statistics import STAND_IN
 from symbert.settings import ReportSettings, read_settings
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -25,7 +26,9 @@ FILES = {  # other formats of tables and figures, with their media types
     ".md": "text/markdown;charset=utf-8",
     ".tex": "application/x-tex;charset=utf-8",
     ".pdf": "application/pdf",
+    ".txt": "text/plain;charset=utf-8",
 }
+FOLDED = ("Corpus", "Provenance")  # chapters that a reader opens: how the experiment was made, not what came out
 NARROW = 800  # pixels up to which a figure leaves room for another beside it
 
 
@@ -39,11 +42,13 @@ class Shown:
     is_narrow: bool = False
 
 
-def write_page(tables: list[Path], figures: list[Path], settings: Path, output: Path) -> None:
+def write_page(tables: list[Path], figures: list[Path], summary: Path, settings: Path, output: Path) -> None:
     """Write the report's page.
 
     `tables` are the .html files of tables, `figures` the .png files; files of the same name in other formats are
-    offered with them. UsageError and DataError name a file of another kind.
+    offered with them. `summary` has a sentence a line. UsageError and DataError name a file of another kind.
+
+    The page says at its top which data are stand-ins, and not again in every heading as single files do.
     """
     report = read_settings(settings, ReportSettings)
     wording = captions.wording_of(report)
@@ -52,6 +57,9 @@ def write_page(tables: list[Path], figures: list[Path], settings: Path, output: 
         version=__version__,
         experiment=report.experiment,
         warnings=wording.warnings,
+        summary=_shortened(summary.read_text(encoding="utf-8")).splitlines(),
+        first=CHAPTERS[0],
+        folded=FOLDED,
         facts=wording.facts | {"Corpus": wording.corpus, "Tasks": wording.tasks},
         chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
     )
@@ -63,11 +71,15 @@ def body_of(document: str) -> str:
     return document.partition("<body>\n")[2].rpartition("</body>\n")[0]
 
 
+def _shortened(text: str) -> str:
+    return text.replace(STAND_IN, "")
+
+
 def _table(file: Path) -> Shown:
     """A table from its .html file; UsageError for a file of another format."""
     if file.suffix != ".html":
         raise UsageError(f"{file}: not an .html file of a table; give that format of each table")
-    body = Markup(body_of(file.read_text(encoding="utf-8")))  # escaped when it was written
+    body = Markup(_shortened(body_of(file.read_text(encoding="utf-8"))))  # escaped when it was written
     return Shown(exhibit_of("table", file.stem), body, _files(file))
 
 
@@ -77,10 +89,18 @@ def _figure(file: Path) -> Shown:
     if not content.startswith(PNG):
         raise DataError(f"{file}: not a PNG picture; give that format of each figure")
     width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
-    image = Markup('<figure>\n<img src="{}" alt="{}" width="{:.0f}" height="{:.0f}">\n</figure>').format(
-        _data("image/png", content), figure.caption, PIXEL * width, PIXEL * height
+    beside = file.with_suffix(".txt")
+    text = _shortened(beside.read_text(encoding="utf-8")) if beside.is_file() else figure.caption
+    caption, explanation = caption_and_explanation(text)
+    body = TEMPLATES.get_template("figure.html").render(
+        source=_data("image/png", content),
+        alternative=figure.caption,
+        width=round(PIXEL * width),
+        height=round(PIXEL * height),
+        caption=caption,
+        explanation=explanation,
     )
-    return Shown(figure, image, _files(file), width <= NARROW)
+    return Shown(figure, Markup(body), _files(file), width <= NARROW)
 
 
 def _files(file: Path) -> dict[str, str]:

@@ -12,10 +12,9 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
-from symbert.report.runs import exits_of, losses_of, size_of
+from symbert.report.runs import exits_of, losses_of, size_of, survival_of
 from symbert.report.statistics import spread
 from symbert.report.style import GREY, MARK, Look, looks_of
-from symbert.report.survival import Exits
 
 MARKERS = 9  # along a curve
 ROW, SURVIVAL = 0.17, 0.9  # inches: of each operator in the panel of exits, which is above the largest marker; a panel
@@ -28,9 +27,7 @@ RULE = (
 OF_SEVERAL = "Large markers are means over seeds, ticks single seeds; a + is a run that is on the plateau at its end."
 
 
-@exhibit(
-    chapter="Pre-training", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True
-)
+@exhibit(chapter="At a glance", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True)
 def loss_figure(data: Data) -> Plot:
     """Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau.
 
@@ -72,11 +69,6 @@ def loss_figure(data: Data) -> Plot:
     panels.draw_key(key, columns, entries, panels.seeds_heading(counts))
     shown = f"BERT-{size}, on {wording.corpus}; {captions.seeds_of(max(counts))}."
     return Plot(figure, f"{shown}\n\n{wording.experiment}. {RULE}{f' {OF_SEVERAL}' if max(counts) > 1 else ''}")
-
-
-def survival_of(losses: pd.DataFrame) -> Exits:
-    """The exits of the seeds of a model; one that stays on the plateau was last seen at the last step."""
-    return Exits.of(exits_of(losses), [losses.columns[-1]] * len(losses))
 
 
 def _draw_curves(

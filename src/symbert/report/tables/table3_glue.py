@@ -35,8 +35,8 @@ SEVERAL = (
 
 
 @exhibit(
-    chapter="GLUE",
-    place=1,
+    chapter="At a glance",
+    place=2,
     heading="Table 3: scores of this experiment",
     reads=("settings", "scores"),
     allow_missing=True,

@@ -1,0 +1,1 @@
+"""One file per text, called as the file of the text is."""
