@@ -23,6 +23,7 @@ ANSWERS = {
     "describe-keys",
     "draw-rules",
     "import-scores",
+    "compare",
 }  # commands of the user's own, which no rule runs
 
 

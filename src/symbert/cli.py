@@ -61,6 +61,7 @@ COMMANDS: dict[str, str] = {
     "measure-robustness": "symbert.glue.robustness:measure_robustness",
     "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
+    "compare": "symbert.report.compare:compare",
     "write-study-text": "symbert.study.commands:write_study_text",
     "train-cell": "symbert.study.commands:train_cell",
     "collect-runs": "symbert.study.commands:collect_runs",

@@ -59,7 +59,7 @@ def import_scores(
         raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
     naming = Naming(pattern, mapping)
     reading = read_foreign(path, naming)
-    length, source = _length(reading.scores, steps)
+    length, source = length_of(reading.scores, steps)
     losses = _pretrained(reading.losses, length, None if steps else source, naming)
     final, curve = parted(reading.scores, length)
     output = output or Path("results") / f"{IMPORTED}-{name}"
@@ -137,7 +137,7 @@ def records_of(scores: pd.DataFrame) -> list[Record]:
     return records
 
 
-def _length(scores: pd.DataFrame, given: int | None) -> tuple[int, str]:
+def length_of(scores: pd.DataFrame, given: int | None) -> tuple[int, str]:
     """The steps of pre-training, and how they are known."""
     last = int(scores["step"].max()) if scores["step"].notna().any() else None
     if given is None:

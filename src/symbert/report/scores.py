@@ -72,6 +72,11 @@ def read_scores(
         refuse("scores", problems, "these scores are imported: import a directory that has each of them once")
     refuse("scores", problems, REMEDY)
     records.sort(key=lambda record: rank_of(record, tasks))
+    return table_of(records)
+
+
+def table_of(records: list[Record]) -> pd.DataFrame:
+    """A row per score column of every record."""
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *PROVENANCE_KEYS)}
         | {"column": column, "score": float(record["metrics"][column])}

@@ -50,7 +50,7 @@ def glue_table(data: Data) -> Table:
     """
     final, settings = data.scores, data.settings
     columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
-    lines = [*_model_lines(final, columns, captions.wording_of(settings).other_finetuning is None)]
+    lines = [*model_lines(final, columns, captions.wording_of(settings).other_finetuning is None)]
     if majority_of(final):  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
@@ -62,7 +62,7 @@ def glue_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:glue", names=names, best=best, marked=marked)
 
 
-def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
+def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
     """Lines of each model: of its seeds and their mean, the paper's beneath, and that of no pre-training.
 
     There is but one line of a model where none has several pre-training seeds.

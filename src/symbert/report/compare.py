@@ -1,0 +1,138 @@
+"""One table of the scores of experiments, imports and files that others made."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from symbert.errors import MissingInputError, UsageError
+from symbert.report import captions
+from symbert.report.comparisons import Comparison, Interval, compared
+from symbert.report.foreign.naming import Naming
+from symbert.report.foreign.reading import read_foreign
+from symbert.report.formats import Table, best_of, heading, to_markdown, write_table
+from symbert.report.formats import table_of as table_of_rows
+from symbert.report.imported import length_of, parted, records_of
+from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
+from symbert.report.statistics import MEANS, seed_scores
+from symbert.report.tables.table3_glue import model_lines
+from symbert.settings import ReportSettings, read_settings
+from symbert.tasks import GLUE, OWN, task_named
+
+SETTINGS = "settings/report.json"  # of an experiment, or of an import
+METHODS = (
+    "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "
+    "sample standard deviation of the GLUE score. A dash is a score that was not measured, and a mean of columns is of "
+    "seeds that have all of them: their number is in the column of fine-tuning seeds. Differences are in points, over "
+    "the seeds that both models have, with Welch's 95 % interval, which does not use which seeds belong together. "
+    "Stand-ins are compared with stand-ins only."
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The final scores of a folder or file, a table of `symbert.report.scores`, and what is said of them."""
+
+    path: Path
+    scores: pd.DataFrame
+    words: str
+
+    @property
+    def name(self) -> str:
+        """The name of the folder or file."""
+        return self.path.resolve().name
+
+
+def compare(
+    results: list[Path],
+    /,
+    pattern: str | None = None,
+    mapping: Path | None = None,
+    score: str = MEANS[0],
+    reference: str | None = None,
+    output: list[Path] | None = None,
+) -> None:
+    """Print Table 3 of several results together: folders of experiments and imports, and scores that others measured.
+
+    Others' scores are what `import-scores` reads; `pattern` and `mapping` name the runs among them as they do there.
+    The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
+    (`score`), over the seeds that both have. The suffix of each `output` decides its format: .csv, .md, .tex or .html.
+    """
+    naming = Naming(pattern, mapping)
+    table = comparison_of([_read(path, naming) for path in results], score, reference)
+    print(to_markdown(table), end="")
+    if output:
+        write_table(table, output)
+
+
+def comparison_of(sources: list[Source], score: str, reference: str | None = None) -> Table:
+    """Table 3 of all sources, a row per model, with differences in one score from the reference, or the first model.
+
+    UsageError for a reference or a score that there is not, with those that there are.
+    """
+    names = [source.name for source in sources]
+    labels = names if len(set(names)) == len(names) else [str(source.path) for source in sources]
+    scores = pd.concat([_labelled(source.scores, label) for label, source in zip(labels, sources, strict=True)])
+    every = [column for task in (*GLUE, *OWN) for column in task_named(task).scores.values()]
+    columns = [column for column in every if column in set(scores["column"])]
+    seeds = dict(list(seed_scores(scores).droplevel(["size", "step"]).groupby("attention", sort=False)))
+    seeds = {model: part.droplevel("attention") for model, part in seeds.items()}
+    first = reference or next(iter(seeds))
+    for option, word, known in (("reference", first, seeds), ("score", score, next(iter(seeds.values())).columns)):
+        if word not in known:
+            raise UsageError(f"compare: --{option} is '{word}', expected one of {', '.join(known)}")
+    is_stand_in = scores.groupby("attention")["stand_in"].any()
+    differences = {
+        model: one
+        for model, part in seeds.items()
+        for one in compared("", model, first, part, seeds[first])
+        if one.score == score and model != first and is_stand_in[model] == is_stand_in[first]
+    }
+    lines = list(model_lines(scores, columns, with_paper=False))
+    models = iter(seeds)  # of each of which one line is compared, in this order, and no line of a single seed
+    model_of = [None if line.size is None else next(models) for line in lines]
+    rows = [line.row | _cells(differences.get(model)) for line, model in zip(lines, model_of, strict=True)]
+    said = " ".join(f"{label}: {source.words}." for label, source in zip(labels, sources, strict=True))
+    subject = f"Scores of several results, and differences in {heading(score)} from {first}"
+    groups = [model and str(is_stand_in[model]) for model in model_of]
+    best = best_of(rows, groups, ("glue_score", *columns))
+    return table_of_rows(rows, f"{subject}. {said}\n\n{METHODS}", "tab:compare", best=best)
+
+
+def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
+    """The same with the name of the source before that of each model, all of one size and step."""
+    names = [captions.model_name(*model) for model in zip(scores["size"], scores["attention"], strict=True)]
+    return scores.assign(size="", attention=[f"{label}: {name}" for name in names], step=1)
+
+
+def _cells(one: Comparison | None) -> dict[str, float | int | Interval | None]:
+    """The last cells of a row: the difference, its Welch interval, and the seeds that both models have."""
+    if one is None:
+        return dict.fromkeys(("difference", "low", "high", "common_seeds"))
+    low, high = one.unpaired or (None, None)
+    return {"difference": one.difference, "low": low, "high": high, "common_seeds": one.n}
+
+
+def _read(path: Path, naming: Naming) -> Source:
+    """The final scores of an experiment, an import, or others' files; MissingInputError where there are none."""
+    if not (path / SETTINGS).is_file():
+        reading = read_foreign(path, naming)
+        final, _ = parted(reading.scores, length_of(reading.scores, None)[0])
+        kinds = " and ".join(sorted(set(reading.files.values())))
+        return Source(path, table_of(records_of(final)), f"others' scores ({kinds})")
+    settings = read_settings(path / SETTINGS, ReportSettings)
+    of_experiment = sorted(path.glob(f"glue/*/seed-*/step-{settings.steps}/*.json"))
+    files = [path / "glue/final.json"] if (path / "import.json").is_file() else of_experiment
+    if not files:
+        raise MissingInputError(f"{path}: no scores of step {settings.steps}; run its fine-tuning first")
+    seeds = {record["finetune_seed"] for file in files for record in read_records(file, "score", REQUIRED, REMEDY)}
+    scores = read_scores(files, settings.tasks, sorted(seeds), settings.settings_hash, allow_missing=True)
+    return Source(path, scores, _words(settings, scores))
+
+
+def _words(settings: ReportSettings, scores: pd.DataFrame) -> str:
+    """What is said of an experiment: how it was computed, and which tasks are stand-ins or partial."""
+    notes = [captions.wording_of(settings).experiment]
+    for kind, tasks in (("stand-ins", captions.stand_in_tasks(scores)), ("partial", captions.partial_tasks(scores))):
+        notes += [f"{kind}: {tasks}"] if tasks else []
+    return "; ".join(notes)

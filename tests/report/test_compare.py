@@ -1,0 +1,118 @@
+"""Several results in one table: experiments, imports and scores of others, with differences from one model."""
+
+import csv
+import itertools
+import json
+import statistics
+
+import pytest
+from scipy.stats import ttest_ind
+
+from symbert.cli import main
+from symbert.errors import MissingInputError, UsageError
+from symbert.report.compare import compare
+from symbert.report.imported import import_scores
+from symbert.report.published import SCORES
+
+TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+
+
+@pytest.fixture
+def experiment(tmp_path, record, settings_file):
+    """Writes the results of an experiment with two operators: scores by operator and seed; returns its folder."""
+
+    def make(name, scores, **changes):
+        folder = tmp_path / name
+        (folder / "settings").mkdir(parents=True)
+        settings_file(experiment=name).rename(folder / "settings/report.json")
+        for attention, task in itertools.product(scores, TASKS):
+            file = folder / f"glue/tiny-{attention}/seed-1/step-1800/{task}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            seeds = enumerate(scores[attention], start=1)
+            file.write_text(json.dumps([record("tiny", attention, 1800, task, *seed, **changes) for seed in seeds]))
+        return folder
+
+    return make
+
+
+def table_of(tmp_path, *paths, **options):
+    compare(list(paths), output=[tmp_path / "table.csv"], **options)
+    with open(tmp_path / "table.csv", encoding="utf-8", newline="") as file:
+        return {row.pop("model"): row for row in csv.DictReader(file)}
+
+
+FIRST, SECOND = [0.50, 0.52, 0.57], [0.60, 0.61, 0.59, 0.99]
+
+
+def test_experiments_and_scores_of_others_stand_in_one_table(experiment, tmp_path, capsys):
+    first = experiment("first", {"original": FIRST})
+    second = experiment("second", {"original": SECOND, "pairwise": FIRST})
+    theirs = tmp_path / "theirs.csv"
+    rows = [f"mine,{task},{seed},{score}" for task in (*TASKS, "mnli-mm") for seed, score in ((1, 0.7), (2, 0.9))]
+    theirs.write_text("\n".join(["model,task,finetune_seed,score", *rows, "other,rte,1,0.4"]))
+    rows = table_of(tmp_path, first, second, theirs)
+    assert list(rows) == [
+        "first: tiny-original",
+        "second: tiny-original",
+        "second: tiny-pairwise",
+        "theirs.csv: mine",
+        "theirs.csv: other",
+    ]
+    printed = capsys.readouterr().out
+    assert "differences in GLUE score from first: tiny-original. first: Experiment first, scale demo" in printed
+    assert "theirs.csv: others' scores (csv and parquet)." in printed
+    row = rows["second: tiny-original"]
+    common = [100 * score for score in SECOND[:3]]
+    assert float(row["difference"]) == pytest.approx(
+        statistics.fmean(common) - 100 * statistics.fmean(FIRST), abs=0.006
+    )
+    interval = ttest_ind(common, [100 * score for score in FIRST], equal_var=False).confidence_interval(0.95)
+    assert [float(row["low"]), float(row["high"])] == pytest.approx([*interval], abs=0.006)
+    assert (row["common_seeds"], row["finetune_seeds"]) == ("3", "4")
+    assert float(row["std"]) == pytest.approx(100 * statistics.stdev(SECOND), abs=0.006)
+    mine, other = rows["theirs.csv: mine"], rows["theirs.csv: other"]
+    assert float(mine["difference"]) == pytest.approx(80 - 51, abs=0.006) and mine["low"] == "", "of two seeds"
+    assert float(other["rte"]) == 40 and other["glue_score"] == other["difference"] == ""
+    assert (other["finetune_seeds"], other["common_seeds"]) == ("0", "0")
+    assert rows["first: tiny-original"]["difference"] == "", "it is the reference"
+
+
+def test_another_score_and_reference_may_be_chosen(experiment, tmp_path):
+    first = experiment("first", {"original": FIRST, "pairwise": SECOND})
+    rows = table_of(tmp_path, first, score="rte", reference="first: tiny-pairwise")
+    assert float(rows["first: tiny-original"]["difference"]) == pytest.approx(-7, abs=0.006)
+    with pytest.raises(
+        UsageError, match="compare: --reference is 'tiny', expected one of first: tiny-original, first:"
+    ):
+        table_of(tmp_path, first, reference="tiny")
+    with pytest.raises(UsageError, match="compare: --score is 'wnli', expected one of glue_score, mean_of_tasks, mrpc"):
+        table_of(tmp_path, first, score="wnli")
+
+
+def test_stand_ins_are_not_compared_with_others_scores(experiment, tmp_path):
+    first = experiment("first", {"original": FIRST})
+    second = experiment("second", {"original": SECOND}, stand_in=True)
+    rows = table_of(tmp_path, first, second)
+    assert rows["second: tiny-original"]["glue_score"] and not rows["second: tiny-original"]["difference"]
+
+
+def test_folders_of_one_name_are_called_by_their_paths(experiment, tmp_path):
+    paths = [experiment(f"{place}/results", {"original": FIRST}) for place in ("a", "b")]
+    assert list(table_of(tmp_path, *paths)) == [f"{path}: tiny-original" for path in paths]
+
+
+def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path):
+    folder = experiment("first", {})
+    with pytest.raises(MissingInputError, match="first: no scores of step 1800; run its fine-tuning first"):
+        table_of(tmp_path, folder)
+    assert main(["compare", str(tmp_path / "gone")]) == 66
+
+
+def test_an_import_of_the_authors_files_has_the_papers_scores(authors_data, tmp_path):
+    import_scores(authors_data, "authors", output=tmp_path / "authors")
+    rows = table_of(tmp_path, tmp_path / "authors", reference="authors: base-original")
+    for (size, attention), (score, std, *_) in SCORES.items():
+        row = rows[f"authors: {size}-{attention}"]
+        assert (row["glue_score"], row["std"], row["finetune_seeds"]) == (f"{score:.2f}", f"{std:.2f}", "5")
+    row = rows["authors: base-pairwise"]
+    assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=0.006) and row["common_seeds"] == "5"
