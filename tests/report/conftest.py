@@ -441,14 +441,14 @@ def authors_curve(authors_data):
 
 @pytest.fixture
 def authors_losses(authors_data):
-    """The authors' validation losses of base by operator, at steps 250, 500, … 200,000."""
-    with open(authors_data / "validation_loss_bert_base.csv", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))[:800]
-    columns = {
-        attention: next(key for key in rows[0] if f"base_{word}_" in key and key.endswith("loss"))
-        for word, attention in AUTHORS_ATTENTION.items()
-    }
-    return {attention: [float(row[column]) for row in rows] for attention, column in columns.items()}
+    """The authors' validation losses by size and operator, at steps 250, 500, … 200,000."""
+    curves = {}
+    for size, word in itertools.product(("small", "base"), AUTHORS_ATTENTION):
+        with open(authors_data / f"validation_loss_bert_{size}.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))[:800]
+        column = next(key for key in rows[0] if f"{size}_{word}_" in key and key.endswith("loss"))
+        curves[size, AUTHORS_ATTENTION[word]] = [float(row[column]) for row in rows]
+    return curves
 
 
 PAIRWISE = "bert_base_pairwise_20240204-093411"

@@ -306,17 +306,20 @@ def test_the_authors_files_draw_figure_3(published_import):
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
     folder, _ = published_import
-    files = sorted((folder / "pretrain").glob("base-*/*/done.json"))
-    metrics = [file.with_name("metrics.jsonl") for file in files]
-    data = Data(settings=folder / "settings/report.json", done=files, metrics=metrics)
-    losses = losses_of(data.runs)
-    found = {attention: seeds.loc[1].tolist() for (_, attention), seeds in losses.items()}
+
+    def data_of(models):
+        files = sorted((folder / "pretrain").glob(f"{models}/*/done.json"))
+        metrics = [file.with_name("metrics.jsonl") for file in files]
+        return Data(settings=folder / "settings/report.json", done=files, metrics=metrics)
+
+    losses = losses_of(data_of("*").runs)
+    found = {model: seeds.loc[1].tolist() for model, seeds in losses.items()}
     assert found == authors_losses, "800 evaluations, not the 801st"
     for model, seeds in losses.items():
         assert seeds.loc[1, list(published.LOSS_STEPS)].tolist() == pytest.approx(published.LOSSES[model], abs=0.0051)
         assert exits_of(seeds) == [published.RAW_PLATEAU_EXITS[model]]
     with house_style():
-        found = assert_legible(loss_figure(data).figure)
+        found = assert_legible(loss_figure(data_of("base-*")).figure)
     assert {"26,750", "14,250", "11,750", "1.683", "1.788", "1.681", PRINTED_ENTRY.name} <= set(found)
 
 

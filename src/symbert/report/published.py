@@ -95,10 +95,13 @@ LOSSES: dict[tuple[str, str], tuple[float, ...]] = {
     ("small", "pairwise"): (7.25, 6.33, 5.94, 3.87, 3.06, 2.73, 2.53, 2.33, 2.223),
 }
 
-# What the authors' raw files give where the paper rounds or is silent: `Exp2_results`, `Exp3_results` and
-# `validation_loss_bert_base.csv` of their repository, which hold the models of base only. GLUE scores are mean and
-# sample standard deviation over 5 fine-tuning seeds at the final step.
+# What the authors' raw files give where the paper rounds or is silent: `Exp2_results`, `Exp3_results` (base only) and
+# `validation_loss_bert_<size>.csv` of their repository. GLUE scores are mean and sample standard deviation over 5
+# fine-tuning seeds at the final step.
 RAW_SCORES: dict[tuple[str, str], tuple[float, float]] = {
+    ("small", "original"): (72.7167, 0.0733),
+    ("small", "symmetric"): (69.6069, 0.3227),
+    ("small", "pairwise"): (73.3811, 0.3750),
     ("base", "original"): (78.7376, 0.6269),
     ("base", "symmetric"): (74.8163, 0.3637),
     ("base", "pairwise"): (79.3626, 0.3688),
@@ -106,11 +109,17 @@ RAW_SCORES: dict[tuple[str, str], tuple[float, float]] = {
 # Validation loss at step 200,000, and the first evaluation after the initial plateau by the rule of
 # symbert.report.statistics.plateau_exit.
 RAW_FINAL_LOSSES: dict[tuple[str, str], float] = {
+    ("small", "original"): 2.1982,
+    ("small", "symmetric"): 2.3518,
+    ("small", "pairwise"): 2.2230,
     ("base", "original"): 1.6833,
     ("base", "symmetric"): 1.7876,
     ("base", "pairwise"): 1.6811,
 }
 RAW_PLATEAU_EXITS: dict[tuple[str, str], int] = {
+    ("small", "original"): 12_000,
+    ("small", "symmetric"): 11_500,
+    ("small", "pairwise"): 9_500,
     ("base", "original"): 26_750,
     ("base", "symmetric"): 14_250,
     ("base", "pairwise"): 11_750,

@@ -78,7 +78,7 @@ def test_the_authors_files_give_the_authors_values(authors_data, tmp_path, param
     )
     rows = read(outputs[0])
     raw = [row for row in rows if row["raw_files"]]
-    assert len(raw) == 8
+    assert len(raw) == 12
     halves = next(row for row in raw if row["claim"].startswith("95 %"))
     assert [row["here"].partition(" [")[0] for row in raw if row is not halves] == [
         row["raw_files"] for row in raw if row is not halves

@@ -116,19 +116,21 @@ def test_the_authors_files_give_their_milestones_beside_the_papers_words(
 ):
     steps = range(250, 200_001, 250)
     runs = [
-        write_run("base", name, list(zip(steps, losses, strict=True)), steps=200_000)
-        for name, losses in authors_losses.items()
+        write_run(*model, list(zip(steps, losses, strict=True)), steps=200_000)
+        for model, losses in authors_losses.items()
     ]
     rows, _ = tabulate(runs, authors_curve, TASKS, steps=200_000)
-    found = {
-        row["attention"]: [row[key] for key in ("validation_loss", "plateau_exit", *PUBLISHED[:2])] for row in rows
+    columns = ("validation_loss", "plateau_exit", *PUBLISHED[:2])
+    assert {(row["size"], row["attention"]): [row[key] for key in columns] for row in rows} == {
+        ("small", "original"): ["2.198", "12000", "12000", "12000"],
+        ("small", "symmetric"): ["2.352", "11500", "", "11500"],
+        ("small", "pairwise"): ["2.223", "9500", "", "9500"],
+        ("base", "original"): ["1.683", "26750", "25000", "26750"],
+        ("base", "symmetric"): ["1.788", "14250", "13500", "14250"],
+        ("base", "pairwise"): ["1.681", "11750", "12000", "11750"],
     }
-    assert found == {
-        "original": ["1.683", "26750", "25000", "26750"],
-        "symmetric": ["1.788", "14250", "13500", "14250"],
-        "pairwise": ["1.681", "11750", "12000", "11750"],
-    }
-    crossings = {row["attention"]: [row[key] for key in (*CROSSINGS, *PUBLISHED[2:])] for row in rows}
+    of_base = [row for row in rows if row["size"] == "base"]
+    crossings = {row["attention"]: [row[key] for key in (*CROSSINGS, *PUBLISHED[2:])] for row in of_base}
     assert crossings == {
         "original": ["75.10", "50000", "75000", "65515", "65515", "50000", "75000", "65515"],
         "symmetric": [""] * 8,

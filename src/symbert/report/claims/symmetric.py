@@ -110,6 +110,7 @@ def check_scores(data: Data, size: str) -> Finding:
     "small: pairwise − original",
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "pairwise"),
+    authors=_lead(published.RAW_SCORES, "small", "pairwise"),
     rule="95 % interval above 0",
     unless=evidence.other_scores,
 )
@@ -133,6 +134,7 @@ def check_higher(data: Data, size: str) -> Finding:
     "small: symmetric − original",
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "symmetric"),
+    authors=_lead(published.RAW_SCORES, "small", "symmetric"),
     rule="95 % interval below 0",
     unless=evidence.other_scores,
 )
@@ -226,6 +228,7 @@ def check_half(data: Data, size: str) -> Finding:
     "small: original",
     "§4.1, figure 2a",
     paper=listed("{:,}", [published.PLATEAU_EXITS["small", "original"]]),
+    authors=listed("{:,}", [published.RAW_PLATEAU_EXITS["small", "original"]]),
     rule=f"within {100 * EXIT_TOLERANCE:.0f} %",
     unless=evidence.other_training,
     arguments={"attentions": ("original",)},
@@ -245,6 +248,10 @@ def check_exits(data: Data, size: str, attentions: tuple[str, ...]) -> Finding:
     "base: original; symmetric; pairwise",
     "§4.1",
     paper="2.1 ×; hardly; hardly",
+    authors=listed(
+        "{:.1f} ×",
+        (published.RAW_PLATEAU_EXITS["base", name] / published.RAW_PLATEAU_EXITS["small", name] for name in ALL),
+    ),
     rule=f"original at least {GROWN} ×, the others at most {STEADY} ×",
     unless=evidence.other_training,
 )
