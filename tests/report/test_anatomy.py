@@ -67,7 +67,8 @@ def test_the_table_has_means_over_heads_of_each_layer(anatomy_file, settings_fil
         ("original", "0", "2"),
         ("original", "300", "1"),
     ]
-    assert rows[0]["symmetry"] == "0.150" and rows[0]["logit_std"] == "1.400" and rows[-1]["attention"] == "pairwise"
+    assert [float(rows[0][key]) for key in ("symmetry", "logit_std")] == pytest.approx([0.15, 1.4])
+    assert rows[-1]["attention"] == "pairwise"
     text = outputs[1].read_text()
     assert text.count("| tiny |") == 2 * 2 and "arXiv 2502.10927" in text and "2 pre-training seeds" in text
 
@@ -76,7 +77,7 @@ def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_fil
     outputs = [tmp_path / "probes_table.csv", tmp_path / "probes_table.md"]
     write_exhibit("table-probes", outputs, probes=probes_file())
     original, symmetric = read(outputs[0])
-    assert (original["attention"], original["cycle"], original["steps"]) == ("original", "1.00 [0.95, 1.00]", "4")
+    assert (original["attention"], original["cycle"], original["steps"]) == ("original", "1.00 [0.95, 1.00]", "4.0")
     assert (symmetric["cycle"], symmetric["chain others"]) == ("0.00 [0.00, 0.04]", "1.00 [0.95, 1.00]")
     assert "Chance gives 0.06." in outputs[1].read_text()
 

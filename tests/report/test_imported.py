@@ -1,11 +1,11 @@
 """Results of others become an experiment that the report reads."""
 
-import csv
 import json
 import re
 
 import pytest
 
+from csv_rows import read_shown
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
@@ -274,8 +274,7 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp
         settings=folder / "settings/report.json",
         finetune_seeds=[1, 2, 3, 4, 5],
     )
-    with open(outputs[0], encoding="utf-8", newline="") as file:
-        rows = {row["model"]: row for row in csv.DictReader(file)}
+    rows = {row["model"]: row for row in read_shown(outputs[0])}
     for (size, attention), values in published.SCORES.items():
         model = f"{size}-{attention}"
         ours, printed = rows.pop(model), rows.pop(f"{model}, the paper")

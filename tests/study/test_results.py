@@ -12,7 +12,7 @@ from study.test_design import study_file
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.files import write_json
 from symbert.pretrain.train import StepResult, Trainer
-from symbert.report.comparisons import holm
+from symbert.report.inference import holm
 from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
 from symbert.study.results import answers_of, complete_grids, read_runs, runs_of, write_runs

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from csv_rows import read_shown
 from symbert.cli import main
 from symbert.tasks import GLUE
 from workflow.checkout import Checkout, check_out
@@ -52,10 +53,10 @@ def test_every_table_is_made_of_imported_scores_and_nothing_is_trained(reported)
 
 def test_the_imported_scores_are_those_of_table_3(reported):
     """original: 8 columns of 0.75 and stsb of 0.76 and 0.77; their mean is (8 · 75 + 76.5) / 9."""
-    table = (reported.directory / "results/imported-theirs/report/tables/table3_glue.csv").read_text()
-    lines = {line.split(",")[0]: line.split(",")[1:] for line in table.splitlines()}
-    assert lines["base-original"][:2] == ["75.17", "0.08"] and lines["base-pairwise"][0] == "50.17"
-    assert "base-original, the paper" in table
+    rows = read_shown(reported.directory / "results/imported-theirs/report/tables/table3_glue.csv")
+    rows = {row["model"]: row for row in rows}
+    assert [rows["base-original"][key] for key in ("glue_score", "std")] == ["75.17", "0.08"]
+    assert rows["base-pairwise"]["glue_score"] == "50.17" and "base-original, the paper" in rows
 
 
 def test_imported_scores_reported_on_twice_are_nothing_to_do(reported):

@@ -9,9 +9,8 @@ from symbert.tasks import OWN
 
 UNTRAINED = "no pre-training"
 FINETUNE_UNITS = (
-    "A unit is a fine-tuning seed, the same in both models: it gives both the same order of rows and, where it decides "
-    "them, the same classifier and dropout. Where it does not, which seeds are paired is arbitrary, and the unpaired "
-    "interval is the one to read."
+    "A unit is a fine-tuning seed. Equal seeds give both models the same order of rows and the same start of pooler "
+    "and classifier; the paired columns use that, the primary test does not need it."
 )
 
 

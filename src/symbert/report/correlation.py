@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from symbert.report.comparisons import CONFIDENCE, FEWEST, RESAMPLES, SEED, Interval
+from symbert.report.inference import CONFIDENCE, FEWEST, RESAMPLES, SEED, Interval
 
 Values = NDArray[np.float64]
 Kind = Literal["spearman", "kendall"]

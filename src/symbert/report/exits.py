@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from symbert.report.comparisons import holm
+from symbert.report.inference import holm
 from symbert.report.order import attentions
 from symbert.report.runs import survival_of
 from symbert.report.survival import ExitComparison, compare

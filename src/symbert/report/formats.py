@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +53,25 @@ class Formula:
 
 
 @dataclass(frozen=True)
+class Rounded:
+    """A number, and how many of its decimals readers see."""
+
+    value: float
+    decimals: int
+
+    def __str__(self) -> str:
+        return f"{self.value:,.{self.decimals}f}".replace("-", "−")
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True)
 class Table:
     """What a table file holds.
 
-    Cells are text, `Formula`, bool (yes or no), int, float (written with two decimals, as the paper does),
-    Decimal (written with the decimals that it has) or None (does not apply). Csv has neither caption, note nor
-    emphasis, and numbers without thousands separators.
+    Cells are text, `Formula`, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded` or
+    None (does not apply). Csv has neither caption, note nor emphasis, and numbers in full precision.
     """
 
     frame: pd.DataFrame
@@ -121,9 +133,9 @@ def best_of(
     return frozenset((at, column) for column in values for at in values.index[best[column]])
 
 
-def decimal_of(value: float | None, decimals: int) -> Decimal | None:
-    """A cell for a number that needs other than two decimals; None stays None."""
-    return None if pd.isna(value) else Decimal(f"{value:.{decimals}f}")
+def decimal_of(value: float | None, decimals: int) -> Rounded | None:
+    """A cell for a number of which readers see other than two decimals; None stays None."""
+    return None if pd.isna(value) else Rounded(value, decimals)
 
 
 def caption_and_explanation(text: str) -> tuple[str, str]:
@@ -163,7 +175,9 @@ def to_csv(table: Table) -> str:
     def cell(value: Any) -> str:
         if isinstance(value, str | Formula):
             return guarded(str(value))
-        return "" if pd.isna(value) else _plain(value).replace(",", "").replace("−", "-")
+        if pd.isna(value):
+            return ""
+        return _plain(value) if isinstance(value, bool) else str(getattr(value, "value", value))
 
     frame = table.frame.map(cell)
     return frame.to_csv(index=False, header=[guarded(str(name)) for name in frame], lineterminator="\n")
@@ -280,7 +294,7 @@ def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Co
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return isinstance(value, int | float | Rounded) and not isinstance(value, bool)
 
 
 def _plain(value: Any) -> str:
@@ -288,6 +302,6 @@ def _plain(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
     return two_decimals(value) if isinstance(value, float) else str(value)

@@ -27,9 +27,8 @@ TABLE = "scores.csv"  # all scores of an import, as `import-scores` reads them
 MODEL = ["size", "attention"]
 RUN = [*MODEL, "pretrain_seed"]
 UNITS = (
-    "A unit is a fine-tuning seed, of the same number in both models. Whether that gives both the same order of rows, "
-    "the imported files do not say: if not, which seeds are paired is arbitrary, and the unpaired interval is the one "
-    "to read."
+    "A unit is a fine-tuning seed. Whether equal seeds mean the same order of rows, the imported files do not say: the "
+    "paired columns take it for granted, the primary test does not need it."
 )
 
 Losses = dict[tuple[str, str, int], pd.DataFrame]  # by run: a row per evaluation

@@ -1,5 +1,6 @@
 """Pre-training runs: validation losses from done.json and metrics.jsonl, and speed from timing.json, as data frames."""
 
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -99,15 +100,16 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
     """A row per run, in the order of `runs`: its speed, and the machine in words; two that agree in it are comparable.
 
     Beside what timing.json has, `of_original_percent` is the step time in percent of that of `original` with the same
-    seed on the same machine. A value is NaN where no step was timed. `batch_size` is in sequences per step, over all
-    processes. DataError names the file or the run that has no partner.
+    seed on the same machine, and `alone` says whether no other of these runs was on the host during either. A value is
+    NaN where no step was timed. `batch_size` is in sequences per step, over all processes. DataError names the file or
+    the run that has no partner.
     """
-    records = {}
+    records, sessions = {}, {}
     for file in files:
         record = read_json(file, TIMING, REMEDY)
-        records[tuple(record[key] for key in RUN)] = {key: record[key] for key in (*RUN, *SPEED)} | {
-            "machine": _machine(record, batch_size)
-        }
+        run = tuple(record[key] for key in RUN)
+        records[run] = {key: record[key] for key in (*RUN, *SPEED)} | {"machine": _machine(record, batch_size)}
+        sessions[run] = tuple(record.get(key) for key in ("host", "started", "until"))
     keys = list(runs[list(RUN)].drop_duplicates().itertuples(index=False, name=None))
     for run in sorted(records.keys() ^ keys):
         raise DataError(
@@ -116,14 +118,26 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
     timings = pd.DataFrame([records[key] for key in keys], columns=[*RUN, "machine", *SPEED])
     timings = timings.astype(dict.fromkeys(SPEED, float))
     alike = ["size", "pretrain_seed", "machine"]
-    original = timings[timings["attention"] == "original"].set_index(alike)["step_seconds"]
-    reference = original.reindex(pd.MultiIndex.from_frame(timings[alike])).to_numpy()
-    return timings.assign(of_original_percent=100 * timings["step_seconds"] / reference)
+    timings["alone"] = [_was_alone(run, sessions) for run in keys]
+    original = timings[timings["attention"] == "original"].set_index(alike)
+    reference = original.reindex(pd.MultiIndex.from_frame(timings[alike]))
+    return timings.assign(
+        of_original_percent=100 * timings["step_seconds"] / reference["step_seconds"].to_numpy(),
+        alone=timings["alone"] & reference["alone"].eq(True).to_numpy(),
+    )
 
 
 def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     """A run in words."""
     return f"{size}-{attention} seed {pretrain_seed}"
+
+
+def _was_alone(run: tuple, sessions: dict[tuple, tuple]) -> bool:
+    """Whether no other run had a session on the host meanwhile; False where nobody knows when or where it was."""
+    host, started, until = sessions[run]
+    others = [(begun, ended) for other, (place, begun, ended) in sessions.items() if other != run and place == host]
+    times = [started, until, *itertools.chain.from_iterable(others)]
+    return None not in (host, *times) and all(ended <= started or begun >= until for begun, ended in others)
 
 
 def _machine(timing: dict[str, Any], batch_size: int) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
+from symbert.tasks import GLUE
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
@@ -68,6 +69,13 @@ def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
     names = [*(name for name, mean in means.items() if len(mean)), *dict.fromkeys(scores["column"])]
     rows = pd.MultiIndex.from_frame(scores[SEEDS].drop_duplicates())
     return columns.assign(**means).reindex(index=rows, columns=names)
+
+
+def task_means(scores: pd.DataFrame) -> pd.DataFrame:
+    """The tasks that count for the GLUE score, MNLI's two columns as one, from what `seed_scores` gives."""
+    tasks = {column: name for name, task in GLUE.items() for column in task.scores.values() if column in COLUMNS}
+    counted = scores[[column for column in scores if column in tasks]]
+    return counted.T.groupby(tasks, sort=False).mean().T
 
 
 def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:

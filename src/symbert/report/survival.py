@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.05
-DRAWS = 10_000  # of the bootstrap
+from symbert.report.inference import LEVEL, RESAMPLES
+
 EQUIVALENT = 1.25  # two medians whose ratio is certainly below this, either way, are called equal
 
 Steps = NDArray[np.float64]
@@ -88,7 +88,7 @@ def compare(first: Exits, second: Exits, seed: int = 0) -> ExitComparison:
     from scipy.stats import logrank
 
     count = len(first.steps)
-    drawn = np.random.default_rng(seed).integers(0, count, (DRAWS, count))
+    drawn = np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = median_exit(first.steps[drawn], first.left[drawn]) / median_exit(
             second.steps[drawn], second.left[drawn]

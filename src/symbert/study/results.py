@@ -9,7 +9,7 @@ import pandas as pd
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_text
-from symbert.report.comparisons import holm
+from symbert.report.inference import holm
 from symbert.report.statistics import plateau_exit
 from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of

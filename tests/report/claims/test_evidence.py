@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -13,6 +14,8 @@ from symbert.report.claims.evidence import (
     MissingEvidence,
     crossing,
     final_scores_of,
+    is_higher,
+    is_lower,
     lead,
     plateau_exit,
     ratio_of,
@@ -22,6 +25,7 @@ from symbert.report.claims.evidence import (
     validation_losses,
 )
 from symbert.report.claims.symmetric import deviation
+from symbert.report.comparisons import Comparison, PValues
 from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import Crossing, spread
@@ -83,22 +87,40 @@ def test_shares_saved_are_those_of_the_papers(data):
     assert saved(found, "base", "shared", "attention_parameters") == pytest.approx(66.5366, abs=5e-5)
 
 
-def test_a_difference_spans_the_paired_and_the_unpaired_interval(data, table):
+def test_a_difference_has_the_interval_and_the_p_of_scores_that_are_not_paired(data, table):
     found = data(trained=table({("base", "original", 1): ORIGINAL, ("base", "pairwise", 1): PAIRWISE}))
     found = lead(found, "base", "pairwise")
     ours, theirs = ([100 * score for score in scores] for scores in (PAIRWISE, ORIGINAL))
-    paired = stats.ttest_rel(ours, theirs).confidence_interval()
-    unpaired = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    welch = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
     assert found.difference == pytest.approx(statistics.mean(ours) - statistics.mean(theirs))
-    assert found.span.low == pytest.approx(min(paired.low, unpaired.low))
-    assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
+    assert found.welch == pytest.approx(list(welch))
+    assert found.p.holm == found.p.permutation == 8 / 20, "4 of 20 splits are as far apart, on either side"
+
+
+def test_the_p_of_a_claim_is_corrected_for_all_operators_that_original_is_compared_with(data, table):
+    models = {("base", name, 1): scores for name, scores in (("original", ORIGINAL), ("pairwise", PAIRWISE))}
+    models |= {("base", "symmetric", 1): (0.3, 0.31, 0.32), ("small", "symmetric", 1): ORIGINAL}
+    found = data(trained=table(models))
+    assert lead(found, "base", "symmetric").p.permutation == 0.1 and lead(found, "base", "symmetric").p.holm == 0.2
+    assert lead(found, "base", "pairwise").p.holm == 0.4
+
+
+@pytest.mark.parametrize(
+    ("difference", "p_value", "answer"),
+    [(0.7, 0.05, (True, False)), (-0.7, 0.016, (False, True)), (0.7, 0.051, (None, None))],
+)
+def test_a_significant_difference_decides_and_no_other(difference, p_value, answer):
+    found = Comparison("base", "pairwise", "original", "score", "fine-tuning seed", 5, difference, 0.1)
+    assert (is_higher(found), is_lower(found)) == (None, None), "without a test"
+    found = replace(found, p=PValues(0.01, 0.008, 0.01, 0.0625, p_value))
+    assert (is_higher(found), is_lower(found)) == answer
 
 
 def test_a_difference_over_two_seeds_has_no_interval(data, table):
     """It decided claims: 3 and 3.1 points apart, with t of 12.7 still above 0."""
     found = data(trained=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
     found = lead(found, "base", "pairwise")
-    assert found.difference == pytest.approx(3.05) and found.span is None
+    assert found.difference == pytest.approx(3.05) and found.welch is found.p is None
 
 
 def test_several_pretraining_seeds_are_the_units_of_a_difference(data, table):
@@ -107,10 +129,8 @@ def test_several_pretraining_seeds_are_the_units_of_a_difference(data, table):
     models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56), (3, 0.51))}
     found = lead(data(trained=table(models)), "base", "pairwise")
     assert found.difference == pytest.approx((53 - 51 + 56 - 55 + 51 - 50) / 3)
-    paired = stats.ttest_rel([53, 56, 51], [51, 55, 50]).confidence_interval()
-    unpaired = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
-    assert found.span.low == pytest.approx(min(paired.low, unpaired.low))
-    assert found.span.high == pytest.approx(max(paired.high, unpaired.high))
+    welch = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
+    assert found.welch == pytest.approx(list(welch))
 
 
 def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(data, table):

@@ -1,5 +1,6 @@
 """The rules by which claims about shared hold, fail or stay open, on numbers made for each case."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -7,7 +8,8 @@ import pytest
 
 from symbert.report.claims import evidence, shared
 from symbert.report.claims.evidence import Finding, MissingEvidence
-from symbert.report.comparisons import Interval
+from symbert.report.comparisons import Comparison, PValues
+from symbert.report.inference import Interval
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import read_scores
@@ -21,34 +23,76 @@ def test_the_share_that_shared_saves_is_cut_off_as_it_is_printed(share, ours, ho
     assert shared.check_attention_parameters(SimpleNamespace(parameters=counts), "base") == Finding(ours, holds)
 
 
+@pytest.fixture
+def timed(write_run, write_timing):
+    """Data of the step times of runs of base: operator, seed, seconds, and when they were on which host."""
+
+    def make(*runs):
+        done, metrics = map(
+            list, zip(*(write_run("base", name, [(50, 5.0)], seed=seed) for name, seed, *_ in runs), strict=True)
+        )
+        timing = [
+            write_timing(file, step_seconds=seconds, host=host, started=f"2026-01-01T{at:02}:00:00Z", until=until)
+            for file, (_, _, seconds, at, until, host) in zip(done, runs, strict=True)
+        ]
+        return SimpleNamespace(timings=read_timings(timing, read_runs(done, metrics, 1800), 32))
+
+    return make
+
+
+def one_after_the_other(shares):
+    """Runs of both operators by seed, each an hour long, with these shares of the step time of original."""
+    runs = []
+    for seed, share in enumerate(shares, start=1):
+        for turn, (name, seconds) in enumerate((("original", 0.02), ("shared", 0.02 * share))):
+            at = 2 * seed + turn
+            runs.append((name, seed, seconds, at, f"2026-01-01T{at + 1:02}:00:00Z", "here"))
+    return runs
+
+
 @pytest.mark.parametrize(
-    ("share", "ours", "holds"), [(0.9, "10.0 %", True), (0.96, "4.0 %", False), (1.03, "−3.0 %", False)]
+    ("shares", "ours", "holds"),
+    [
+        ((0.9, 0.91, 0.92), "9.0 % [6.5, 11.5]", True),
+        ((0.9, 0.93, 0.98), "6.3 % [−3.7, 16.4]", None),
+        ((1.03, 1.03, 1.04), "−3.3 % [−4.8, −1.9]", False),
+        ((0.9, 0.9), "10.0 %", None),
+    ],
 )
-def test_a_tenth_less_time_is_at_least_half_of_that(write_run, write_timing, share, ours, holds):
-    files = [write_run("base", name, [(50, 5.0)]) for name in ("original", "shared")]
-    done, metrics = map(list, zip(*files, strict=True))
-    timing = [
-        write_timing(file, step_seconds=seconds) for file, seconds in zip(done, (0.02, 0.02 * share), strict=True)
-    ]
-    timings = read_timings(timing, read_runs(done, metrics, 1800), 32)
-    assert shared.check_step_time(SimpleNamespace(timings=timings), "base") == Finding(ours, holds)
+def test_a_tenth_less_time_is_judged_by_an_interval_over_seeds(timed, shares, ours, holds):
+    assert shared.check_step_time(timed(*one_after_the_other(shares)), "base") == Finding(ours, holds)
+
+
+def test_a_run_beside_another_is_no_evidence_of_time(timed):
+    """From 3 to 4:30 it was beside shared with seed 1 and original with seed 2: seed 3 is left."""
+    runs = one_after_the_other((0.9, 0.91, 0.92))
+    beside = ("original", 4, 0.02, 3, "2026-01-01T04:30:00Z", "here")
+    assert shared.check_step_time(timed(*runs, beside), "base").ours == "8.0 %"
+    elsewhere = (*beside[:-1], "another host")
+    assert shared.check_step_time(timed(*runs, elsewhere), "base").holds is True
+    with pytest.raises(MissingEvidence, match="^other runs were on the machine while base-shared and base-original"):
+        shared.check_step_time(timed(*runs[:2], beside), "base")
     with pytest.raises(MissingEvidence, match="^no step times of base-shared$"):
-        shared.check_step_time(SimpleNamespace(timings=timings[:1]), "base")
+        shared.check_step_time(timed(*runs[:1]), "base")
 
 
 @pytest.mark.parametrize(
     ("noisy", "domain", "holds"),
-    [((0.1, 1), (0.2, 3), True), ((0.1, 1), (-1, 1), None), ((-1, 1), (-3, -1), False), ((0.1, 1), (-3, -1), False)],
+    [((0.5, 0.01), (2.0, 0.02), True), ((0.5, 0.01), (0.5, 0.2), None), ((0.5, 0.3), (-2.0, 0.01), False)],
 )
 def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, holds):
-    leads = iter([SimpleNamespace(difference=0.5, span=Interval(*span)) for span in (noisy, domain)])
+    leads = iter(
+        Comparison("base", "shared", "original", "score", "seed", 5, difference, 1.0, Interval(-0.3, 1.3))
+        for difference, _ in (noisy, domain)
+    )
+    p_values = iter(PValues(0.01, 0.008, 0.01, 0.0625, p_value) for _, p_value in (noisy, domain))
     scores = pd.DataFrame({"clean": [0.5], "mixed_10": [0.5]})
     for name, answer in {"noise_scores": scores, "domain_scores": scores}.items():
         monkeypatch.setattr(shared, name, lambda robustness, answer=answer: answer)
-    monkeypatch.setattr(evidence, "lead_in", lambda *scores: next(leads))
+    monkeypatch.setattr(evidence, "lead_in", lambda *scores: replace(next(leads), p=next(p_values)))
     finding = shared.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
-    assert finding.ours.startswith(f"0.5 [{noisy[0]:.1f}".replace("-", "−")) and "on noise; 0.5 [" in finding.ours
+    assert finding.ours.startswith(f"0.5 [−0.3, 1.3], p {noisy[1]:.3f} on noise; ")
 
 
 @pytest.fixture

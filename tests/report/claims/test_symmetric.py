@@ -10,7 +10,8 @@ from scipy.stats import f
 from symbert.report.claims import evidence, symmetric
 from symbert.report.claims.evidence import Finding, ratio_of
 from symbert.report.claims.symmetric import Deviation
-from symbert.report.comparisons import Interval
+from symbert.report.comparisons import Comparison, PValues
+from symbert.report.inference import Interval
 from symbert.report.statistics import Crossing
 
 SAVED = {("base", "symmetric"): 6.4713, ("base", "pairwise"): 5.9328}
@@ -73,19 +74,20 @@ def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, p
 
 
 @pytest.mark.parametrize(
-    ("mean", "span", "ours", "is_higher", "is_lower"),
+    ("mean", "welch", "p_value", "ours", "is_higher", "is_lower"),
     [
-        (0.62, Interval(0.05, 1.2), "0.6 [0.1, 1.2]", True, False),
-        (0.62, Interval(-0.16, 1.41), "0.6 [−0.2, 1.4]", None, None),
-        (-3.92, Interval(-5.06, -2.79), "−3.9 [−5.1, −2.8]", False, True),
-        (-0.04, None, "0.0", None, None),
-        (0.5, Interval(0.0, 1.0), "0.5 [0.0, 1.0]", None, None),
+        (0.66, Interval(0.2, 1.13), 0.0159, "0.7 [0.2, 1.1], p 0.016", True, False),
+        (0.62, Interval(-0.16, 1.41), 0.0873, "0.6 [−0.2, 1.4], p 0.087", None, None),
+        (-3.92, Interval(-5.06, -2.79), 0.0159, "−3.9 [−5.1, −2.8], p 0.016", False, True),
+        (-0.04, None, None, "0.0", None, None),
     ],
 )
-def test_a_difference_counts_when_its_whole_interval_is_on_one_side_of_zero(
-    monkeypatch, mean, span, ours, is_higher, is_lower
+def test_a_difference_counts_when_the_primary_test_shows_it(
+    monkeypatch, mean, welch, p_value, ours, is_higher, is_lower
 ):
-    monkeypatch.setattr(evidence, "lead", lambda data, size, name: SimpleNamespace(difference=mean, span=span))
+    p_values = p_value and PValues(p_value, 0.008, p_value, 0.0625, p_value)
+    found = Comparison("base", "pairwise", "original", "score", "seed", 5, mean, 0.1, welch, p=p_values)
+    monkeypatch.setattr(evidence, "lead", lambda data, size, name: found)
     assert symmetric.check_higher(None, "base") == Finding(ours, is_higher)
     assert symmetric.check_lower(None, "base") == Finding(ours, is_lower)
 

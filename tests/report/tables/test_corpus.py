@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 
@@ -31,7 +31,7 @@ def corpus(tmp_path, settings_file, corpus_files):
 
 def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
     tabulate_corpus(*corpus(10, 9, 1), outputs)
-    *parts, total, paper = read(outputs[0])
+    *parts, total, paper = read_shown(outputs[0])
     assert [row["part"] for row in parts] == ["en_meta_part_1", "en_meta_part_9", "en_meta_part_10"]
     assert [
         total[key] for key in ("part", "read", "bad", "blocked_category", "blocked_url", "quality_warning", "kept")
@@ -51,7 +51,7 @@ def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
 
 def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
     tabulate_corpus(*corpus(1, 2), outputs)
-    for row in read(outputs[0])[:-1]:
+    for row in read_shown(outputs[0])[:-1]:
         reasons = [key for key in row if key.startswith(("blocked", "no_", "perplexity", "quality"))]
         assert len(reasons) == 6
         assert int(row["read"]) == int(row["kept"]) + int(row["bad"]) + sum(int(row[reason]) for reason in reasons)
@@ -60,7 +60,7 @@ def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
 def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
     """3,600,000 tokens of 1,000 documents are 3,598,000 of words; 1,799,000 words a part."""
     tabulate_corpus(*corpus(1, 2, record={"tokens": 3_600_000, "words": 1_799_000}), outputs)
-    assert [row["fertility"] for row in read(outputs[0])] == ["2.00", "2.00", "2.00", ""]
+    assert [row["fertility"] for row in read_shown(outputs[0])] == ["2.00", "2.00", "2.00", ""]
 
 
 def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was_read(corpus, outputs):
@@ -101,7 +101,7 @@ def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, s
     nothing = {"documents": 0, "tokens": 0, "words": 0, "histogram": []}
     records[1].write_text(json.dumps({"part": "en_meta_part_2", **nothing}))
     write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
-    first, second, total, _ = read(outputs[0])
+    first, second, total, _ = read_shown(outputs[0])
     assert (first["taken"], second["taken"], total["taken"]) == ("yes", "no", "")
     assert (second["read"], second["kept"], second["tokens"], second["fertility"]) == ("0", "0", "0", "")
     assert (total["read"], total["tokens"], total["fertility"]) == ("1006", "642000", "1.33")
@@ -133,13 +133,13 @@ def test_the_corpus_caption_says_where_fewer_than_half_were_kept(corpus, outputs
 
 def test_a_new_reason_gets_a_column(corpus, outputs):
     tabulate_corpus(*corpus(1, dropped={"too_long": 4}), outputs)
-    assert read(outputs[0])[0]["too_long"] == "4"
+    assert read_shown(outputs[0])[0]["too_long"] == "4"
     assert "| dropped: too long | 4 | 4 |" in outputs[1].read_text()
 
 
 def test_many_parts_are_listed_in_csv_only(corpus, outputs):
     tabulate_corpus(*corpus(*range(1, 21), documents=(20_000, 0)), outputs)
-    assert len(read(outputs[0])) == 22
+    assert len(read_shown(outputs[0])) == 22
     assert "|  | total | of read (%) | the paper |" in outputs[1].read_text()
     assert "| documents read | 20,310 |" in outputs[1].read_text()
 

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.report.data import write_exhibit
 
 COLUMNS = ("both", "only_metadata", "only_url", "by_parent_domain", "agreement_percent")
 
 
 def rows_of(path):
-    return {row["category"]: tuple(row[column] for column in COLUMNS) for row in read(path)}
+    return {row["category"]: tuple(row[column] for column in COLUMNS) for row in read_shown(path)}
 
 
 def test_categories_are_summed_over_parts(corpus_files, settings_file, outputs):

@@ -2,10 +2,11 @@
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
+DECIMALS = {"validation_loss": 3, "plateau_exit": 0, "crossing": 0, "interpolated": 0}
 PUBLISHED = ("paper_plateau_exit", "authors_plateau_exit", "authors_before", "authors_after", "authors_crossing")
 CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
 
@@ -21,7 +22,7 @@ def tabulate(tmp_path, settings_file, write_scores):
             seeds = sorted({entry["finetune_seed"] for entry in records})
             files |= {"curve": write_scores(records), "curve_seeds": seeds}
         write_exhibit("table-milestones", outputs, settings=settings_file(tasks=list(tasks), **settings), **files)
-        return read(outputs[0]), outputs[1].read_text().replace("\\", "")
+        return read_shown(outputs[0], **DECIMALS), outputs[1].read_text().replace("\\", "")
 
     return write
 

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.errors import MissingInputError
 from symbert.report import published
 from symbert.report.data import write_exhibit
@@ -27,7 +27,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             settings=settings_file(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
-        return read(outputs[0]), outputs[1].read_text().replace("\\", "")
+        return read_shown(outputs[0]), outputs[1].read_text().replace("\\", "")
 
     return write
 

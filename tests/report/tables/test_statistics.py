@@ -1,12 +1,13 @@
 """The table of differences and the sentences beneath it, read back from their files."""
 
 import itertools
+import math
 import random
 import re
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read, read_shown
 from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.report.data import write_exhibit
 
@@ -31,7 +32,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             finetune_seeds=seeds,
         )
         text = outputs[1].read_text().replace("\\", "")
-        return read(outputs[0]), text.replace("\n\n", " ", 1).splitlines()  # caption and explanation are one line
+        return read_shown(outputs[0]), text.replace("\n\n", " ", 1).splitlines()  # caption and explanation are one line
 
     return write
 
@@ -64,35 +65,46 @@ def test_a_row_has_the_numbers_of_a_comparison_and_readers_see_intervals(tabulat
     ]
     rows, lines = tabulate(records, ["rte"])
     assert [row["score"] for row in rows] == ["glue_score", "mean_of_tasks", "rte"]
-    assert rows[2] == {
-        **{"size": "tiny", "model": "pairwise", "reference": "original", "score": "rte", "unit": "fine-tuning seed"},
-        **{"n": "3", "difference": "2.00", "std": "1.00", "t_low": "-0.48", "t_high": "4.48"},  # 2 ± 4.303/√3
-        **{"unpaired_low": "-0.48", "unpaired_high": "4.48", "bootstrap_low": "1.00", "bootstrap_high": "3.00"},
-        **{"p_value": "0.2500", "smallest_p_value": "0.2500", "holm_p_value": "0.2500"},
+    described = {
+        **{"size": "tiny", "model": "pairwise", "reference": "original", "unit": "fine-tuning seed", "n": "3"},
+        **{"difference": "2.00", "std": "1.00", "welch_low": "0.40", "welch_high": "3.60"},  # 2 ± 2.776/√3
+        **{"paired_low": "-0.48", "paired_high": "4.48"},  # 2 ± 4.303/√3, and of 4 degrees where theirs are alike
+        **{"bootstrap_low": "1.00", "bootstrap_high": "3.00"},
     }
-    cells = "3 | 2.00 | 1.00 | [−0.48, 4.48] | [−0.48, 4.48] | [1.00, 3.00] | 0.2500 | 0.2500 | 0.2500 |"
-    assert f"| tiny | pairwise | original | rte | {cells}" in lines
+    described |= {"welch_low": "-0.48", "welch_high": "4.48"}
+    tested = {"p": "0.10", "holm_p": "0.10", "smallest_p": "0.10", "welch_p": "0.07", "sign_flip_p": "0.25"}
+    tested |= {"improvement": "1.00", "improvement_low": "1.00", "improvement_high": "1.00"}
+    assert rows[2] == described | {"score": "rte"} | dict.fromkeys(tested, "")
+    assert rows[0] == described | {"score": "glue_score"} | tested
+    cells = "3 | 2.00 | [−0.48, 4.48] | [−0.48, 4.48] | [1.00, 3.00] |"
+    p_values = "0.1000 | 0.1000 | 0.1000 | 0.0742 | 0.2500 | 1.00 [1.00, 1.00] |"
+    assert f"| tiny | pairwise | original | rte | {cells} – | – | – | – | – | – |" in lines
+    assert f"| tiny | pairwise | original | GLUE score | {cells} {p_values}" in lines
 
 
-def test_the_note_for_five_seeds_says_that_a_permutation_test_cannot_show_anything(tabulate, records):
-    _, lines = tabulate(records({"pairwise": 1.0}, range(1, 6)))
-    start = "With 5 fine-tuning seeds the smallest p that a permutation test can give is 0.0625: no difference can be "
+def test_csv_has_differences_in_full_precision(tabulate, records, tmp_path):
+    tabulate(records({"pairwise": 1.0}, range(1, 6)))
+    row = read(tmp_path / "statistics.csv")[0]
+    assert len(row["difference"]) > 12 and float(row["p"]) == 2 / 252
+
+
+def test_with_five_seeds_a_difference_is_shown_that_signs_of_pairs_could_not_show(tabulate, records):
+    rows, lines = tabulate(records({"pairwise": 1.0}, range(1, 6)))
     assert lines[-1].startswith(
-        f"{start}significant at 0.05 by it. BERT-tiny, GLUE score: the t interval of pairwise − "
+        "With 5 fine-tuning seeds of each model the smallest p that the test can give is 0.0079."
     )
-    found = re.search(
-        r"original \((\S+) points\) is \[(\S+), (\S+)\] and excludes 0, .* and excludes 0; p is (\S+),", lines[-1]
+    verdict = (
+        r"BERT-tiny, GLUE score: pairwise − original \((\S+) points\): a difference is shown \(p (\S+), (\S+) with"
     )
-    difference, low, high, p_value = map(float, found.groups())
-    assert 0 < low < difference < high and difference == pytest.approx(1, abs=0.2) and p_value == 0.0625
-    assert "A difference is supported by the t interval and the unpaired interval only." in lines[-1]
-    assert NOISE_ONLY in lines[-1]
+    found = re.search(verdict, lines[-1])
+    assert float(found[1]) == pytest.approx(1, abs=0.2) and found[2] == found[3] == "0.0079"
+    assert "Welch's interval [" in lines[-1] and "though" not in lines[-1] and NOISE_ONLY in lines[-1]
+    assert rows[0]["sign_flip_p"] == "0.06"
 
 
 def test_the_note_for_the_same_scores_shows_no_difference(tabulate, records):
     _, lines = tabulate(records({"pairwise": 0.0}, range(1, 6)))
-    assert lines[-1].count("and includes 0") == 2 and "No difference is shown." in lines[-1]
-    assert "supported" not in lines[-1]
+    assert "no difference is shown (p " in lines[-1] and "a difference is shown" not in lines[-1]
 
 
 @pytest.mark.parametrize(("seeds", "units"), [([1], "one fine-tuning seed"), ([1, 2], "2 fine-tuning seeds")])
@@ -104,38 +116,46 @@ def test_of_fewer_than_three_seeds_nothing_is_inferred(tabulate, records, seeds,
     assert lines[-1].count("points) has no interval.") == 2
     assert "Descriptive only: fewer than 3 units have neither intervals nor p values." in lines[0]
     assert "resampled" not in lines[0], "intervals that are all dashes are not described"
-    told = ("significant", "supported", "No difference", "whole t interval", "permutation", "95 %", "; p is")
+    told = ("significant", "shown", "whole Welch interval", "permutation", "95 %", "(p ", "cover fine-tuning")
     assert not [word for word in told if word in lines[0] + lines[-1]]
-    inferred = [key for key in rows[0] if key.endswith(("_low", "_high", "p_value"))]
-    assert len(inferred) == 9 and {row[key] for row in rows for key in inferred} == {""}
+    inferred = [key for key in rows[0] if key.endswith(("_low", "_high", "p")) or key.startswith("improvement")]
+    assert len(inferred) == 14 and {row[key] for row in rows for key in inferred} == {""}
     assert all(float(row["difference"]) and (row["std"] == "") == (len(seeds) == 1) for row in rows)
     cells = [line.split(" | ") for line in lines if line.startswith("| tiny |")]
-    assert all(row[7:] == ["–", "–", "–", "–", "–", "– |"] for row in cells) and cells
+    assert all(row[6:] == ["–"] * 8 + ["– |"] for row in cells) and cells
 
 
 @pytest.mark.parametrize(
     ("seeds", "operators", "sentence"),
     [
-        (3, 1, "With 3 fine-tuning seeds the smallest p that a permutation test can give is 0.2500: no difference can"),
-        (6, 1, "the smallest p that a permutation test can give is 0.0312."),
-        (6, 2, "can give is 0.0312, 0.0625 with Holm's correction for 2 differences: none can be significant at 0.05"),
-        (10, 2, "With 10 fine-tuning seeds the smallest p that a permutation test can give is 0.0020."),
+        (3, 1, "With 3 fine-tuning seeds of each model the smallest p that the test can give is 0.1000: no difference"),
+        (4, 1, "the smallest p that the test can give is 0.0286."),
+        (4, 2, "can give is 0.0286, 0.0571 with Holm's correction for 2 differences: none can be significant at 0.05"),
+        (5, 2, "With 5 fine-tuning seeds of each model the smallest p that the test can give is 0.0079."),
     ],
 )
 def test_the_note_says_what_so_many_seeds_can_show(tabulate, records, seeds, operators, sentence):
     better = dict(itertools.islice({"pairwise": 2.0, "symmetric": -2.0}.items(), operators))
     _, lines = tabulate(records(better, range(1, seeds + 1), tasks=["rte"]), ["rte"])
     assert sentence in lines[-1]
-    enough = 2 ** (1 - seeds) * operators <= 0.05
-    assert lines[-1].count("All three support a difference.") == (operators if enough else 0)
+    enough = 2 / math.comb(2 * seeds, seeds) * operators <= 0.05
+    assert lines[-1].count(": a difference is shown") == (operators if enough else 0)
+    assert lines[-1].count("though Welch's interval and the paired interval exclude 0") == (0 if enough else operators)
 
 
 def test_several_pre_training_seeds_are_the_units_of_caption_and_note(tabulate, records):
     rows, lines = tabulate(records({"pairwise": 1.0}, [1, 2], pretrain_seeds=[1, 2, 3]))
     assert {(row["n"], row["unit"]) for row in rows} == {("3", "pre-training seed")}
-    assert "With 3 pre-training seeds the smallest p that a permutation test can give is 0.2500" in lines[-1]
+    assert "With 3 pre-training seeds of each model the smallest p that the test can give is 0.1000" in lines[-1]
     assert "The units are whole pre-trainings" in lines[-1] and NOISE_ONLY not in lines[-1]
     assert "A unit is a pre-training seed" in lines[0] and "A unit is a fine-tuning seed" not in lines[0]
+    assert "cover fine-tuning only" not in lines[0]
+
+
+def test_the_caption_says_that_one_pre_training_seed_covers_fine_tuning_only(tabulate, records):
+    _, lines = tabulate(records({"pairwise": 1.0}, [1, 2, 3]))
+    assert lines[0].startswith("Differences between models at step 1,800, in percentage points; intervals and p cover ")
+    assert "p cover fine-tuning only (one pre-training seed" in lines[0]
 
 
 def test_the_note_says_what_pre_training_gives_over_none_and_over_the_majority(tabulate, records):
@@ -143,15 +163,15 @@ def test_the_note_says_what_pre_training_gives_over_none_and_over_the_majority(t
     for entry in entries:
         entry["majority"] = dict.fromkeys(entry["metrics"], 0.58 if entry["task"] == "rte" else 0.5)
     rows, lines = tabulate(entries)
-    assert "test can give is 0.0312. BERT-tiny" in lines[-1], "of one operator, however many baselines there are"
-    above = "BERT-tiny, whole t interval above"
+    assert "test can give is 0.0022. BERT-tiny" in lines[-1], "of one operator, however many baselines there are"
+    above = "BERT-tiny, whole Welch interval above"
     assert f"{above} no pre-training: original in all scores; pairwise in all scores." in lines[-1]
     untrained = "original, no pre-training in sst2; original in all scores"
     assert f"{above} majority baseline: {untrained}; pairwise, no pre-training in sst2; pairwise in all" in lines[-1]
     assert {row["score"] for row in rows} == {
         f"{name} (stand-in)" for name in ("glue_score", "mean_of_tasks", "rte", "sst2")
     }
-    assert "BERT-tiny, GLUE score (stand-in): the t interval of pairwise − original" in lines[-1]
+    assert "BERT-tiny, GLUE score (stand-in): pairwise − original (" in lines[-1]
 
 
 def test_with_no_other_operator_the_table_is_empty_and_says_so(tabulate, records):
@@ -170,8 +190,8 @@ def test_of_imported_scores_nobody_knows_what_a_seed_decides(tabulate, records):
     unknown = {"majority": None, "settings_hash": None}
     settings = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported") | {"settings_hash": None}
     _, lines = tabulate(records({"pairwise": 1.0}, [1, 2, 3], **unknown), **settings)
-    assert "Whether that gives both the same order of rows, the imported files do not say: if not," in lines[0]
-    assert "it gives both the same order of rows" not in lines[0]
+    assert "Whether equal seeds mean the same order of rows, the imported files do not say: the paired" in lines[0]
+    assert "Equal seeds give both models the same order of rows" not in lines[0]
 
 
 def test_a_sweep_of_wnli_alone_has_its_own_headline(tabulate, record):
@@ -181,10 +201,8 @@ def test_a_sweep_of_wnli_alone_has_its_own_headline(tabulate, record):
     ]
     rows, lines = tabulate(entries, ["wnli"])
     assert [row["score"] for row in rows] == ["wnli"]
-    assert (
-        "BERT-tiny, wnli: the t interval of pairwise − original (0.00 points) is [0.00, 0.00] and includes 0"
-        in lines[-1]
-    )
+    assert "BERT-tiny, wnli: pairwise − original (0.00 points): no difference is shown (p 1.0000," in lines[-1]
+    assert "Improvement" not in lines[0]
 
 
 def test_the_caption_names_experiment_pairs_methods_and_what_is_degenerate(tabulate, records):
@@ -196,9 +214,10 @@ def test_the_caption_names_experiment_pairs_methods_and_what_is_degenerate(tabul
         "at step 1,800, in percentage points",
         "Partial tasks (other rows than GLUE has): all.",
         "One class predicted throughout: rte by tiny-original",
-        "95 % percentile interval of 20,000 resampled means (random seed 1), too narrow for few units",
+        "95 % percentile interval of all resamples of up to 6 units, and of 10,000 (random seed 1) of more; too narrow",
         "Holm's correction among the differences of one size from one reference",
-        "Where it does not, which seeds are paired is arbitrary, and the unpaired interval is the one to read.",
+        "Equal seeds give both models the same order of rows and the same start of pooler and classifier",
+        "mean over tasks (Agarwal et al. 2021)",
     ):
         assert words in lines[0]
 
@@ -224,15 +243,16 @@ def test_the_order_of_records_and_files_changes_no_byte(tabulate, records):
     assert tabulate(entries) == first
 
 
-def test_the_authors_claim_rests_on_pairs(tabulate, authors_final):
-    rows, lines = tabulate(authors_final, TASKS, **PAPER)
-    assert len(rows) == 2 * 11
-    sentence = (
-        "BERT-base, GLUE score: the t interval of pairwise − original (0.63 points) is [0.05, 1.20] and excludes 0, "
-        "the unpaired one [−0.16, 1.41] and includes 0; p is 0.0625, 0.1250 with Holm's correction. A difference is "
-        "supported by the t interval only."
+def test_the_authors_claim_about_base_would_rest_on_pairs(tabulate, authors_models):
+    rows, lines = tabulate(authors_models, TASKS, **PAPER)
+    assert len(rows) == 2 * 2 * 11
+    base = (
+        "BERT-base, GLUE score: pairwise − original (0.63 points): no difference is shown (p 0.0873, 0.0873 with "
+        "Holm's correction, Welch's interval [−0.16, 1.41]), though the paired interval excludes 0."
     )
-    assert sentence in lines[-1]
-    assert (
-        "symmetric − original (−3.92 points) is [−5.05, −2.79] and excludes 0" in lines[-1] and NOISE_ONLY in lines[-1]
-    )
+    small = "BERT-small, GLUE score: pairwise − original (0.66 points): a difference is shown (p 0.0079, 0.0159 with"
+    assert base in lines[-1] and small in lines[-1] and NOISE_ONLY in lines[-1]
+    assert lines[-1].count("symmetric − original (−") == lines[-1].count("points): a difference is shown") - 1 == 2
+    improvement = {(row["size"], row["model"]): row["improvement"] for row in rows if row["improvement"]}
+    assert improvement.keys() == {(size, name) for size in ("small", "base") for name in ("symmetric", "pairwise")}
+    assert improvement["base", "pairwise"] == "0.52", "the lead is that of few tasks"

@@ -2,7 +2,7 @@
 
 import json
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
 
@@ -11,7 +11,7 @@ ATTENTION = tuple(OPERATORS)
 
 def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):
     write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
-    rows = {row["attention"]: row for row in read(outputs[0])}
+    rows = {row["attention"]: row for row in read_shown(outputs[0])}
     assert list(rows) == ["original", "symmetric", "pairwise"]
     assert [row["printed"] for row in rows.values()] == ["O(3h²)", "O(2h²)", "O(2h² + h/n) (erratum)"]
     assert [row["corrected"] for row in rows.values()] == ["3h²", "2h²", "2h² + h²/n"]
@@ -24,7 +24,7 @@ def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, o
 
 def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, outputs):
     write_exhibit("table-table1_operators", outputs, parameters=parameters_file(attention=ATTENTION))
-    rows = {row["attention"]: row for row in read(outputs[0])}
+    rows = {row["attention"]: row for row in read_shown(outputs[0])}
     assert list(rows) == list(ATTENTION) and {row["exact_is_counted"] for row in rows.values()} == {"yes"}
     assert (rows["shared"]["exact"], rows["shared"]["counted_base"]) == ("(h² + h) + 3h", "592896")
     for control, operator in (("original-gain", "original"), ("pairwise-scaled", "pairwise")):
@@ -40,7 +40,7 @@ def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outpu
     write_exhibit(
         "table-table1_operators", outputs, parameters=parameters_file(("small",), base=changed("base", "symmetric", -1))
     )
-    assert [row["exact_is_counted"] for row in read(outputs[0])] == ["yes", "no", "yes"]
+    assert [row["exact_is_counted"] for row in read_shown(outputs[0])] == ["yes", "no", "yes"]
 
 
 def changed(size, attention, by):
@@ -55,5 +55,5 @@ def test_an_operator_of_the_user_is_counted_without_a_formula(parameters_file, o
     counts = json.loads(parameters_file(("base",)).read_text())
     counts["base"]["attention_parameters"]["mine"] = 7
     write_exhibit("table-table1_operators", outputs, parameters=parameters_file((), **counts))
-    row = read(outputs[0])[-1]
+    row = read_shown(outputs[0])[-1]
     assert (row["attention"], row["expression"], row["counted_base"], row["exact_is_counted"]) == ("mine", "", "7", "")

@@ -6,13 +6,15 @@ import statistics
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 
 FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 SINGLE = "size attention validation_loss plateau_exit logit_std attention_entropy step_milliseconds of_original_percent"
 SINGLE += " tokens_per_second mfu_percent"
+DECIMALS = dict.fromkeys(("validation_loss", "std", "logit_std", "attention_entropy"), 3)
+DECIMALS |= dict.fromkeys(("plateau_exit", "tokens_per_second"), 0)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_a_model_has_loss_exit_start_and_speed(trained, outputs):
     speed = {"step_seconds": 0.025, "tokens_per_second": 81_920.4, "mfu": 0.3125}
     inputs = trained(("tiny", "original", 1, FALL, speed), ("tiny", "shared", 1, FALL, {"step_seconds": 0.0225}))
     tabulate_training(*inputs, outputs)
-    original, shared = read(outputs[0])
+    original, shared = read_shown(outputs[0], **DECIMALS)
     assert list(original) == SINGLE.split()
     assert list(original.values()) == [
         *("tiny", "original", "2.600", "500", "0.350", "4.062", "25.00", "100.00", "81920", "31.25"),
@@ -76,7 +78,7 @@ def test_several_seeds_give_means_and_their_spread(trained, outputs):
     losses = {1: FALL, 2: later, 3: [*FALL[:-1], 2.2]}
     runs = [("tiny", "original", seed, losses[seed], {"step_seconds": 0.01 * seed}) for seed in losses]
     tabulate_training(*trained(*runs, ("tiny", "pairwise", 1, FALL, {"step_seconds": 0.015})), outputs)
-    original, pairwise = read(outputs[0])
+    original, pairwise = read_shown(outputs[0], **DECIMALS)
     assert original["pretrain_seeds"] == "3" and pairwise["pretrain_seeds"] == "1"
     assert original["validation_loss"] == f"{(2.6 + 3.0 + 2.2) / 3:.3f}"
     assert original["std"] == f"{statistics.stdev([2.6, 3.0, 2.2]):.3f}" and pairwise["std"] == ""
@@ -93,7 +95,7 @@ def test_what_was_not_measured_is_a_dash(trained, outputs):
     inputs = trained(("tiny", "original", 1, FALL, {}), ("tiny", "pairwise", 1, stays, nothing))
     tabulate_training(*inputs, outputs)
     assert "| tiny | pairwise | 5.600 | – | 0.350 | 4.062 | – | – | – | – |" in outputs[1].read_text()
-    row = read(outputs[0])[1]
+    row = read_shown(outputs[0], **DECIMALS)[1]
     assert {row[key] for key in SINGLE.split()[-4:]} == {row["plateau_exit"]} == {""}
 
 
@@ -102,7 +104,7 @@ def test_the_mean_speed_is_of_the_seeds_that_were_timed(trained, outputs):
         ("tiny", "original", seed, FALL, {"step_seconds": step}) for seed, step in ((1, None), (2, 0.03), (3, 0.05))
     ]
     tabulate_training(*trained(*runs), outputs)
-    assert read(outputs[0])[0]["step_milliseconds"] == "40.00"
+    assert read_shown(outputs[0], **DECIMALS)[0]["step_milliseconds"] == "40.00"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_the_mean_speed_is_of_the_seeds_that_were_timed(trained, outputs):
 )
 def test_step_times_of_different_machines_are_not_compared(trained, outputs, other):
     tabulate_training(*trained(("tiny", "original", 1, FALL, {}), ("tiny", "pairwise", 1, FALL, other)), outputs)
-    assert [row["of_original_percent"] for row in read(outputs[0])] == ["100.00", ""]
+    assert [row["of_original_percent"] for row in read_shown(outputs[0], **DECIMALS)] == ["100.00", ""]
 
 
 def test_no_speed_is_averaged_over_machines(trained, outputs):
@@ -126,7 +128,7 @@ def test_no_speed_is_averaged_over_machines(trained, outputs):
     slow, fast = {"processor": "slow", "step_seconds": 0.04}, {"processor": "fast", "step_seconds": 0.01}
     runs = [("tiny", "original", 1, FALL, slow), ("tiny", "original", 2, FALL, fast)]
     tabulate_training(*trained(*runs), outputs)
-    (row,) = read(outputs[0])
+    (row,) = read_shown(outputs[0], **DECIMALS)
     assert {row[key] for key in ("step_milliseconds", "tokens_per_second", "mfu_percent")} == {""}
     assert row["of_original_percent"] == "100.00"
     assert "Speeds are a dash where the seeds of a model ran on different machines" in outputs[1].read_text()
@@ -144,19 +146,19 @@ def test_step_times_are_compared_seed_by_seed(trained, outputs):
         ("tiny", "pairwise", 3, FALL, slow | {"step_seconds": 0.09}),
     ]
     tabulate_training(*trained(*runs), outputs)
-    assert [row["of_original_percent"] for row in read(outputs[0])] == ["100.00", "70.00"]
+    assert [row["of_original_percent"] for row in read_shown(outputs[0], **DECIMALS)] == ["100.00", "70.00"]
 
 
 def test_a_seed_that_was_not_timed_hides_no_speed_of_the_others(trained, outputs):
     untimed = dict.fromkeys(("step_seconds", "tokens_per_second", "mfu"))
     runs = [("tiny", "original", 1, FALL, {}), ("tiny", "original", 2, FALL, untimed | {"processor": "another"})]
     tabulate_training(*trained(*runs), outputs)
-    assert read(outputs[0])[0]["step_milliseconds"] == "20.00"
+    assert read_shown(outputs[0], **DECIMALS)[0]["step_milliseconds"] == "20.00"
 
 
 def test_without_original_nothing_is_relative_to_it(trained, outputs):
     tabulate_training(*trained(("tiny", "pairwise", 1, FALL, {}), ("small", "original", 1, FALL, {})), outputs)
-    rows = {row["size"]: row for row in read(outputs[0])}
+    rows = {row["size"]: row for row in read_shown(outputs[0], **DECIMALS)}
     assert (rows["tiny"]["of_original_percent"], rows["small"]["of_original_percent"]) == ("", "100.00")
 
 
@@ -165,7 +167,7 @@ def test_a_permutation_of_the_inputs_gives_the_same_bytes(trained, outputs):
     *files, settings = trained(*runs)
     tabulate_training(*files, settings, outputs)
     first = [path.read_bytes() for path in outputs]
-    assert [(row["size"], row["attention"]) for row in read(outputs[0])] == [
+    assert [(row["size"], row["attention"]) for row in read_shown(outputs[0], **DECIMALS)] == [
         (size, name) for size in ("tiny", "small") for name in ("original", "pairwise", "shared")
     ]
     shuffled = [random.Random(seed).sample(paths, len(paths)) for seed, paths in enumerate(files)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from csv_rows import read
+from csv_rows import read_shown
 from symbert.errors import DataError, MissingInputError
 from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
@@ -64,7 +64,7 @@ def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records,
         settings=settings_file(),
         finetune_seeds=seeds_of(demo_records),
     )
-    original, pairwise, majority = read(outputs[0])
+    original, pairwise, majority = read_shown(outputs[0])
     assert [row["model"] for row in (original, pairwise, majority)] == [
         "tiny-original",
         "tiny-pairwise",
@@ -121,7 +121,7 @@ def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the
         settings=settings_file(**PAPER),
         finetune_seeds=seeds_of(records),
     )
-    rows = read(outputs[0])
+    rows = read_shown(outputs[0])
     assert [row["model"] for row in rows] == ["base-pairwise", "base-pairwise, the paper", "majority baseline"]
     assert (rows[1]["glue_score"], rows[1]["std"], rows[1]["cola"]) == ("79.36", "0.37", "46.91")
     write_exhibit(
@@ -144,7 +144,7 @@ def test_table_3_of_real_tasks_does_not_speak_of_stand_ins_for_tasks(record, wri
         finetune_seeds=seeds_of(records),
     )
     assert all("stand-in" not in path.read_text() for path in outputs)
-    assert read(outputs[0])[0]["std"] == "", "one seed has no deviation"
+    assert read_shown(outputs[0])[0]["std"] == "", "one seed has no deviation"
 
 
 def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, settings_file, outputs):
@@ -172,7 +172,7 @@ def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, set
         finetune_seeds=seeds_of(records),
     )
     assert "Not the whole benchmark: the GLUE score is the mean of 3 columns (" in outputs[1].read_text()
-    ours, paper, _ = read(outputs[0])
+    ours, paper, _ = read_shown(outputs[0])
     assert list(ours)[3:6] == ["rte", "mnli_matched", "mnli_mismatched"]
     assert (paper["glue_score"], paper["rte"]) == ("", "59.42"), "the paper's mean is of all its columns"
 
@@ -194,7 +194,7 @@ def test_pre_training_seeds_have_rows_of_their_own_and_one_of_their_mean(
     write_exhibit(
         "table-table3_glue", outputs, scores=write_scores(seed_records), settings=settings_file(), finetune_seeds=[1, 2]
     )
-    rows = read(outputs[0])
+    rows = read_shown(outputs[0])
     assert [row["model"] for row in rows[:4]] == [
         *(f"tiny-original, seed {seed}" for seed in (1, 2, 3)),
         "tiny-original, mean of 3 seeds",
@@ -240,7 +240,7 @@ def test_the_papers_row_stands_beneath_the_mean_of_seeds(record, write_scores, s
     write_exhibit(
         "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(**PAPER), finetune_seeds=[1]
     )
-    names = [row["model"].removeprefix("base-original, ") for row in read(outputs[0])]
+    names = [row["model"].removeprefix("base-original, ") for row in read_shown(outputs[0])]
     assert names == ["seed 1", "seed 2", "mean of 2 seeds", "the paper", "majority baseline"]
 
 
@@ -295,7 +295,7 @@ def test_models_without_pre_training_have_rows_of_their_own(untrained_records, w
         settings=settings_file(),
         finetune_seeds=[1, 2, 3],
     )
-    rows = {row["model"]: row for row in read(outputs[0])}
+    rows = {row["model"]: row for row in read_shown(outputs[0])}
     assert list(rows) == [
         "tiny-original, no pre-training",
         "tiny-original",
@@ -316,7 +316,7 @@ def test_several_pre_training_seeds_have_one_row_without_pre_training(
     write_exhibit(
         "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(), finetune_seeds=[1, 2]
     )
-    names = [row["model"] for row in read(outputs[0])]
+    names = [row["model"] for row in read_shown(outputs[0])]
     assert names[0] == "tiny-original, no pre-training, mean of 3 seeds" and len(names) == 2 * 5 + 1
 
 
@@ -329,7 +329,7 @@ def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record,
         settings=settings_file(glue_source="mirror"),
         finetune_seeds=[1],
     )
-    (row, _) = read(outputs[0])
+    (row, _) = read_shown(outputs[0])
     assert [column.removesuffix(" (stand-in)") for column in row if "(stand-in)" in column] == [
         "glue_score",
         "mnli_matched",
@@ -353,7 +353,7 @@ def test_the_papers_rows_are_announced_only_where_there_are_some(record, write_s
             settings=settings_file(**settings),
             finetune_seeds=[1],
         )
-        assert len(read(outputs[0])) == 1 + announced
+        assert len(read_shown(outputs[0])) == 1 + announced
         assert ("Beside them what the paper prints" in outputs[1].read_text()) == announced
 
 
@@ -367,7 +367,7 @@ def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records,
     write_exhibit(
         "table-table3_glue", outputs, scores=files, settings=settings, finetune_seeds=[1, 2, 3], allow_missing=True
     )
-    original, pairwise, _ = read(outputs[0])
+    original, pairwise, _ = read_shown(outputs[0])
     assert original["rte (stand-in)"] == f"{100 * (0.5 + 0.04 + 0.003 * 5 / 2):.2f}", "over the two that there are"
     weights = [0, 1, 2, 2, 3, 4, 5, 6, 7]
     assert original["glue_score (stand-in)"] == f"{100 * (0.5 + 0.01 * sum(weights) / 9 + 0.003 * 5 / 2):.2f}"
@@ -414,7 +414,7 @@ def test_a_sweep_without_mnli_or_with_tasks_that_do_not_count_has_its_table(
         settings=settings_file(tasks=tasks, glue_source="hub"),
         finetune_seeds=[1, 2],
     )
-    rows = read(outputs[0])
+    rows = read_shown(outputs[0])
     assert [row["glue_score"] for row in rows[:2]] == [score] * 2 and rows[0][tasks[-1]] == "60.00"
     assert [row[tasks[-1]] for row in rows[2:]] == ["50.00"], "the majority baseline"
     assert note in outputs[1].read_text()
@@ -437,7 +437,7 @@ def test_only_the_final_step_counts_and_it_must_be_there(demo_records, record, w
         settings=settings_file(),
         finetune_seeds=seeds_of([*demo_records, *earlier]),
     )
-    assert float(read(outputs[0])[0]["glue_score (stand-in)"]) < 60
+    assert float(read_shown(outputs[0])[0]["glue_score (stand-in)"]) < 60
     with pytest.raises(MissingInputError, match="the last step is 300, expected 1800"):
         write_exhibit(
             "table-table3_glue",
@@ -484,6 +484,6 @@ def test_the_authors_results_as_an_experiment_print_table_3(authors_final, write
         settings=settings_file(**PAPER),
         finetune_seeds=seeds_of(authors_final),
     )
-    rows = [list(row.values()) for row in read(outputs[0])[:-1]]
+    rows = [list(row.values()) for row in read_shown(outputs[0])[:-1]]
     for ours, paper in zip(rows[::2], rows[1::2], strict=True):
         assert ours[1:12] == paper[1:12] and paper[0] == f"{ours[0]}, the paper"

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import captions, order, published
-from symbert.report.comparisons import Comparison, Interval, compared
+from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import Data
+from symbert.report.inference import LEVEL, Interval
 from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
 
@@ -18,6 +19,8 @@ COLLAPSED = (
     "the collapsed run of {attention} at step {step:,} "
     "(pre-training seed {pretrain_seed}, fine-tuning seed {finetune_seed})"
 )
+
+HIGHER, LOWER = (f"p at most {LEVEL} and the difference {side} 0" for side in ("above", "below"))
 
 
 @dataclass(frozen=True)
@@ -117,20 +120,29 @@ def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str,
 
 def lead(data: Data, size: str, attention: str, columns: tuple[str, ...] = published.COLUMNS) -> Comparison:
     """How much higher than `original` an operator scores in the mean of some score columns."""
-    return lead_in(final_scores_of(data, size, "original", attention, columns=columns), size, attention)
+    final_scores_of(data, size, "original", attention, columns=columns)  # or it says what is missing
+    scores = data.trained[(data.trained["size"] == size) & data.trained["column"].isin(columns)]
+    return lead_in(glue_scores(scores).dropna(), size, attention)
 
 
 def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
-    """How much higher than `original` an operator scores, over the seeds that both models have."""
+    """How much higher than `original` an operator scores, over the seeds that both models have.
+
+    Its p value is corrected for the number of operators that are compared with `original`.
+    """
     names = ["size", "attention", "step"]
     models = {model[:2]: seeds.droplevel(names) for model, seeds in scores.to_frame("score").groupby(level=names)}
     for name in ("original", attention):
         if (size, name) not in models:
             raise MissingEvidence(f"no {size}-{name} in this experiment")
-    differences = list(compared(size, attention, "original", models[size, attention], models[size, "original"]))
-    if not differences or not differences[0].n:
-        raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
-    return differences[0]
+    original, others = models[size, "original"], {name for of, name in models if of == size} - {"original"}
+    leads = corrected(
+        [one for name in others for one in compared(size, name, "original", models[size, name], original)]
+    )
+    for one in leads:
+        if one.model == attention and one.n:
+            return one
+    raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
 
 
 def validation_losses(data: Data, size: str, attention: str) -> pd.DataFrame:
@@ -230,15 +242,14 @@ def span_of(ratio: Interval) -> str:
     return f"{ratio.low:.2f}–{ratio.high:.2f}" if ratio.low else f"< {ratio.high:.2f}"
 
 
-def is_above(interval: Interval | None, value: float) -> bool | None:
-    """Whether the whole interval is above a value; None when it includes the value, or when there is none."""
-    return None if interval is None or interval.includes(value) else interval.low > value
+def is_higher(lead: Comparison) -> bool | None:
+    """Whether the primary test shows that a model scores higher than its reference; None where it shows nothing."""
+    return lead.difference > 0 if lead.is_significant else None
 
 
-def is_below(interval: Interval | None, value: float) -> bool | None:
-    """As `is_above`, below a value."""
-    above = is_above(interval, value)
-    return None if above is None else not above
+def is_lower(lead: Comparison) -> bool | None:
+    """As `is_higher`, lower."""
+    return lead.difference < 0 if lead.is_significant else None
 
 
 def are_all(answers: list[bool | None]) -> bool | None:
@@ -256,7 +267,9 @@ def points(value: float) -> str:
     return listed("{:.1f}", [round(value, 1) + 0.0])  # adding zero takes the sign from minus zero
 
 
-def in_points(difference: Comparison) -> str:
-    """A difference and the span of its intervals: '0.6 [−0.2, 1.4]'."""
-    span = difference.span
-    return points(difference.difference) + (f" [{points(span.low)}, {points(span.high)}]" if span else "")
+def in_points(lead: Comparison) -> str:
+    """A difference, Welch's interval, and the primary p with Holm's correction: '0.6 [−0.2, 1.4], p 0.143'."""
+    if lead.welch is None:
+        return points(lead.difference)
+    bounds = f"{points(lead.difference)} [{points(lead.welch.low)}, {points(lead.welch.high)}]"
+    return f"{bounds}, p {lead.p.holm:.3f}"

@@ -12,8 +12,8 @@ from scipy.special import fdtri
 from symbert.report import published
 from symbert.report.claims import evidence
 from symbert.report.claims.evidence import Finding, MissingEvidence, claim, in_points, listed
-from symbert.report.comparisons import CONFIDENCE, FEWEST, Interval
 from symbert.report.data import Data
+from symbert.report.inference import CONFIDENCE, FEWEST, Interval
 from symbert.report.statistics import Crossing, spread
 
 VARIANTS = ("symmetric", "pairwise")
@@ -102,7 +102,7 @@ def check_scores(data: Data, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "base", "pairwise"),
     authors=_lead(published.RAW_SCORES, "base", "pairwise"),
-    rule="95 % interval above 0",
+    rule=evidence.HIGHER,
     unless=evidence.other_scores,
 )
 @claim(
@@ -111,13 +111,13 @@ def check_scores(data: Data, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "pairwise"),
     authors=_lead(published.RAW_SCORES, "small", "pairwise"),
-    rule="95 % interval above 0",
+    rule=evidence.HIGHER,
     unless=evidence.other_scores,
 )
 def check_higher(data: Data, size: str) -> Finding:
-    """How much higher than `original` pairwise scores, by its interval."""
+    """How much higher than `original` pairwise scores, by the primary test."""
     lead = evidence.lead(data, size, "pairwise")
-    return Finding(in_points(lead), evidence.is_above(lead.span, 0))
+    return Finding(in_points(lead), evidence.is_higher(lead))
 
 
 @claim(
@@ -126,7 +126,7 @@ def check_higher(data: Data, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "base", "symmetric"),
     authors=_lead(published.RAW_SCORES, "base", "symmetric"),
-    rule="95 % interval below 0",
+    rule=evidence.LOWER,
     unless=evidence.other_scores,
 )
 @claim(
@@ -135,13 +135,13 @@ def check_higher(data: Data, size: str) -> Finding:
     "§4.2, table 3",
     paper=_lead(published.SCORES, "small", "symmetric"),
     authors=_lead(published.RAW_SCORES, "small", "symmetric"),
-    rule="95 % interval below 0",
+    rule=evidence.LOWER,
     unless=evidence.other_scores,
 )
 def check_lower(data: Data, size: str) -> Finding:
     """As `check_higher`, of symmetric, which is claimed to score lower."""
     lead = evidence.lead(data, size, "symmetric")
-    return Finding(in_points(lead), evidence.is_below(lead.span, 0))
+    return Finding(in_points(lead), evidence.is_lower(lead))
 
 
 @claim(
@@ -156,7 +156,8 @@ def check_lower(data: Data, size: str) -> Finding:
 def check_deviations(data: Data, size: str) -> Finding:
     """Standard deviations of the variants and of `original` over fine-tuning seeds, by intervals of their ratios."""
     *variants, original = (deviation(evidence.final_scores_of(data, size, name)) for name in (*VARIANTS, "original"))
-    below = [evidence.is_below(ratio_interval(variant, original), 1) for variant in variants]
+    ratios = [ratio_interval(variant, original) for variant in variants]
+    below = [None if ratio is None or ratio.includes(1) else ratio.high < 1 for ratio in ratios]
     return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), evidence.are_all(below))
 
 

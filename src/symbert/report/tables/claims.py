@@ -14,12 +14,13 @@ VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 CAPTION = (
     f"Claims of {published.PAPER} (by section) and of the abstract of {published.SHARED_PAPER}: what the papers print, "
     "what the raw files of the first one's authors give, and what this experiment gives."
-    "\n\nScores are in percent, their "
-    "differences in percentage points over the seeds that both models have, in brackets the span of the paired and the "
-    "unpaired 95 % interval, which takes three seeds; losses in nats; steps to 95 % with the checkpoints around them, "
+    "\n\nScores are in percent, their differences in percentage points over the seeds that both models have, in "
+    "brackets Welch’s 95 % interval, p by the primary test of the statistics with Holm’s correction; time is over "
+    "pre-training seeds, of runs that shared the machine with no other; losses in nats; steps to 95 % with the "
+    "checkpoints around them, "
     "or more than the last, and what these checkpoints leave open of their ratio, also without each run that collapsed "
     "(predicts one class throughout), where that changes it; plateau exits by the rule of figure 2, a dash where a run "
-    "has none. Undecided: the interval includes what it would have to exclude, or there is none; the checkpoints leave "
+    "has none. Undecided: no difference is significant, or there are too few seeds for a test; the checkpoints leave "
     "both open; or a single collapsed run would decide. Not tested here: nothing but counts of parameters, which are "
     "exact, is judged on models of another size, on other data, or with settings other than the paper's; where models "
     "of base are missing, those of the largest size here are shown. Claims about shared "
@@ -35,8 +36,8 @@ CAPTION = (
 )
 def claims_table(data: Data) -> Table:
     """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what
-    this experiment gives, and a verdict: undecided where the interval of a difference includes what it would have to
-    exclude, or checkpoints leave it open, and not tested here wherever this experiment is not at the paper's settings.
+    this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
+    and not tested here wherever this experiment is not at the paper's settings.
     """
     rows, reached = [], set()
     for claim in CLAIMS:
@@ -46,7 +47,9 @@ def claims_table(data: Data) -> Table:
         row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
         rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
     seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
-    of_one = " With one pre-training seed, intervals speak of the noise of fine-tuning only." if seeds == 1 else ""
+    of_one = (
+        " With one pre-training seed, intervals and p speak of the noise of fine-tuning only." if seeds == 1 else ""
+    )
     caption = f"{CAPTION}{of_one} {captions.wording_of(data.settings).experiment}."
     folded = {at for at in range(len(rows)) if (at, "verdict") not in reached}
     return table_of(

@@ -82,13 +82,15 @@ def _row(
         row["validation_loss"] = decimal_of(spread(losses.iloc[:, -1]).mean, 3)
         if None not in exits_of(losses):
             exits = spread(exits_of(losses))
-            row |= {"plateau_exit": round(exits.mean), "earliest_exit": exits.lowest, "latest_exit": exits.highest}
+            row["plateau_exit"] = decimal_of(exits.mean, 0)
+            row |= {"earliest_exit": exits.lowest, "latest_exit": exits.highest}
     if curve is not None:
         row["target_score"] = line
         steps, scores = curve.index.tolist(), curve.tolist()
         if (first := first_crossing(steps, scores, line)) is not None:
             interpolated = interpolated_crossing(steps, scores, line)
-            values = (line, first.before, first.after, round(first.step), round(interpolated))
+            steps_between = decimal_of(first.step, 0), decimal_of(interpolated, 0)
+            values = (line, first.before, first.after, *steps_between)
             row |= dict(zip(CROSSINGS, values, strict=True))
     exits = published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name)
     row |= dict(zip(PRINTED_EXITS, exits, strict=True))

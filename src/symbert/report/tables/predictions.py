@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import captions
-from symbert.report.comparisons import holm
 from symbert.report.correlation import rank_correlation
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.inference import holm
 from symbert.report.order import sizes
 from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import MEANS, seed_scores

@@ -35,14 +35,14 @@ def training_table(data: Data) -> Table:
             "pretrain_seeds": loss.count,
             "validation_loss": decimal_of(loss.mean, 3),
             "std": decimal_of(loss.deviation, 3),
-            "plateau_exit": exits and round(exits.mean),
+            "plateau_exit": exits and decimal_of(exits.mean, 0),
             "earliest_exit": exits and exits.lowest,
             "latest_exit": exits and exits.highest,
             "logit_std": decimal_of(_mean(seeds["logit_std"]), 3),
             "attention_entropy": decimal_of(_mean(seeds["attention_entropy"]), 3),
             "step_milliseconds": None if step is None else 1000 * step,
             "of_original_percent": _mean(seeds["of_original_percent"]),
-            "tokens_per_second": None if tokens is None else round(tokens),
+            "tokens_per_second": decimal_of(tokens, 0),
             "mfu_percent": None if mfu is None else 100 * mfu,
         }
         rows.append({key: value for key, value in row.items() if key not in hidden})

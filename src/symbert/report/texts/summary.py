@@ -5,15 +5,15 @@ from collections.abc import Iterable
 import pandas as pd
 
 from symbert.report import captions, order
-from symbert.report.comparisons import FEWEST, FINETUNE_SEED, Comparison, comparisons
+from symbert.report.comparisons import FINETUNE_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.exits import FEWEST as FEWEST_SEEDS
 from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import heading, two_decimals
+from symbert.report.inference import FEWEST
 from symbert.report.runs import losses_of
 from symbert.report.statistics import stand_in_names
-from symbert.report.survival import LEVEL
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "this holds of these trained models: one pre-training seed does not tell an operator from chance"
@@ -76,13 +76,11 @@ def _of_scores(data: Data) -> tuple[list[str], str]:
     compared = [one for one in compared if one.score == compared[0].score]
     if not compared:
         return [], "no other operator has scores beside original"
-    if all(one.holm_p_value is None for one in compared):
+    if all(one.p is None for one in compared):
         units = f"{compared[0].unit}s"
         return [], f"a test of scores takes {NUMBERS[FEWEST]} {units}"
     name = heading(stand_in_names(data.scores).get(compared[0].score, compared[0].score))
-    shown = [
-        _score_in_words(one, name) for one in compared if one.holm_p_value is not None and one.holm_p_value <= LEVEL
-    ]
+    shown = [_score_in_words(one, name) for one in compared if one.is_significant]
     if shown and compared[0].unit == FINETUNE_SEED:
         return [f"{'; '.join(shown)}; {OF_ONE_PRETRAINING}"], ""
     return shown, "" if shown else f"no difference in the {name} is significant"
@@ -90,7 +88,7 @@ def _of_scores(data: Data) -> tuple[list[str], str]:
 
 def _score_in_words(one: Comparison, name: str) -> str:
     direction = "higher" if one.difference > 0 else "lower"
-    points = f"{two_decimals(abs(one.difference))} points, p {one.holm_p_value:.4f} with Holm’s correction"
+    points = f"{two_decimals(abs(one.difference))} points, p {one.p.holm:.4f} with Holm’s correction"
     return f"a {direction} {name} of {one.size}-{one.model} than of {one.size}-original ({points})"
 
 
