@@ -295,9 +295,7 @@ def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value,
     assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1} x', b"\xef\xbb\xbf{}"]
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1} x'])
 def test_bytes_that_are_no_json_are_told_with_file_and_line(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(DataError, match=rf"^{tmp_path}/x: not (JSON|UTF-8)"):
@@ -314,7 +312,7 @@ def test_every_reader_of_json_says_what_it_expects(root):
         for call in ast.walk(ast.parse(file.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "read_json" and len(call.args) < 2:
                 without.add(file.name)
-    assert without == {"config.py", "scores.py", "trainer_results.py", "export.py"}
+    assert without == {"config.py", "scores.py", "export.py"}
 
 
 def test_copying_a_missing_file_names_it(tmp_path):

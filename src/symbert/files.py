@@ -194,7 +194,7 @@ def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
 
 def _parsed(content: bytes, place: str, remedy: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
     except UnicodeDecodeError:
         raise DataError(f"{place}: not UTF-8; {remedy}") from None
     except (ValueError, RecursionError) as error:

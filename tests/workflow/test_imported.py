@@ -10,11 +10,12 @@ from symbert.tasks import GLUE
 from workflow.checkout import Checkout, check_out
 
 RUN = "bert_base_{attention}_20240204-093411-seed{seed}_{task}_20240207-232501"
-ACCURACY = {"vanilla": 0.75, "pairwise": 0.5}
+ACCURACY = {"vanilla": 0.75, "pairwise": 0.5, "mine": 0.6}  # mine is no operator of this project
+HOLE = ("mine", 2, "rte")
 
 
 def write_results(directory):
-    """Two models and two seeds on every task, as `run_glue` names and writes them."""
+    """Three models and two seeds on every task but one, as `run_glue` names and writes them, and one score in a csv."""
     for attention, accuracy in ACCURACY.items():
         for seed in (1, 2):
             for task in GLUE.values():
@@ -24,7 +25,9 @@ def write_results(directory):
                 values |= {"samples": rows[0], "samples_mm": rows[-1]}
                 path = directory / RUN.format(attention=attention, seed=seed, task=task.name) / "eval_results.json"
                 path.parent.mkdir(parents=True)
-                path.write_text(json.dumps({f"eval_{key}": value for key, value in values.items()}))
+                if (attention, seed, task.name) != HOLE:
+                    path.write_text(json.dumps({f"eval_{key}": value for key, value in values.items()}))
+    (directory / "scores.csv").write_text("model,task,finetune_seed,score\nroberta,rte,1,70 %\n")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,16 @@ def test_the_imported_scores_are_those_of_table_3(reported):
     rows = {row["model"]: row for row in rows}
     assert [rows["base-original"][key] for key in ("glue_score", "std")] == ["75.17", "0.08"]
     assert rows["base-pairwise"]["glue_score"] == "50.17" and "base-original, the paper" in rows
+
+
+def test_models_of_unknown_operators_and_with_holes_have_their_rows(reported):
+    """A GLUE score of seed 1 alone, and none of a model with one task."""
+    table = (reported.directory / "results/imported-theirs/report/tables/table3_glue.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    cells = {row[0]: row[1:] for row in rows if row}
+    assert cells["base-mine"][:2] == ["60.11", "–"] and cells["base-mine"][-1] == "1"
+    assert set(cells["roberta"]) == {"–", "70.00", "0"}
+    assert "rte of base-mine (1 of 2)" in table
 
 
 def test_imported_scores_reported_on_twice_are_nothing_to_do(reported):

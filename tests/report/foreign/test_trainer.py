@@ -138,6 +138,12 @@ def test_of_a_run_that_was_never_saved_whole_the_last_checkpoint_is_read(write_r
     assert "trainer_state.json (3)" in read_foreign(directory, PATTERN).left_out()[0], "named, not skipped"
 
 
+def test_a_byte_order_mark_is_no_reason_to_stop(write_run, directory):
+    file = write_run("mine_rte_s1", {"eval_accuracy": 0.7}) / "eval_results.json"
+    file.write_text("\ufeff" + file.read_text())
+    assert scores_in(directory) == {("mine", "rte", 1): 0.7}
+
+
 def test_a_run_of_mnlis_mismatched_rows_alone_is_of_that_column(write_run, directory):
     write_run("mine_mnli-mm_s1", {"eval_accuracy": 0.7})
     assert scores_in(directory) == {("mine", "mnli_mismatched", 1): 0.7}
