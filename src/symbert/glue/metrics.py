@@ -1,41 +1,51 @@
 """Scores of predictions, as GLUE defines them, and those of the best constant prediction; all between -1 and 1.
 
 A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN.
+The formulas are written out, because importing scipy and scikit-learn takes longer than many a fine-tuning.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.stats import pearsonr, spearmanr
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from symbert.tasks import Task
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Share of rows predicted right."""
-    return float(accuracy_score(labels, predictions))
+    return float(np.mean(labels == predictions))
 
 
 def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     """F1 of class 1; 0 when it is neither present nor predicted."""
-    return float(f1_score(labels, predictions, pos_label=1, average="binary", zero_division=0))
+    of_class, as_class = labels == 1, predictions == 1
+    both = of_class.sum() + as_class.sum()
+    return float(2 * (of_class & as_class).sum() / both) if both else 0.0
 
 
 def matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Matthews correlation."""
-    return _unless_constant(matthews_corrcoef, labels, predictions)
+    """Matthews correlation, of any number of classes (Gorodkin, Comput. Biol. Chem. 28, 2004)."""
+    if is_constant(labels) or is_constant(predictions):
+        return 0.0
+    classes = int(max(labels.max(), predictions.max())) + 1
+    expected, predicted = (np.bincount(side.astype(int), minlength=classes) for side in (labels, predictions))
+    rows, right = len(labels), (labels == predictions).sum()
+    spread = float(rows**2 - predicted @ predicted) * float(rows**2 - expected @ expected)
+    return float((right * rows - expected @ predicted) / np.sqrt(spread))
 
 
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Linear correlation."""
-    return _unless_constant(lambda *pair: pearsonr(*pair)[0], labels, predictions)
+    if is_constant(labels) or is_constant(predictions):
+        return 0.0
+    return float(np.clip(np.vecdot(_direction(labels), _direction(predictions)), -1, 1))
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Rank correlation."""
-    return _unless_constant(lambda *pair: spearmanr(*pair)[0], labels, predictions)
+    """Rank correlation; equal values have the mean of their ranks."""
+    if is_constant(labels) or is_constant(predictions):
+        return 0.0
+    return float(np.corrcoef(_ranks(labels), _ranks(predictions))[1, 0])
 
 
 METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews, "pearson": pearson, "spearman": spearman}
@@ -74,5 +84,13 @@ def _mean(scores: dict[str, float]) -> float:
     return float(np.mean(list(scores.values())))
 
 
-def _unless_constant(correlation: Callable[..., float], labels: np.ndarray, predictions: np.ndarray) -> float:
-    return 0.0 if is_constant(labels) or is_constant(predictions) else float(correlation(labels, predictions))
+def _direction(values: np.ndarray) -> np.ndarray:
+    """Deviations from the mean as a vector of length 1, which no square overflows on the way to."""
+    deviations = values.astype(float) - values.astype(float).mean()
+    largest = np.abs(deviations).max()
+    return deviations / (largest * np.linalg.norm(deviations / largest, axis=0))
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[numbers]
