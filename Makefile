@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup clean-env
 
 env: .venv/complete
 
@@ -61,6 +61,10 @@ bench-glue: env .venv/bench-pretrain/complete
 # What Snakemake needs to know all jobs of the paper's experiment; options in docs/evidence/README.md.
 bench-graph: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
+
+# What each command of a finished demo takes to start; options in docs/evidence/README.md.
+bench-startup: env
+	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.startup $(BENCH) $(if $(OUT),--output $(OUT))
 
 .venv/bench-pretrain/complete: benchmarks/requirements-pretrain.txt | .venv/complete
 	rm -rf .venv/bench-pretrain

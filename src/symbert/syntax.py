@@ -30,7 +30,7 @@ def syntax_of(module: str, name: str) -> list[list[Any]]:
 
 def keys_of(module: str, table: str) -> tuple[str, ...]:
     """The keys of a dict that a module writes out at its top level."""
-    (statement,) = _definitions(module)[table]
+    (statement,) = (each for each in _statements(module) if not isinstance(each, IMPORTS) and table in _bound(each))
     return tuple(ast.literal_eval(key) for key in statement.value.keys)
 
 

@@ -16,7 +16,7 @@ from symbert.report.formats import Table, table_of
 from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (
-    *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "scikit-learn", "pandas"),
+    *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "pandas"),
     *("pyarrow", "matplotlib"),
 )
 

@@ -1,0 +1,46 @@
+"""What a command imports before it works: a second of start is paid by every job of an experiment."""
+
+import subprocess
+import sys
+
+import pytest
+
+from symbert.cli import COMMANDS
+from symbert.report.exhibits import EXHIBITS
+
+HEAVY = {
+    *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
+    *("snakemake", "tokenizers", "torch", "transformers", "yaml"),
+}
+# What commands may import, in groups that share a process each, the lightest first.
+LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
+MIRROR = LIGHT | {"huggingface_hub"}
+REPORT = LIGHT | {"jinja2", "pandas"}
+DRAWING = REPORT | {"matplotlib"}
+TESTING = DRAWING | {"scipy"}
+MODEL = HEAVY - {"datasets", "matplotlib", "pandas", "sklearn", "snakemake"}  # transformers brings most of them
+MEASURING = MODEL | {"pandas"}
+PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING, TESTING], [MODEL, MEASURING])
+
+BEYOND_LIGHT = {
+    "load('fetch-mirror')": MIRROR,
+    **{f"load({name!r})": REPORT for name in ("import-scores", "exhibit", "write-page")},
+    "load('write-study')": TESTING,
+    **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export", "count-parameters")},
+    **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
+    **{f"EXHIBITS[{id!r}].load()": {"table": REPORT, "figure": DRAWING}[each.kind] for id, each in EXHIBITS.items()},
+    "EXHIBITS['table-claims'].load()": TESTING,
+}
+ALLOWED = {**{f"load({name!r})": LIGHT for name in COMMANDS}, **BEYOND_LIGHT}
+
+
+@pytest.mark.parametrize("groups", PROCESSES, ids=["light", "report", "model"])
+def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
+    """What an import inside of a function costs, `make bench-startup` shows."""
+    loads = [(load, group) for group in groups for load, allowed in ALLOWED.items() if allowed == group]
+    lines = ["import sys", "from symbert.cli import load", "from symbert.report.exhibits import EXHIBITS"]
+    for load, group in loads:
+        lines += [load, f"print({load!r}, *sorted({HEAVY - group} & sys.modules.keys()))"]
+    script = "\n".join(lines)
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == [load for load, _ in loads]
