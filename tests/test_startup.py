@@ -26,9 +26,12 @@ BEYOND_LIGHT = {
     "load('fetch-mirror')": MIRROR,
     **{f"load({name!r})": REPORT for name in ("import-scores", "exhibit", "write-page")},
     "load('write-study')": TESTING,
-    **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export", "count-parameters")},
+    **{
+        f"load({name!r})": MODEL
+        for name in ("finetune", "measure-robustness", "export", "export-classifier", "count-parameters")
+    },
     **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
-    **{f"EXHIBITS[{id!r}].load()": {"table": REPORT, "figure": DRAWING}[each.kind] for id, each in EXHIBITS.items()},
+    **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
     "EXHIBITS['table-claims'].load()": TESTING,
 }
 ALLOWED = {**{f"load({name!r})": LIGHT for name in COMMANDS}, **BEYOND_LIGHT}
