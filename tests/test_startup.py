@@ -22,19 +22,16 @@ MODEL = HEAVY - {"datasets", "matplotlib", "pandas", "sklearn", "snakemake"}  # 
 MEASURING = MODEL | {"pandas"}
 PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING, TESTING], [MODEL, MEASURING])
 
-BEYOND_LIGHT = {
-    "load('fetch-mirror')": MIRROR,
-    **{f"load({name!r})": REPORT for name in ("import-scores", "exhibit", "write-page")},
-    "load('write-study')": TESTING,
-    **{
-        f"load({name!r})": MODEL
-        for name in ("finetune", "measure-robustness", "export", "export-classifier", "count-parameters")
-    },
+OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
+ALLOWED = {
+    **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
+    **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export-classifier")},
     **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
+    "load('fetch-mirror')": MIRROR,
+    "load('write-study')": TESTING,
     **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
     "EXHIBITS['table-claims'].load()": TESTING,
 }
-ALLOWED = {**{f"load({name!r})": LIGHT for name in COMMANDS}, **BEYOND_LIGHT}
 
 
 @pytest.mark.parametrize("groups", PROCESSES, ids=["light", "report", "model"])
