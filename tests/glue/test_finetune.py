@@ -11,7 +11,7 @@ import torch
 from damage import CONTENTS
 from symbert import __version__
 from symbert.cli import main
-from symbert.errors import ConfigError, DataError, IntegrityError, UsageError
+from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
@@ -318,3 +318,82 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(run, monkeypa
     monkeypatch.setattr(module, "train", failing)
     with pytest.raises(ConfigError, match="'recipe' is fast, .*Failed to find C compiler.*or set 'recipe: faithful'"):
         run(recipe="fast")
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """The seeds that were computed as one, group by group, as on a GPU."""
+    seen, train_together = [], module.train_together
+    monkeypatch.setattr(module, "is_faster_together", lambda device, precision: True)
+    monkeypatch.setattr(
+        module, "train_together", lambda models, *given: seen.append(list(models)) or train_together(models, *given)
+    )
+    return seen
+
+
+def test_missing_seeds_are_computed_together_into_the_records_of_one_by_one(run, tmp_path, counted, request, capfd):
+    (plain,) = run(seeds=[1, 2, 3], keep=300, dropout=0.1)
+    for kept in kept_files(tmp_path, ".json")[1:]:
+        kept.unlink()
+    groups = request.getfixturevalue("together")
+    assert run(seeds=[1, 2, 3], keep=300, dropout=0.1) == [plain]
+    assert groups == [[2, 3]] and counted == [1, 2, 3]
+    assert "rte seeds 2 3: 4/4 steps" in capfd.readouterr().err
+    for kept, weights in zip(kept_files(tmp_path, ".json"), kept_files(tmp_path, ".safetensors"), strict=True):
+        assert kept.stem == weights.stem and weights.with_suffix(".sha256").read_text() == sha256_of(weights) + "\n"
+
+
+def test_no_more_seeds_are_computed_together_than_a_gpu_is_sure_to_hold(run, together, counted):
+    (records,) = run(seeds=range(1, 7), rows={"max_examples": 16})
+    assert together == [[1, 2, 3, 4, 5]] and counted == [6]
+    assert [record["finetune_seed"] for record in records] == [1, 2, 3, 4, 5, 6]
+
+
+class KilledInCola(Progress):
+    def update(self, done, note=""):
+        if "cola" in self.label and done == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_kill_among_seeds_together_costs_their_task_alone(run, tmp_path, together, monkeypatch):
+    if not (child := os.fork()):
+        monkeypatch.setattr(module, "Progress", KilledInCola)
+        run(["rte", "cola"], seeds=[1, 2, 3])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert len(kept_files(tmp_path, ".json")) == 3 and (tmp_path / "rte.json").exists()
+    assert list((tmp_path / "state").glob("cola/*.json")) == [] and not (tmp_path / "cola.json").exists()
+    resumed = run(["rte", "cola"], seeds=[1, 2, 3])
+    assert together == [[1, 2, 3]]
+    for kept in (tmp_path / "state").glob("*/seed-*.json"):
+        kept.unlink()
+    assert run(["rte", "cola"], seeds=[1, 2, 3]) == resumed and together == [[1, 2, 3]] * 3
+
+
+def test_beside_a_seed_that_diverges_the_others_keep_their_results(run, tmp_path, together, monkeypatch):
+    (plain,) = run(seeds=[1, 2, 3])
+    for kept in kept_files(tmp_path, ".json"):
+        kept.unlink()
+    reset_head = module.reset_head
+
+    def broken(model, seed):
+        reset_head(model, seed)
+        if seed == 2:
+            model.classifier.weight.data.fill_(float("inf"))
+
+    monkeypatch.setattr(module, "reset_head", broken)
+    with pytest.raises(
+        DivergedError, match=r"^finetune tiny-pairwise seed 1 step 300: rte seed 2: loss nan in epoch 1;"
+    ):
+        run(seeds=[1, 2, 3])
+    kept = [json.loads(path.read_text())["record"] for path in kept_files(tmp_path, ".json")]
+    assert kept == [plain[0], plain[2]]
+
+
+def test_an_operator_that_cannot_be_stacked_is_fine_tuned_one_by_one_and_says_why(
+    run, together, counted, monkeypatch, capfd
+):
+    monkeypatch.setattr(module, "why_not_stacked", lambda model: "mixes tokens")
+    run(["rte", "cola"], seeds=[1, 2])
+    assert together == [] and counted == [1, 2, 1, 2]
+    assert capfd.readouterr().err.count("attention 'pairwise' mixes tokens: seeds are fine-tuned one by one") == 1

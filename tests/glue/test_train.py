@@ -9,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from safetensors.torch import load_file, save_file
-from torch import nn
-from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 from transformers import BertForSequenceClassification, get_linear_schedule_with_warmup
 
-from glue.protocol import SETTINGS
+from glue.protocol import SETTINGS, naive_training, one_by_one
 from model.models import Averaged, define
-from symbert.draws import permute
 from symbert.errors import ConfigError, DivergedError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.glue import train as module
@@ -92,38 +88,6 @@ def test_matrices_alone_are_decayed(checkpoint):
     assert (matrices["weight_decay"], vectors["weight_decay"]) == (0.5, 0.0)
     assert {parameter.ndim for parameter in vectors["params"]} == {1}
     assert sum(len(group["params"]) for group in (matrices, vectors)) == len(list(model.parameters()))
-
-
-def padded(model, rows, index):
-    """Logits of rows padded to the longest."""
-    lists = [rows.input_ids.split(rows.lengths.tolist()), rows.token_type_ids.split(rows.lengths.tolist())]
-    ids, types = (pad_sequence(tokens, batch_first=True).long() for tokens in lists)
-    attended = pad_sequence([torch.ones(length) for length in rows.lengths], batch_first=True)
-    return model(ids[index], attended[index], types[index]).logits
-
-
-def one_by_one(model, rows, index):
-    """Logits of rows that are computed each alone."""
-    batches = [rows.batch(np.array([row])) for row in index]
-    return torch.cat([model(batch.input_ids[None], None, batch.token_type_ids[None]).logits for batch in batches])
-
-
-def naive_training(model, rows, settings, seed, logits_of=padded):
-    """Stock AdamW and schedule, one step after the other; gives the norms that were clipped."""
-    matrices, vectors = ([p for p in model.parameters() if (p.ndim > 1) == many] for many in (True, False))
-    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon, foreach=False)
-    steps = settings.epochs * math.ceil(len(rows) / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(optimizer, math.ceil(settings.warmup_ratio * steps), steps)
-    norms = []
-    for epoch in range(settings.epochs):
-        for chosen in np.array_split(permute(np.arange(len(rows)), len(rows), seed, epoch), steps // settings.epochs):
-            optimizer.zero_grad()
-            F.cross_entropy(logits_of(model, rows, chosen), rows.labels[chosen]).backward()
-            norms.append(nn.utils.clip_grad_norm_(model.parameters(), settings.gradient_clip).item())
-            optimizer.step()
-            schedule.step()
-    return norms
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])

@@ -3,7 +3,7 @@
 Shapes: `token` for the tokens of all rows of a split or of a batch, end to end; `row` for one value per row.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +21,13 @@ from symbert.tasks import Task
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Ids and types `token` of some rows, where each row's stand, and labels `row`."""
+    """Ids and types `token` of some rows, where each row's stand, and labels `row`; seed after seed."""
 
     input_ids: Tensor
     token_type_ids: Tensor
     packing: Packing
     labels: Tensor
+    lengths: np.ndarray  # `seed row`, in tokens
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,18 @@ class TaskRows:
         return len(self.lengths)
 
     def batch(self, index: np.ndarray) -> TaskBatch:
-        """The rows of `index`, in that order."""
+        """The rows of `index`, in that order: `row`, or `seed row` for as many rows of each of several seeds."""
+        index = np.atleast_2d(index)
         lengths, device = self.lengths[index], self.labels.device
         packing = Packing.of(lengths, device)
-        tokens = packing.position_ids + torch.from_numpy(np.repeat(self.first[index], lengths)).to(device)
+        counts = lengths.sum(axis=1)
+        starts = np.zeros(
+            (len(index), counts.max()), dtype=np.int64
+        )  # a shorter seed is filled up with tokens that nobody reads
+        starts[np.arange(counts.max()) < counts[:, None]] = np.repeat(self.first[index].ravel(), lengths.ravel())
+        tokens = packing.position_ids + torch.from_numpy(starts.ravel()).to(device)
         ids, types = self.input_ids[tokens].long(), self.token_type_ids[tokens].long()
-        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
+        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index.ravel()).to(device)], lengths)
 
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
@@ -72,11 +79,11 @@ def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers)
 
 
-def shuffled_batches(rows: TaskRows, batch_size: int, seed: int, epoch: int) -> Iterator[TaskBatch]:
-    """All rows once, in an order that only (seed, epoch) decides; the last batch may be smaller."""
-    order = permute(np.arange(len(rows)), len(rows), seed, epoch)
+def shuffled_batches(rows: TaskRows, batch_size: int, seeds: Sequence[int], epoch: int) -> Iterator[TaskBatch]:
+    """All rows once for each seed, in an order that only (seed, epoch) decides; the last batch may be smaller."""
+    orders = np.stack([permute(np.arange(len(rows)), len(rows), seed, epoch) for seed in seeds])
     for start in range(0, len(rows), batch_size):
-        yield rows.batch(order[start : start + batch_size])
+        yield rows.batch(orders[:, start : start + batch_size])
 
 
 def sorted_batches(rows: TaskRows, batch_size: int) -> Iterator[tuple[np.ndarray, TaskBatch]]:

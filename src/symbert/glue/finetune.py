@@ -8,7 +8,7 @@ are never mixed in.
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,17 @@ from symbert.files import read_json, sha256_of, single_writer, write_json, write
 from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
-from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
+from symbert.glue.train import (
+    SEEDS_AT_ONCE,
+    is_faster_together,
+    load_classifier,
+    predict,
+    reset_head,
+    steps_of,
+    train,
+    train_together,
+)
+from symbert.model.stacked import why_not_stacked
 from symbert.model.weights import write_weights
 from symbert.operators import operator_code
 from symbert.progress import Progress
@@ -66,7 +76,7 @@ def finetune(
     with open_protocol(checkpoint, settings, state, threads, keep, kept_elsewhere, **identity) as protocol:
         for prepared, records in zip(data, output, strict=True):
             finetuning = Finetuning(protocol, prepared)
-            write_json(records, [finetuning.record(seed) for seed in finetune_seeds])
+            write_json(records, finetuning.records(finetune_seeds))
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,19 @@ class Protocol:
     def precision(self) -> str:
         """The resolved precision."""
         return resolve_precision(self.settings.precision, self.device)
+
+    @cached_property
+    def seeds_at_once(self) -> int:
+        """How many seeds of a task are fine-tuned as one computation, as `symbert.glue.train` has measured it."""
+        if not is_faster_together(self.device, self.precision):
+            return 1
+        if reason := why_not_stacked(load_classifier(self.checkpoint, 1, 0.0).to(self.device)):
+            print(
+                f"symbert: attention '{self.identity['attention']}' {reason}: seeds are fine-tuned one by one",
+                file=sys.stderr,
+            )
+            return 1
+        return SEEDS_AT_ONCE
 
     @property
     def recorded_dropout(self) -> Record:
@@ -175,12 +198,14 @@ class Finetuning:
         other = elsewhere and elsewhere / kept.relative_to(self.protocol.state)
         return other if other and other.is_file() and not kept.is_file() else kept
 
-    def record(self, seed: int) -> Record:
-        """The record of a seed; computed if it is not kept."""
-        kept = self.existing_result(seed)
-        if not kept.is_file():
-            self._train_and_keep(seed)
-        return read_json(kept, {"record": {"task": str, "finetune_seed": int, "metrics": dict}})["record"]
+    def records(self, seeds: Sequence[int]) -> list[Record]:
+        """The records of seeds; those that are not kept are computed first."""
+        missing = [seed for seed in seeds if not self.existing_result(seed).is_file()]
+        at_once = self.protocol.seeds_at_once if len(missing) > 1 else 1
+        for first in range(0, len(missing), at_once):
+            self._train_and_keep(missing[first : first + at_once])
+        fields = {"record": {"task": str, "finetune_seed": int, "metrics": dict}}
+        return [read_json(self.existing_result(seed), fields)["record"] for seed in seeds]
 
     def model(self, seed: int) -> torch.nn.Module:
         """The fine-tuned model of a seed: from the kept weights, or fine-tuned again.
@@ -190,17 +215,49 @@ class Finetuning:
         kept = self.existing_result(seed)
         weights, checksum = kept.with_suffix(".safetensors"), kept.with_suffix(".sha256")
         if not (kept.is_file() and weights.is_file()):
-            return self._train_and_keep(seed)
+            return self._train_and_keep([seed])
         if not checksum.is_file() or checksum.read_text().strip() != sha256_of(weights):
             print(f"warning: {weights}: sha256 is not that in {checksum.name}; fine-tuned again", file=sys.stderr)
-            return self._train_and_keep(seed)
+            return self._train_and_keep([seed])
         model = self.protocol.classifier(self.task, seed)
         model.load_state_dict(load_file(weights))
         return model
 
-    def _train_and_keep(self, seed: int) -> torch.nn.Module:
-        """Fine-tune with one seed and keep its result, and its weights if asked; an existing record stays."""
-        model, kept = self._train(seed), self.kept_result(seed)
+    def _train_and_keep(self, seeds: Sequence[int]) -> torch.nn.Module:
+        """Fine-tune with these seeds and keep the result of each; gives the last one's model.
+
+        DivergedError names the seeds whose loss is not finite; what the others learned beside them is kept.
+        """
+        models = {seed: self.protocol.classifier(self.task, seed) for seed in seeds}
+        self._refuse_other_vocabulary(models[seeds[0]])
+        diverged = self._train(models)
+        for seed, model in models.items():
+            if seed not in diverged:
+                self._keep(model, seed)
+        if diverged:
+            raise DivergedError("; ".join(diverged.values()))
+        return models[seeds[-1]]
+
+    def _train(self, models: dict[int, torch.nn.Module]) -> dict[int, str]:
+        """Fine-tune the model of each seed; gives what is wrong with those whose loss is not finite."""
+        protocol, rows, seeds = self.protocol, self.rows["train"], list(models)
+        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**protocol.identity)
+        label = f"{name}: {self.task.name} seed{'s' * (len(seeds) > 1)} {' '.join(map(str, seeds))}"
+        progress = Progress(label, steps_of(len(rows), protocol.settings), "steps")
+        diverged = {}
+        with compiler_explained():
+            if len(seeds) > 1:
+                diverged = train_together(models, rows, protocol.settings, protocol.precision, progress.update)
+            else:
+                try:
+                    train(models[seeds[0]], rows, protocol.settings, protocol.precision, seeds[0], progress.update)
+                except DivergedError as error:
+                    diverged = {seeds[0]: error}
+        return {seed: f"{name}: {self.task.name} seed {seed}: {error}" for seed, error in diverged.items()}
+
+    def _keep(self, model: torch.nn.Module, seed: int) -> None:
+        """Keep what a model scores, and its weights if asked; an existing record stays."""
+        kept = self.kept_result(seed)
         weights, is_new = kept.with_suffix(".safetensors"), not kept.is_file()
         if is_new:
             weights.unlink(missing_ok=True)  # of an earlier model
@@ -213,27 +270,15 @@ class Finetuning:
             record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance}
             listed = {split: values.tolist() for split, values in predictions.items()}
             write_json(kept, {"record": record, "predictions": listed})
-        return model
 
-    def _train(self, seed: int) -> torch.nn.Module:
-        """Fine-tune with one seed; DivergedError, or IntegrityError where the rows have a larger vocabulary."""
-        protocol = self.protocol
-        model, settings = protocol.classifier(self.task, seed), protocol.settings
+    def _refuse_other_vocabulary(self, model: torch.nn.Module) -> None:
+        """IntegrityError where the rows have a larger vocabulary than the model."""
         highest, pieces = max(int(rows.input_ids.max()) for rows in self.rows.values()), model.config.vocab_size
         if highest >= pieces:
             raise IntegrityError(
-                f"{self.data}: has token id {highest}, the model of {protocol.checkpoint} has {pieces:,} pieces; "
+                f"{self.data}: has token id {highest}, the model of {self.protocol.checkpoint} has {pieces:,} pieces; "
                 "prepare the task with the vocabulary of the checkpoint"
             )
-        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**protocol.identity)
-        name += f": {self.task.name} seed {seed}"
-        progress = Progress(name, steps_of(len(self.rows["train"]), settings), "steps")
-        try:
-            with compiler_explained():
-                train(model, self.rows["train"], settings, protocol.precision, seed, progress.update)
-        except DivergedError as error:
-            raise DivergedError(f"{name}: {error}") from None
-        return model
 
     def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
         """What a model predicts for the evaluation splits."""

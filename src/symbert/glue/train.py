@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,14 @@ from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.model.bert import SymBertForSequenceClassification, refuse_other_code
 from symbert.model.packed import Encoder, encode, encoder_for
+from symbert.model.stacked import Stack
 from symbert.settings import GlueSettings
 from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
+SEEDS_AT_ONCE = 5  # at most: the paper's. BERT-base takes some 20 GB of a GPU then
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
 
@@ -90,7 +93,7 @@ def train(
         encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(len(rows), settings)
         for epoch in range(settings.epochs):
             losses = []
-            for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
+            for batch in shuffled_batches(numbered, settings.batch_size, [seed], epoch):
                 with attention_kernels(recipe, device):
                     loss = loss_of(logits_of(model, batch, precision, encoder), batch.labels)
                 updater.backward(loss)
@@ -101,9 +104,62 @@ def train(
                 report_step(step)
             mean = torch.stack(losses).mean().item()
             if not math.isfinite(mean):
-                raise DivergedError(
-                    f"loss {mean} in epoch {epoch + 1}; lower 'glue.learning_rate' under a new 'experiment'"
-                )
+                raise diverged(mean, epoch + 1)
+
+
+def is_faster_together(device: torch.device, precision: str) -> bool:
+    """Whether several seeds are fine-tuned faster by `train_together` than one by one.
+
+    On a GPU (H100) a step of five takes about as long as one: it waits for launches. On a CPU arithmetic decides, and
+    what is left to gain pays for neither the results of a whole stack that a kill costs, nor bits that depend on which
+    seeds were missing (docs/evidence/bench-glue.md). The scale of fp16 is one for all, a gradient that is not finite is
+    one seed's.
+    """
+    return device.type == "cuda" and precision != "fp16"
+
+
+def train_together(
+    models: dict[int, nn.Module],
+    rows: TaskRows,
+    settings: GlueSettings,
+    precision: str,
+    report_step: Callable[[int], None],
+) -> dict[int, DivergedError]:
+    """As `train`, of the model of each seed, all at once: each as alone, but for how sums are rounded.
+
+    On a GPU dropout has other draws than in `train`, but again they follow from the seed alone. Returns what is wrong
+    with the seeds whose loss in the last epoch is not finite, which the others do not feel.
+    """
+    seeds, one = list(models), next(iter(models.values()))
+    with ExitStack() as contexts:
+        numbered, device = rows, next(one.parameters()).device
+        if settings.weight_decay == 0:
+            numbered, *_ = [contexts.enter_context(train_used_embeddings(each, rows)) for each in models.values()]
+        stack = Stack(models)
+        model = stack.model.train()
+        optimizer = build_optimizer(model, settings, vector=2)
+        updater = Updater(model, optimizer, settings.gradient_clip, precision, device)
+        encoder, step, steps = partial(encode, attend=stack.draws.attend), 0, steps_of(len(rows), settings)
+        for epoch in range(settings.epochs):
+            losses = []
+            for batch in shuffled_batches(numbered, settings.batch_size, seeds, epoch):
+                stack.draws.begin(batch.lengths)
+                logits = logits_of(model, batch, precision, encoder, len(seeds))
+                loss = losses_of(logits, batch.labels, len(seeds))
+                updater.backward(loss.sum())
+                stack.clip(settings.gradient_clip)
+                updater.update(learning_rate(step, steps, settings))
+                losses.append(loss.detach())
+                step += 1
+                report_step(step)
+        stack.write_back()
+    means = zip(seeds, torch.stack(losses).mean(dim=0).tolist(), strict=True)
+    return {seed: diverged(mean, settings.epochs) for seed, mean in means if not math.isfinite(mean)}
+
+
+def diverged(loss: float, epoch: int) -> DivergedError:
+    """What an epoch (from 1) ends with whose mean loss is not finite."""
+    return DivergedError(f"loss {loss} in epoch {epoch}; lower 'glue.learning_rate' under a new 'experiment'")
 
 
 @contextmanager
@@ -158,15 +214,16 @@ def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
     return linear_rate(step, settings.learning_rate, math.ceil(settings.warmup_ratio * steps), steps)
 
 
-def logits_of(model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None) -> Tensor:
-    """Logits `row label`, in the precision of the weights."""
+def logits_of(
+    model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None, seeds: int = 1
+) -> Tensor:
+    """Logits `row label`, in the precision of the weights; the rows of a stack's seeds one after the other."""
     encoder = encoder or encoder_for(model.bert)
+    tokens = batch.input_ids, batch.token_type_ids, batch.packing.position_ids
     with autocast(precision, batch.labels.device):
-        embedded = model.bert.embeddings(
-            batch.input_ids[None], batch.token_type_ids[None], batch.packing.position_ids[None]
-        )
-        pooled = encoder(model.bert, embedded, batch.packing)
-        return model.classifier(model.dropout(pooled)).to(model.dtype)
+        embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
+        pooled = encoder(model.bert, embedded, batch.packing).unflatten(0, (seeds, -1))
+        return model.classifier(model.dropout(pooled)).flatten(0, 1).to(model.dtype)
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
@@ -174,3 +231,12 @@ def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
     if logits.shape[1] == 1:
         return F.mse_loss(logits[:, 0], labels.to(logits.dtype))
     return F.cross_entropy(logits, labels)
+
+
+def losses_of(logits: Tensor, labels: Tensor, seeds: int) -> Tensor:
+    """`loss_of` for the rows of each seed."""
+    if logits.shape[1] == 1:
+        losses = F.mse_loss(logits[:, 0], labels.to(logits.dtype), reduction="none")
+    else:
+        losses = F.cross_entropy(logits, labels, reduction="none")
+    return losses.view(seeds, -1).mean(dim=1)

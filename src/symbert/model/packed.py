@@ -1,6 +1,7 @@
 """BERT on rows laid end to end: nothing is padded but inside attention, and nothing is computed that nobody reads.
 
-Shapes: `1 token hidden` for the tokens of all rows, `row heads longest head` where rows are padded to the longest.
+Shapes: `seed token hidden` for the tokens of all rows, of one seed but in `symbert.model.stacked`; `row heads longest
+head` where the rows of all seeds are padded to the longest.
 """
 
 import copy
@@ -23,12 +24,17 @@ MOVED = 0.1  # standard deviation: five times that of a start
 TOLERANCE = 1e-9
 
 Encoder = Callable[[BertModel, Tensor, "Packing"], Tensor]  # computes what `encode` does
+Attend = Callable[..., Tensor]  # computes what PyTorch's `scaled_dot_product_attention` does
 _encoders: dict[str, Encoder] = {}  # of each operator, by its name
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the tokens of rows of any lengths stand: end to end, and in the padded rows."""
+    """Where the tokens of rows of any lengths stand: end to end, and in the padded rows; seed after seed.
+
+    Every seed has as many tokens: to the shorter ones empty slots of their padded rows are added, which nothing
+    attends to. So what is computed of them reaches no output, and has no gradient.
+    """
 
     position_ids: Tensor  # `token`: in its row
     slots: Tensor  # `token`: among the padded rows, counted through
@@ -37,15 +43,22 @@ class Packing:
 
     @classmethod
     def of(cls, lengths: np.ndarray, device: torch.device) -> "Packing":
-        """The packing of rows of these lengths (tokens, at least one each)."""
-        attended = np.arange(lengths.max()) < lengths[:, None]
-        slots = np.flatnonzero(attended)
-        arrays = slots % lengths.max(), slots, np.cumsum(lengths) - lengths, attended[:, None, None]
+        """The packing of rows of these lengths (tokens, at least one each): `row`, or `seed row` of several seeds."""
+        lengths = np.atleast_2d(lengths)
+        longest, tokens = lengths.max(), lengths.sum(axis=1).max()
+        attended = (np.arange(longest) < lengths[..., None]).reshape(len(lengths), -1)
+        slots = np.argsort(~attended, axis=1, kind="stable")[:, :tokens]
+        position_ids = slots % longest
+        slots = slots + attended.shape[1] * np.arange(len(lengths))[:, None]
+        first = np.cumsum(lengths, axis=1) - lengths + tokens * np.arange(len(lengths))[:, None]
+        arrays = position_ids.ravel(), slots.ravel(), first.ravel(), attended.reshape(-1, 1, 1, longest)
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
-def encode(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
-    """The pooler's output `row hidden` of embedded tokens `1 token hidden`, as of padded rows.
+def encode(
+    bert: BertModel, embedded: Tensor, packing: Packing, attend: Attend = F.scaled_dot_product_attention
+) -> Tensor:
+    """The pooler's output `row hidden` of embedded tokens `seed token hidden`, as of padded rows.
 
     The pooler reads the first token of each row. So the last layer has queries, and all that follows its attention,
     for these tokens alone.
@@ -53,8 +66,8 @@ def encode(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
     *layers, last = bert.encoder.layer
     hidden = embedded
     for layer in layers:
-        hidden = _all_tokens(layer, hidden, packing)
-    return bert.pooler(_first_tokens(last, hidden, packing))
+        hidden = _all_tokens(layer, hidden, packing, attend)
+    return _pooled(bert, _first_tokens(last, hidden, packing, attend)).flatten(0, 1)
 
 
 def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
@@ -70,7 +83,7 @@ def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Ten
         for layer in bert.encoder.layer:
             hidden = layer(hidden)
         order.append(rows)
-        pooled.append(bert.pooler(hidden))
+        pooled.append(_pooled(bert, hidden[:, 0]))
     return torch.cat(pooled)[torch.cat(order).argsort()]
 
 
@@ -107,7 +120,10 @@ def mixes_tokens(bert: BertModel) -> bool:
     layers = copy.deepcopy(nn.ModuleList(bert.encoder.layer[:1])).double().eval()
     for parameter in layers.parameters():
         parameter += MOVED * drawn(*parameter.shape)
-    model = SimpleNamespace(encoder=SimpleNamespace(layer=[layers[0], layers[0]]), pooler=lambda hidden: hidden[:, 0])
+    model = SimpleNamespace(
+        encoder=SimpleNamespace(layer=[layers[0], layers[0]]),
+        pooler=SimpleNamespace(dense=nn.Identity(), activation=nn.Identity()),
+    )
     lengths = np.array([5, 2, 9, 5, 3])
     packing = Packing.of(lengths, device)
     rows = model, drawn(1, int(lengths.sum()), bert.config.hidden_size), packing
@@ -115,23 +131,26 @@ def mixes_tokens(bert: BertModel) -> bool:
     return not (expected - found).abs().max() <= TOLERANCE * expected.abs().max()
 
 
-def _all_tokens(layer: BertLayer, hidden: Tensor, packing: Packing) -> Tensor:
+def _all_tokens(layer: BertLayer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
     query, key, value = layer.attention.self.query_key_value(hidden)
-    mixed = _mix(layer.attention.self, _padded(query, packing), key, value, packing)
-    return _finish(layer, mixed.flatten(0, 1).index_select(0, packing.slots)[None], hidden)
+    mixed = _mix(layer.attention.self, _padded(query, packing), key, value, packing, attend)
+    return _finish(layer, mixed.flatten(0, 1).index_select(0, packing.slots).reshape(hidden.shape), hidden)
 
 
-def _first_tokens(layer: BertLayer, hidden: Tensor, packing: Packing) -> Tensor:
-    """The layer's output `row 1 hidden` for the first token of each row."""
+def _first_tokens(layer: BertLayer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
+    """The layer's output `seed row hidden` for the first token of each row."""
     query, key, value = layer.attention.self.query_key_value(hidden)
-    first = query[0].index_select(1, packing.first).transpose(0, 1).unsqueeze(2)
-    mixed = _mix(layer.attention.self, first, key, value, packing)
-    return _finish(layer, mixed, hidden[0].index_select(0, packing.first).unsqueeze(1))
+    first = _tokens(query).index_select(0, packing.first).unsqueeze(2)
+    mixed = _mix(layer.attention.self, first, key, value, packing, attend)
+    rows = hidden.flatten(0, 1).index_select(0, packing.first).unflatten(0, (len(hidden), -1))
+    return _finish(layer, mixed.reshape(rows.shape), rows)
 
 
-def _mix(attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, packing: Packing) -> Tensor:
+def _mix(
+    attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, packing: Packing, attend: Attend
+) -> Tensor:
     """Mixed values `row query hidden` of padded queries; keys and values are padded here."""
-    mixed = F.scaled_dot_product_attention(
+    mixed = attend(
         query,
         _padded(key, packing),
         _padded(value, packing),
@@ -142,9 +161,14 @@ def _mix(attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, pa
     return mixed.transpose(1, 2).flatten(2)
 
 
-def _padded(tokens: Tensor, packing: Packing) -> Tensor:
-    """`1 heads token head` as `row heads longest head`, with zeros in the slots without a token."""
-    tokens = tokens[0].transpose(0, 1)
+def _tokens(values: Tensor) -> Tensor:
+    """`seed heads token head` as `token heads head`, seed after seed."""
+    return values.transpose(1, 2).flatten(0, 1)
+
+
+def _padded(values: Tensor, packing: Packing) -> Tensor:
+    """`seed heads token head` as `row heads longest head`, with zeros in the slots without a token."""
+    tokens = _tokens(values)
     rows, longest = packing.attended.shape[0], packing.attended.shape[-1]
     empty = tokens.new_zeros(rows * longest, *tokens.shape[1:])
     return empty.index_copy(0, packing.slots, tokens).unflatten(0, (rows, longest)).transpose(1, 2)
@@ -153,3 +177,8 @@ def _padded(tokens: Tensor, packing: Packing) -> Tensor:
 def _finish(layer: BertLayer, mixed: Tensor, hidden: Tensor) -> Tensor:
     """What follows attention: its projection, and the feed-forward half, each with its residual."""
     return layer.feed_forward_chunk(layer.attention.output(mixed, hidden))
+
+
+def _pooled(bert: BertModel, first: Tensor) -> Tensor:
+    """What Hugging Face's pooler makes of the first token of each row."""
+    return bert.pooler.activation(bert.pooler.dense(first))
