@@ -7,7 +7,7 @@ import pandas as pd
 
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
-from symbert.report.comparisons import Comparison, Interval, compared
+from symbert.report.comparisons import Comparison, compared
 from symbert.report.foreign.naming import Naming
 from symbert.report.foreign.reading import read_foreign
 from symbert.report.formats import Table, best_of, heading, to_markdown, write_table
@@ -105,11 +105,11 @@ def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
     return scores.assign(size="", attention=[f"{label}: {name}" for name in names], step=1)
 
 
-def _cells(one: Comparison | None) -> dict[str, float | int | Interval | None]:
+def _cells(one: Comparison | None) -> dict[str, float | int | None]:
     """The last cells of a row: the difference, its Welch interval, and the seeds that both models have."""
     if one is None:
         return dict.fromkeys(("difference", "low", "high", "common_seeds"))
-    low, high = one.unpaired or (None, None)
+    low, high = one.welch or (None, None)
     return {"difference": one.difference, "low": low, "high": high, "common_seeds": one.n}
 
 
