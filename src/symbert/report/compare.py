@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
-from symbert.report.comparisons import Comparison, compared
+from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.foreign.naming import Naming
 from symbert.report.foreign.reading import read_foreign
-from symbert.report.formats import Table, best_of, heading, to_markdown, write_table
+from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, records_of
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
@@ -25,7 +26,8 @@ METHODS = (
     "sample standard deviation of the GLUE score. A dash is a score that was not measured, and a mean of columns is of "
     "seeds that have all of them: their number is in the column of fine-tuning seeds. Differences are in points, over "
     "the seeds that both models have, with Welch's 95 % interval, which does not use which seeds belong together. "
-    "Stand-ins are compared with stand-ins only."
+    "The GLUE score is tested: two-sided permutation test over all splits of the seeds of both models, with Holm's "
+    "correction for the differences of the table. Stand-ins are compared with stand-ins only."
 )
 
 
@@ -73,8 +75,8 @@ def comparison_of(sources: list[Source], score: str, reference: str | None = Non
     names = [source.name for source in sources]
     labels = names if len(set(names)) == len(names) else [str(source.path) for source in sources]
     scores = pd.concat([_labelled(source.scores, label) for label, source in zip(labels, sources, strict=True)])
-    every = [column for task in (*GLUE, *OWN) for column in task_named(task).scores.values()]
-    columns = [column for column in every if column in set(scores["column"])]
+    known = [column for task in (*GLUE, *OWN) for column in task_named(task).scores.values()]
+    columns = [column for column in known if column in set(scores["column"])]
     seeds = dict(list(seed_scores(scores).droplevel(["size", "step"]).groupby("attention", sort=False)))
     seeds = {model: part.droplevel("attention") for model, part in seeds.items()}
     first = reference or next(iter(seeds))
@@ -82,12 +84,9 @@ def comparison_of(sources: list[Source], score: str, reference: str | None = Non
         if word not in known:
             raise UsageError(f"compare: --{option} is '{word}', expected one of {', '.join(known)}")
     is_stand_in = scores.groupby("attention")["stand_in"].any()
-    differences = {
-        model: one
-        for model, part in seeds.items()
-        for one in compared("", model, first, part, seeds[first])
-        if one.score == score and model != first and is_stand_in[model] == is_stand_in[first]
-    }
+    others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
+    every = corrected(one for model in others for one in compared("", model, first, seeds[model], seeds[first]))
+    differences = {one.model: one for one in every if one.score == score}
     lines = list(model_lines(scores, columns, with_paper=False))
     models = iter(seeds)  # of each of which one line is compared, in this order, and no line of a single seed
     model_of = [None if line.size is None else next(models) for line in lines]
@@ -105,12 +104,13 @@ def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
     return scores.assign(size="", attention=[f"{label}: {name}" for name in names], step=1)
 
 
-def _cells(one: Comparison | None) -> dict[str, float | int | None]:
-    """The last cells of a row: the difference, its Welch interval, and the seeds that both models have."""
+def _cells(one: Comparison | None) -> dict[str, Any]:
+    """The last cells of a row: the difference, its Welch interval, p with Holm's correction, and the common seeds."""
     if one is None:
-        return dict.fromkeys(("difference", "low", "high", "common_seeds"))
+        return dict.fromkeys(("difference", "low", "high", "holm_p", "common_seeds"))
     low, high = one.welch or (None, None)
-    return {"difference": one.difference, "low": low, "high": high, "common_seeds": one.n}
+    p_value = decimal_of(one.p and one.p.holm, 4)
+    return {"difference": one.difference, "low": low, "high": high, "holm_p": p_value, "common_seeds": one.n}
 
 
 def _read(path: Path, naming: Naming) -> Source:
