@@ -20,7 +20,6 @@ from symbert.report.formats import (
     decimal_of,
     frame_of,
     heading,
-    latex_text,
     table_of,
     to_csv,
     to_html,
@@ -28,6 +27,7 @@ from symbert.report.formats import (
     to_markdown,
     write_table,
 )
+from symbert.report.latex import latex_text
 from symbert.report.page import body_of
 
 ROW = {"name": "tiny_one", "parameters": 28795194, "saved_percent": 3.645, "match": True, "note": None}
@@ -184,6 +184,17 @@ def test_latex_sets_every_table_within_its_page(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout and "too large" not in done.stdout, done.stdout
+
+
+def test_a_long_table_has_parts_under_one_number_in_latex():
+    """A row per seed of twelve models was a page and a half high, and LaTeX cut it."""
+    rows = [ROW | {"name": f"row {number}"} for number in range(70)]
+    text = to_latex(table_of(rows, "Long.", "tab:test", note="A note."))
+    parts = text.split(r"\begin{table*}")[1:]
+    assert [part.count("row ") for part in parts] == [32, 32, 6] and text.count(r"\label{tab:test}") == 1
+    assert [r"\addtocounter{table}{-1}\caption{Continued.}" in part for part in parts] == [False, True, True]
+    assert [part.count("A note.") for part in parts] == [0, 0, 1] and text.count(r"\toprule") == 3
+    assert all(r"name & parameters" in part for part in parts)
 
 
 def test_html_has_headings_of_columns_and_rows_and_the_caption_beneath():

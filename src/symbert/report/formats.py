@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from symbert.errors import UsageError
 from symbert.files import write_text
+from symbert.report.latex import DAGGER, latex_note, latex_text
 
-DAGGER = "†"
 HEADINGS = {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # what parts of columns' names become for readers
 HEADINGS |= {word: word.upper() for word in ("glue", "mfu", "cpu", "gpu")}
 TEMPLATES = Environment(
@@ -25,20 +25,9 @@ TEMPLATES = Environment(
 )
 LONG = 40  # characters from which the text of a column is wrapped
 CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
+ROWS, CONTINUED = 32, "Continued."  # rows of a part of a long table in LaTeX, and the caption of the parts that follow
 SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {each: f"\\{each}" for each in "\\`*_[]|"})
-LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        **{character: "\\" + character for character in "&%$#_{}"},
-        **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$"},
-        **{"²": "$^2$", "√": r"$\surd$", "–": "--", "§": r"\S{}", "≠": r"$\neq$", DAGGER: r"\dag{}"},
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -201,8 +190,9 @@ def to_markdown(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """A `table*`, shrunk where it is wider than the text, or a `sidewaystable*` where text is wrapped.
 
-    Numbers stand at the right; long text has lines of one length, as few of at most LONG characters as it needs. Needs
-    the packages booktabs and graphicx, and array and rotating where text is wrapped.
+    Numbers stand at the right; long text has lines of one length, as few of at most LONG characters as it needs. A
+    table of many rows has several parts under one number. Needs the packages booktabs and graphicx, and array and
+    rotating where text is wrapped.
     """
 
     def cell(value: Any) -> str:
@@ -216,33 +206,25 @@ def to_latex(table: Table) -> str:
             alignments[at] = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
     place = "table*" if set(alignments) <= {"l", "r"} else "sidewaystable*"
     caption, explanation = caption_and_explanation(table.caption)
-    lines = [
-        rf"\begin{{{place}}}",
-        r"\centering",
-        rf"\caption{{{latex_text(caption)}}}",
-        rf"\label{{{table.label}}}",
-        SHRUNK,
-        rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
-        r"\toprule",
-        " & ".join(latex_text(column.heading) for column in columns) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in body),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        *(latex_note(text) for text in (table.note, explanation) if text),
-        rf"\end{{{place}}}",
-    ]
+    lines = []
+    for at in range(0, max(1, len(body)), ROWS):
+        title = rf"\caption{{{latex_text(caption)}}}" + "\n" + rf"\label{{{table.label}}}"
+        lines += [
+            rf"\begin{{{place}}}",
+            r"\centering",
+            rf"\addtocounter{{table}}{{-1}}\caption{{{CONTINUED}}}" if at else title,
+            SHRUNK,
+            rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
+            r"\toprule",
+            " & ".join(latex_text(column.heading) for column in columns) + r" \\",
+            r"\midrule",
+            *(" & ".join(row) + r" \\" for row in body[at : at + ROWS]),
+            r"\bottomrule",
+            r"\end{tabular}}",
+            *(latex_note(text) for text in (table.note, explanation) if text and at + ROWS >= len(body)),
+            rf"\end{{{place}}}",
+        ]
     return "\n".join(lines) + "\n"
-
-
-def latex_note(text: str) -> str:
-    """A paragraph in small print under a table or figure."""
-    return rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(text)}}}"
-
-
-def latex_text(text: str) -> str:
-    """Text in which no character has a meaning for LaTeX."""
-    return " ".join(text.translate(LATEX).split())
 
 
 def to_html(table: Table) -> str:

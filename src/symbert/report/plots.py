@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from symbert.errors import UsageError
 from symbert.files import write_text
-from symbert.report.formats import caption_and_explanation, latex_note, latex_text
+from symbert.report.formats import caption_and_explanation
+from symbert.report.latex import latex_note, latex_text
 from symbert.report.style import WIDTH, save_figure
 
 HIGHEST = r"0.8\textheight"  # of a figure in LaTeX: room for its caption is left on the page
