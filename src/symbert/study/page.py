@@ -23,7 +23,7 @@ PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
 def write_study(study: Path, runs: Path, output: Path) -> None:
     """Publish the page of a study from its runs.csv: the template beside the study's file, filled in, as Markdown.
 
-    Beside `output` it writes contrasts.csv and a figure of curves and exits for each grid all of whose runs there are.
+    Beside `output` it writes contrasts.csv, where the study has contrasts, and a figure of curves and exits for each grid all of whose runs there are.
     The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names of grids), and functions that make
     tables, sentences and numbers.
     """
@@ -32,7 +32,8 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
         raise MissingInputError(f"{template}: file not found; write the page's text there")
     design, frame = read_study(study), read_runs(runs)
     complete, answers = complete_grids(design, frame), answers_of(design, frame)
-    write_text(output.with_name("contrasts.csv"), _answers_frame(answers).to_csv(index=False, lineterminator="\n"))
+    if design.contrasts:
+        write_text(output.with_name("contrasts.csv"), _answers_frame(answers).to_csv(index=False, lineterminator="\n"))
     for name in complete:
         with house_style():
             save_figure(draw_grid(design, design.grids[name], frame), [output.with_name(f"{name}.png")])
