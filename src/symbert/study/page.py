@@ -23,9 +23,9 @@ PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
 def write_study(study: Path, runs: Path, output: Path) -> None:
     """Publish the page of a study from its runs.csv: the template beside the study's file, filled in, as Markdown.
 
-    Beside `output` it writes contrasts.csv, where the study has contrasts, and a figure of curves and exits for each grid all of whose runs there are.
-    The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names of grids), and functions that make
-    tables, sentences and numbers.
+    Beside `output` it writes contrasts.csv, where the study has contrasts, and a figure of curves and exits for each
+    grid all of whose runs there are. The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names
+    of grids), and functions that make tables, sentences and numbers.
     """
     template = Path(study).with_suffix(".page.md")
     if not template.is_file():
