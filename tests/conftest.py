@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,15 @@ from symbert.project import read_config
 from traces import Traces
 
 ROOT = Path(__file__).parents[1]
+STEADY = {  # of the experiment that tests count jobs and files of, however the demo is tuned
+    "pretrain": {"steps": 2400, "save_every": 300, "learning_rate": 1e-3, "warmup_steps": 200},
+    "sweep": {
+        "attention": ["original", "symmetric", "pairwise", "shared"],
+        "pretrain_seeds": [1],
+        "finetuned_pretrain_seeds": None,
+        "curve": {"steps": {"tiny": [300, 1200, 2400]}},
+    },
+}
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
@@ -81,9 +91,23 @@ def mirror() -> Path:
 
 @pytest.fixture
 def config() -> dict:
-    """The configuration at demo scale."""
-    base = yaml.safe_load((ROOT / "config.yaml").read_text())
-    return merge(base, yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text()))
+    """The configuration at demo scale, but for what tests count: operators, seeds, steps."""
+    return merge(yaml.safe_load((ROOT / "config.yaml").read_text()), steady_demo())
+
+
+def steady_demo() -> dict:
+    """The demo's scale with what tests count."""
+    return merge(yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text()), STEADY)
+
+
+@pytest.fixture
+def project(folder, monkeypatch) -> Path:
+    """A project folder without results, in which the test runs, and commands read it; its demo is that of `config`."""
+    monkeypatch.setattr("symbert.project.PROJECT", folder)
+    shutil.copy(ROOT / "config.yaml", folder)
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    (folder / "workflow/scales/demo.yaml").write_text(yaml.safe_dump(steady_demo()))
+    return folder
 
 
 @pytest.fixture
@@ -108,7 +132,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def experiment(config, folder) -> Experiment:
-    """The demo: four operators of the size tiny, eight tasks, two seeds, checkpoints 300, 1200 and 2400."""
+    """Four operators of the size tiny, eight tasks, two seeds, checkpoints 300, 1200 and 2400."""
     return Experiment(config)
 
 

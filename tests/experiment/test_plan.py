@@ -1,6 +1,5 @@
 """What a plan reckons and prints; `tests/workflow/test_experiment.py` compares its jobs with Snakemake's."""
 
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -22,14 +21,6 @@ from traces import Traces, write
 ORIGINAL = Run("tiny", "original", 1)
 JOBS = Counter(settings=16, corpus=21, pretrain=16, glue=42, report=22)
 FLOORS = {"small": 1.9, "base": 9.0}  # hours of 200,000 steps on one H200, estimated for the fastest known kernels
-
-
-@pytest.fixture
-def project(root, folder):
-    """A project folder without results."""
-    shutil.copy(root / "config.yaml", folder)
-    shutil.copytree(root / "workflow", folder / "workflow")
-    return folder
 
 
 def planned(experiment, jobs: Counter = JOBS, to_come: Counter = JOBS) -> ExperimentPlan:

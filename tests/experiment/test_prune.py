@@ -1,6 +1,5 @@
 import os
 import platform
-import shutil
 import time
 
 import pytest
@@ -15,12 +14,7 @@ ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 NOBODY = 2**22 + 1  # no process has it
 
 
-@pytest.fixture(autouse=True)
-def project(root, folder):
-    """A project folder, in which the command runs."""
-    shutil.copy(root / "config.yaml", folder)
-    shutil.copytree(root / "workflow", folder / "workflow")
-    return folder
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.fixture
