@@ -29,6 +29,7 @@ else:
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
     include: "workflow/rules/report_anatomy.smk"
+    include: "workflow/rules/site.smk"
 
 
 report: "workflow/report/workflow.rst"

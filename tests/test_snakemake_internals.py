@@ -48,6 +48,7 @@ def executor(monkeypatch):
 def mended(monkeypatch):
     """The plugin, asking our queue until the test ends."""
     monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
+    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
     internals.mend_plugin()
 
 
@@ -123,6 +124,40 @@ def test_the_plugin_is_mended_once_and_only_where_it_is_loaded(mended, monkeypat
     internals.mend_plugin()
 
 
+@pytest.mark.parametrize(
+    ("memory", "waits"), [(300, [20, 100, 100]), (60, [20, 20, 20]), (2, [1, 1, 1]), (600, [20, 180, 999])]
+)
+def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(monkeypatch, memory, waits):
+    """By itself the plugin waits up to three minutes: jobs that ended well were submitted again."""
+    monkeypatch.setattr(slurm, "get_min_job_age", lambda: memory)
+    monkeypatch.setattr(internals.shutil, "which", lambda name: name)
+    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
+    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
+    internals.mend_plugin()
+    executor = object.__new__(slurm.Executor)
+    executor._next_seconds_between_status_checks = None
+    told = []
+    for seconds in (20, 180, 999):
+        executor.next_seconds_between_status_checks = seconds
+        told.append(executor.next_seconds_between_status_checks)
+    assert told == waits
+
+
+def test_a_rule_asks_for_more_than_it_says_but_for_what_the_command_line_says_of_it():
+    from snakemake.resources import Resources
+
+    def rule(name: str, **own) -> SimpleNamespace:
+        ruleinfo = SimpleNamespace(resources=((), own) if own else None)
+        return SimpleNamespace(name=name, ruleinfo=ruleinfo, resources=Resources.from_mapping(own))
+
+    first, second = rule("first", mem_mb=5), rule("second")
+    settings = SimpleNamespace(overwrite_resources={"second": {"runtime": 9}})
+    workflow = SimpleNamespace(resource_settings=settings, rules=[first, second])
+    internals.ask_also(workflow, lambda own: {"runtime": 2 * own.get("mem_mb", 7), "nodes": 1})
+    assert {key: first.resources[key].value for key in first.resources} == {"mem_mb": 5, "runtime": 10, "nodes": 1}
+    assert {key: second.resources[key].value for key in second.resources} == {"nodes": 1}
+
+
 def uses(workflow):
     """Every use of something private of Snakemake, by the name that it needs."""
     return {
@@ -133,6 +168,7 @@ def uses(workflow):
         "nodes": lambda: internals.is_on_cluster(workflow),
         "is_main_process": lambda: internals.starts_jobs(workflow),
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
+        "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
         "configfiles": lambda: internals.config_files(workflow),
     }
 
@@ -156,7 +192,7 @@ def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_r
 
 def test_the_rules_themselves_use_nothing_private_of_snakemake(root):
     text = "".join(path.read_text() for path in [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")])
-    assert set(re.findall(r"(?<![/\w])workflow\.(\w+)", text)) == {"basedir"}
+    assert set(re.findall(r"(?<![/\w])workflow\.(\w+)", text)) == {"current_basedir"}
 
 
 def test_the_versions_that_the_names_were_read_in_are_those_of_the_environment(root):

@@ -4,6 +4,7 @@ Each function says what it is for. The names were read in the versions of READ_I
 the start ends with one line (ConfigError), before any job.
 """
 
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -14,6 +15,7 @@ from symbert.errors import ConfigError
 SNAKEMAKE, PLUGIN = "snakemake", "snakemake-executor-plugin-slurm"
 READ_IN = {SNAKEMAKE: "9.27.1", PLUGIN: "2.8.0"}
 ENDED = {"PREEMPTED", "NODE_FAIL"}  # a job that is requeued is PENDING at once
+LONGEST_WAIT = 180  # seconds between two questions of the plugin, at most
 ABSENCES = 3  # answers in a row without a job that was listed before: it is gone
 
 Query = Callable[[str, Any], Awaitable[tuple[dict[str, str] | None, float | None]]]
@@ -66,9 +68,39 @@ def limit_resource(workflow: Any, name: str, amount: Callable[[], int]) -> None:
         _attribute(workflow, "register_resource")(name, amount())
 
 
+def ask_also(workflow: Any, more: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Let all jobs ask for more than their rules say: `more` is given a rule's own resources, as they are written.
+
+    What `--set-resources` says of a rule stays. Snakemake itself has defaults for all rules alike, and the last of
+    profile and command line alone.
+    """
+    from snakemake.resources import Resources
+
+    chosen = _attribute(workflow, "resource_settings.overwrite_resources")
+    for rule in _attribute(workflow, "rules"):
+        written = _attribute(rule, "ruleinfo.resources")
+        added = more(written[1] if written else {})
+        kept = {key: value for key, value in added.items() if key not in chosen.get(rule.name, {})}
+        rule.resources.update(Resources.from_mapping(kept))
+
+
 def config_files(workflow: Any) -> list[str]:
     """The files that the configuration was read from."""
     return _attribute(workflow, "configfiles")
+
+
+class Wait:
+    """Seconds between two questions to Slurm, as an attribute of the plugin's executor: at most a third of the time for
+    which Slurm remembers ended jobs, which the plugin takes to be five minutes or more."""
+
+    def __init__(self, longest: float) -> None:
+        self.longest = longest
+
+    def __get__(self, executor: Any, owner: type | None = None) -> Any:
+        return self if executor is None else min(getattr(executor, "_seconds_to_wait", self.longest), self.longest)
+
+    def __set__(self, executor: Any, seconds: float | None) -> None:
+        executor._seconds_to_wait = self.longest if seconds is None else seconds
 
 
 class Queue:
@@ -93,10 +125,15 @@ class Queue:
 
 
 def mend_plugin() -> None:
-    """Let the plugin ask a Queue; nothing where Snakemake has not loaded it."""
+    """Let the plugin ask a Queue, and often enough; nothing where Snakemake has not loaded it."""
     plugin = sys.modules.get(PLUGIN.replace("-", "_"))
-    if plugin is not None and not isinstance(_attribute(plugin, "query_job_status", PLUGIN), Queue):
+    if plugin is None:
+        return
+    if not isinstance(_attribute(plugin, "query_job_status", PLUGIN), Queue):
         plugin.query_job_status = Queue(plugin.query_job_status)
+    memory = _attribute(plugin, "get_min_job_age", PLUGIN)() if shutil.which("scontrol") else None
+    if memory is not None and memory < 3 * LONGEST_WAIT:
+        _attribute(plugin, "Executor", PLUGIN).next_seconds_between_status_checks = Wait(max(memory / 3, 1))
 
 
 def _attribute(owner: Any, path: str, package: str = SNAKEMAKE) -> Any:

@@ -105,11 +105,12 @@ def heed_interrupt() -> None:
 
 
 def adapt(directory: Path, **resources) -> None:
-    """Change what the profile asks for pre-training, as a user does."""
+    """Name the partitions, and change what is asked for pre-training, as a user does."""
     path = directory / "profiles/slurm/config.yaml"
     profile = yaml.safe_load(path.read_text())
-    profile["set-resources"]["pretrain_model"].update(resources)
+    profile["set-resources"] = {"pretrain_model": resources}
     path.write_text(yaml.safe_dump(profile))
+    (path.parent / "site.yaml").write_text("partition: {cpu: main, gpu: gpu}\n")
 
 
 @pytest.fixture(scope="session")

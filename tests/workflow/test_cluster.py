@@ -30,13 +30,30 @@ def submitted(tmp_path, monkeypatch):
     return lambda: " ".join((tmp_path / "words").read_text().splitlines())
 
 
+def told(copy, submitted, site: str, *arguments: str) -> str:
+    """The words of `sbatch` for the training of a small model, at a site."""
+    (copy.directory / "profiles/slurm/site.yaml").write_text(site)
+    outcome = copy.tiny("pretrain", *CLUSTER, *arguments)
+    assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
+    return submitted().partition(" --wrap=")[0]
+
+
 def test_a_training_on_four_nodes_asks_for_each_nodes_gpus_memory_and_threads(copy, submitted):
     """16 processes of a small model: four GPUs, 4 × 8 GB and 4 × 4 threads on each node."""
-    outcome = copy.tiny("pretrain", *CLUSTER, "--config", *FOUR_NODES)
-    assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
-    told = submitted().partition(" --wrap=")[0]
-    assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in told
-    assert told.count("gpu:") == 1 and "--signal=USR1@120" in told and told.endswith("--gres=gpu:4")
+    words = told(copy, submitted, "partition: {gpu: gpu}\n", "--config", *FOUR_NODES)
+    assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in words
+    assert words.count("gpu:") == 1 and "--signal=USR1@120" in words and words.endswith("--gres=gpu:4")
+
+
+def test_options_of_the_command_line_lose_neither_minutes_nor_partitions_and_a_site_may_know_gres_alone(
+    copy, submitted
+):
+    """`--default-resources` and `--set-resources` took the place of all that the profile said."""
+    site = "partition: {gpu: gpu}\nminutes: {gpu: 720}\nqos: long\ngpus_by: gres\ngpu_type: a100\n"
+    options = ("--default-resources", "disk_mb=5", "--set-resources", "pretrain_model:mem_mb=1234")
+    words = told(copy, submitted, site, *options, "--config", FOUR_NODES[0])
+    assert "-p gpu -t 720 --qos=long --mem 1234 " in words and "--signal=USR1@120" in words
+    assert words.endswith("--gres=gpu:a100:1") and "--gpus" not in words
 
 
 def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):

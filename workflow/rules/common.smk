@@ -46,6 +46,7 @@ from symbert import config as configuration
 from symbert.gpus import count_gpus
 from symbert.project import read_config, read_yaml, refuse_repeated_keys, scale_file
 from symbert.snakemake_internals import (
+    ask_also,
     config_files,
     force,
     is_everything,

@@ -34,6 +34,7 @@ rule build_blocklist:
         ENVIRONMENT
     resources:
         mem_mb=growing(4000),
+        runtime=growing(120),
     shell:
         "python -m symbert --log {log:q} build-blocklist --archive {input.archive:q} --record {input.record:q} --output {output.blocklist:q}"
         " --summary {output.summary:q}"
@@ -148,6 +149,7 @@ rule pack_shards:
         ENVIRONMENT
     resources:
         mem_mb=growing(2000),
+        runtime=growing(480),
     params:
         tokens=given("tokens"),
         offsets=given("offsets"),

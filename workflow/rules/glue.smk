@@ -98,6 +98,7 @@ rule finetune:
     resources:
         mem_mb=training_memory,
         gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+        runtime=growing(480),  # what is finished is kept: the next attempt goes on
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, output: Path(output[0]).parent / "state",
@@ -150,6 +151,7 @@ rule measure_robustness:
     resources:
         mem_mb=training_memory,
         gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+        runtime=growing(480),  # what is finished is kept: the next attempt goes on
     params:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, output: Path(output[0]).parents[1] / "state",

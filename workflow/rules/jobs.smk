@@ -2,8 +2,9 @@
 from symbert.launch import launcher, threads_per_process
 from symbert.snakemake_internals import mend_plugin, share_components
 
-with one_line_errors():
-    mend_plugin()
+if is_on_cluster(workflow):
+    with one_line_errors():
+        mend_plugin()
 
 
 def training_threads(wildcards):
@@ -19,6 +20,11 @@ def training_memory(wildcards, attempt):
 def growing(amount):
     """A resource that each attempt asks more of: where one was too little, the next one has it."""
     return lambda wildcards, attempt: amount * attempt
+
+
+SESSION = (
+    1440  # minutes of a session of pre-training, unless the site has a shorter limit; it takes as many as it needs
+)
 
 
 NODES, PROCESSES = config["pretrain"]["nodes"], config["pretrain"]["processes"]

@@ -31,6 +31,8 @@ rule pretrain_model:
         nodes=NODES,
         mem_mb=lambda wildcards, attempt: training_memory(wildcards, attempt) * PROCESSES_PER_NODE,
         gpu=lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
+        runtime=SESSION,
+        slurm_extra="--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
     params:
         state=STATE,
     shell:
