@@ -8,7 +8,17 @@ from pathlib import Path
 # The scheduler's warning that the time limit is near is for the training (which heeds it), not for what started it.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
-PROJECT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]  # also where this is a module
+
+def stop(message, exit_code):
+    """End Snakemake before any job, with one line and the documented exit code."""
+    print(f"symbert: {message}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+RULES = workflow.current_basedir.get_path_or_uri(secret_free=True)  # also where this is a module
+if "://" in RULES:
+    stop(f"{RULES}: the Python package does not come with it; clone the project, and name its Snakefile", 78)
+PROJECT = Path(RULES).parents[1]
 SOURCE = str(PROJECT / "src")
 sys.path.insert(0, SOURCE)
 os.environ.update(
@@ -18,13 +28,6 @@ os.environ.update(
 
 from symbert.environment import check_packages
 from symbert.errors import SymbertError
-
-
-def stop(message, exit_code):
-    """End Snakemake before any job, with one line and the documented exit code."""
-    print(f"symbert: {message}", file=sys.stderr)
-    sys.exit(exit_code)
-
 
 if set(str(PROJECT)) & set("{}"):
     stop(f"{PROJECT}: has braces, which Snakemake takes for wildcards; rename the folder", 78)
