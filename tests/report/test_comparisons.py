@@ -290,3 +290,13 @@ def test_equal_seeds_of_the_authors_models_share_nothing_that_shows(authors_mode
         ]
         found += [np.corrcoef(one, other)[0, 1] for one, other in itertools.combinations(models, 2)]
     assert [round(min(found), 2), round(max(found), 2)] == [-0.05, 0.16] and len(found) == 6
+
+
+def test_a_seed_that_lacks_a_task_counts_neither_for_the_test_nor_for_the_improvement(compared, noisy):
+    whole = noisy(seeds=(1, 2, 3))
+    extra = [entry for entry in noisy(seeds=(4,)) if (entry["attention"], entry["task"]) != ("pairwise", "mnli")]
+    expected, found = (
+        compared(records, allow_missing=True)["pairwise", "original", "glue_score"]
+        for records in (whole, whole + extra)
+    )
+    assert found == expected and found.n == 3

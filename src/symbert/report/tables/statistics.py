@@ -11,7 +11,7 @@ from symbert.report import captions
 from symbert.report.comparisons import FINETUNE_SEED, MAJORITY, PRETRAIN_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import Table, decimal_of, heading, two_decimals
+from symbert.report.formats import Rounded, Table, decimal_of, heading, two_decimals
 from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval
 from symbert.report.statistics import STAND_IN, stand_in_names
 from symbert.settings import ReportSettings
@@ -26,6 +26,7 @@ P_VALUES = {
     "sign_flip_p": "sign_flip",
 }
 BOUNDS = [f"{name}_{side}" for name in INTERVALS for side in ("low", "high")]
+SMALLEST_SHOWN = 0.0001
 IMPROVEMENT = ("improvement", "improvement_low", "improvement_high")
 COLUMNS = (*START, "std", *BOUNDS, *P_VALUES, *IMPROVEMENT, "unit")
 READABLE = (*START, *INTERVALS, *P_VALUES, "improvement")
@@ -72,14 +73,14 @@ def statistics_table(data: Data) -> Table:
     for one in compared:
         start = [getattr(one, column) for column in START]
         intervals = [getattr(one, name) for name in INTERVALS]
-        p_values = [decimal_of(getattr(one.p, name, None), 4) for name in P_VALUES.values()]
+        p_values = [getattr(one.p, name, None) for name in P_VALUES.values()]
         bounds = [bound for interval in intervals for bound in interval or (None, None)]
         improvement = (one.improvement.probability, *one.improvement.interval) if one.improvement else (None,) * 3
         rows.append([*start, one.std, *bounds, *p_values, *improvement, one.unit])
         start[START.index("score")] = heading(one.score)
         shown = [interval and _text(interval) for interval in intervals]
         in_words = one.improvement and f"{improvement[0]:.2f} {_text(one.improvement.interval)}"
-        readable.append([*start, *shown, *p_values, in_words])
+        readable.append([*start, *shown, *map(_p_in_words, p_values), in_words])
     covered = "; intervals and p cover fine-tuning only" if _is_of_one_pretraining(compared) else ""
     subject = f"Differences between models at step {settings.steps:,}, in percentage points{covered}"
     caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared, settings)])
@@ -88,6 +89,11 @@ def statistics_table(data: Data) -> Table:
         for part, columns in ((rows, COLUMNS), (readable, READABLE))
     )
     return Table(frame, caption, "tab:statistics", readable=shown, note=" ".join(_note(compared)))
+
+
+def _p_in_words(p_value: float | None) -> Rounded | str | None:
+    """Four decimals; no p is zero."""
+    return f"< {SMALLEST_SHOWN}" if p_value is not None and p_value < SMALLEST_SHOWN else decimal_of(p_value, 4)
 
 
 def _text(interval: Interval) -> str:
