@@ -207,7 +207,8 @@ def to_latex(table: Table) -> str:
     place = "table*" if set(alignments) <= {"l", "r"} else "sidewaystable*"
     caption, explanation = caption_and_explanation(table.caption)
     lines = []
-    for at in range(0, max(1, len(body)), ROWS):
+    rows = math.ceil(len(body) / math.ceil(len(body) / ROWS)) if body else 1  # of each part, as many in all
+    for at in range(0, max(1, len(body)), rows):
         title = rf"\caption{{{latex_text(caption)}}}" + "\n" + rf"\label{{{table.label}}}"
         lines += [
             rf"\begin{{{place}}}",
@@ -216,15 +217,23 @@ def to_latex(table: Table) -> str:
             SHRUNK,
             rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
             r"\toprule",
-            " & ".join(latex_text(column.heading) for column in columns) + r" \\",
+            " & ".join(map(_latex_heading, columns)) + r" \\",
             r"\midrule",
-            *(" & ".join(row) + r" \\" for row in body[at : at + ROWS]),
+            *(" & ".join(row) + r" \\" for row in body[at : at + rows]),
             r"\bottomrule",
             r"\end{tabular}}",
-            *(latex_note(text) for text in (table.note, explanation) if text and at + ROWS >= len(body)),
+            *(latex_note(text) for text in (table.note, explanation) if text and at + rows >= len(body)),
             rf"\end{{{place}}}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _latex_heading(column: Column) -> str:
+    """A heading; its words stand one above the other where it is wider than the numbers under it."""
+    words = [latex_text(word) for word in column.heading.split()]
+    if column.is_number and len(words) > 1 and len(column.heading) > column.length:
+        return r"\shortstack[r]{" + r"\\".join(words) + "}"
+    return " ".join(words)
 
 
 def to_html(table: Table) -> str:

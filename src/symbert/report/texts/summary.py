@@ -16,7 +16,7 @@ from symbert.report.runs import losses_of
 from symbert.report.statistics import stand_in_names
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-OF_ONE_PRETRAINING = "this holds of these trained models: one pre-training seed does not tell an operator from chance"
+OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
 EXITS = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier exit from the plateau of {} than of {}",
     "longer": "a later exit from the plateau of {} than of {}",
@@ -80,16 +80,18 @@ def _of_scores(data: Data) -> tuple[list[str], str]:
         units = f"{compared[0].unit}s"
         return [], f"a test of scores takes {NUMBERS[FEWEST]} {units}"
     name = heading(stand_in_names(data.scores).get(compared[0].score, compared[0].score))
-    shown = [_score_in_words(one, name) for one in compared if one.is_significant]
-    if shown and compared[0].unit == FINETUNE_SEED:
-        return [f"{'; '.join(shown)}; {OF_ONE_PRETRAINING}"], ""
-    return shown, "" if shown else f"no difference in the {name} is significant"
+    directions: dict[str, list[str]] = {}
+    for one in compared:
+        if one.is_significant:
+            directions.setdefault("higher" if one.difference > 0 else "lower", []).append(_score_in_words(one))
+    if not directions:
+        return [], f"no difference in the {name} is significant"
+    shown = [f"a {direction} {name} than original of {_listed(models)}" for direction, models in directions.items()]
+    return [" and ".join(shown) + (f", {OF_ONE_PRETRAINING}" if compared[0].unit == FINETUNE_SEED else "")], ""
 
 
-def _score_in_words(one: Comparison, name: str) -> str:
-    direction = "higher" if one.difference > 0 else "lower"
-    points = f"{two_decimals(abs(one.difference))} points, p {one.p.holm:.4f} with Holm’s correction"
-    return f"a {direction} {name} of {one.size}-{one.model} than of {one.size}-original ({points})"
+def _score_in_words(one: Comparison) -> str:
+    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {one.p.holm:.4f})"
 
 
 def _of_exits(data: Data) -> tuple[list[str], str]:
