@@ -88,14 +88,14 @@ def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame
     """
     is_final = scores["step"].isna()
     curve, final = scores[~is_final], scores[is_final].assign(step=steps)
-    models = curve[MODEL].apply(tuple, axis=1)
-    final_models = set(final[MODEL].itertuples(index=False, name=None))
-    at_last = curve[(curve["step"] == steps) & ~models.isin(final_models)] if len(curve) else curve
-    final = pd.concat([final, at_last], ignore_index=True)
+    final_models, models = (list(part[MODEL].itertuples(index=False, name=None)) for part in (final, curve))
+    has_none = pd.Series([model not in final_models for model in models], curve.index, dtype=bool)
+    final = pd.concat([final, curve[(curve["step"] == steps) & has_none]], ignore_index=True)
     compared = set(final[MODEL].itertuples(index=False, name=None))
     if lacking := sorted(model_name(*model) for model in set(models) - compared):
         raise UsageError(
-            f"import-scores: no run of {', '.join(lacking)} is at the last step, {steps}; add it, or correct --steps"
+            f"scores: no run of {', '.join(lacking)} is at the last step, {steps}; add it, or leave out the step of "
+            "its final runs"
         )
     return final, curve
 

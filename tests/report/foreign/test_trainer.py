@@ -101,7 +101,7 @@ def test_folders_by_whatever_names_are_read_by_a_mapping(write_run, directory, t
     mapping.write_text("\ufeff" + "\n".join(lines).replace("seed_of", "finetune_seed"))
     assert scores_in(directory, Naming(mapping=mapping)) == {("mine", "rte", 3): 0.6, ("mine", "cola", 4): 0.3}
     mapping.write_text("\n".join([*lines, "2024-01-01/run9,mine,qqp,4"]).replace("seed_of", "finetune_seed"))
-    with pytest.raises(DataError, match="names.csv: '2024-01-01/run9' is not below"):
+    with pytest.raises(DataError, match="names.csv: '2024-01-01/run9' has no scores below"):
         read_foreign(directory, Naming(mapping=mapping))
 
 

@@ -97,8 +97,8 @@ def read_foreign(path: Path, naming: Naming) -> Reading:
             tables.read(path)  # says which column it lacks
         raise missing
     for folder in sorted(naming.folders):
-        if not (root / folder).exists():
-            raise DataError(f"{naming.mapping}: '{folder}' is not below {root}; correct it")
+        if not any(file.is_relative_to(root / folder) for file in kinds):
+            raise DataError(f"{naming.mapping}: '{folder}' has no scores below {root}; correct it")
     scores, extra = scores_of(frame_of(rows))
     return Reading(scores, kinds, curves, unread, [*notes, *extra])
 
