@@ -1,8 +1,11 @@
 """Where the workflow may be run: in any folder, and as a module of another workflow."""
 
+import shutil
+import subprocess
+
 import pytest
 
-from workflow.checkout import Checkout
+from workflow.checkout import Checkout, check_out
 
 TABLE = "results/{}/report/tables/table2_parameters.csv"
 OTHER = """\
@@ -59,3 +62,22 @@ def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
     assert elsewhere.snakemake("--dry-run", *words).jobs == {}
     wrong = elsewhere.snakemake("--dry-run", "--config", "laboratory={sweep: {attention: [symetric]}}")
     assert wrong.code == 78 and "did you mean 'symmetric'" in wrong.output, wrong.output
+
+
+@pytest.mark.skipif(shutil.which("snakedeploy") is None, reason="snakedeploy is not installed")
+def test_snakedeploy_makes_a_workflow_of_a_clone(root, tmp_path):
+    clone = check_out(root, tmp_path / "clone").directory
+    shutil.copytree(root / "config", clone / "config")
+    command = ["snakedeploy", "deploy-workflow", str(clone), str(tmp_path / "deployed"), "--branch", "main"]
+    subprocess.run(command, check=True, capture_output=True)
+    snakefile = tmp_path / "deployed/workflow/Snakefile"
+    text = snakefile.read_text()
+    assert text.count('"Snakefile"') == 1, "of a clone it notes a path within it"
+    snakefile.write_text(text.replace('"Snakefile"', f'"{clone}/Snakefile"'))
+    outcome = Checkout(tmp_path / "deployed").snakemake("paper_tables")
+    assert outcome.code == 0 and (tmp_path / "deployed/results/demo-embedded/report/tables").is_dir(), outcome.output
+
+
+def test_the_file_to_begin_with_chooses_what_is_chosen_without_it(checkout, root):
+    begun = checkout.snakemake("--dry-run", "--configfile", str(root / "config/config.yaml"))
+    assert begun.code == 0 and begun.jobs == checkout.snakemake("--dry-run").jobs
