@@ -25,7 +25,8 @@ from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import (
-    SEEDS_AT_ONCE,
+    FEWEST_AT_ONCE,
+    MOST_AT_ONCE,
     is_faster_together,
     load_classifier,
     predict,
@@ -102,17 +103,15 @@ class Protocol:
         return resolve_precision(self.settings.precision, self.device)
 
     @cached_property
-    def seeds_at_once(self) -> int:
-        """How many seeds of a task are fine-tuned as one computation, as `symbert.glue.train` has measured it."""
+    def stacks(self) -> bool:
+        """Whether seeds can be one computation here, and are faster so; stderr says why an operator is not."""
         if not is_faster_together(self.device, self.precision):
-            return 1
-        if reason := why_not_stacked(load_classifier(self.checkpoint, 1, 0.0).to(self.device)):
-            print(
-                f"symbert: attention '{self.identity['attention']}' {reason}: seeds are fine-tuned one by one",
-                file=sys.stderr,
-            )
-            return 1
-        return SEEDS_AT_ONCE
+            return False
+        reason = why_not_stacked(load_classifier(self.checkpoint, 1, 0.0).to(self.device))
+        if reason:
+            words = f"attention '{self.identity['attention']}' {reason}: seeds are fine-tuned one by one"
+            print(f"symbert: {words}", file=sys.stderr)
+        return reason is None
 
     @property
     def recorded_dropout(self) -> Record:
@@ -201,9 +200,10 @@ class Finetuning:
     def records(self, seeds: Sequence[int]) -> list[Record]:
         """The records of seeds; those that are not kept are computed first."""
         missing = [seed for seed in seeds if not self.existing_result(seed).is_file()]
-        at_once = self.protocol.seeds_at_once if len(missing) > 1 else 1
-        for first in range(0, len(missing), at_once):
-            self._train_and_keep(missing[first : first + at_once])
+        while missing:
+            at_once = MOST_AT_ONCE if len(missing) >= FEWEST_AT_ONCE and self.protocol.stacks else 1
+            self._train_and_keep(missing[:at_once])
+            missing = missing[at_once:]
         fields = {"record": {"task": str, "finetune_seed": int, "metrics": dict}}
         return [read_json(self.existing_result(seed), fields)["record"] for seed in seeds]
 

@@ -24,7 +24,9 @@ from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
-SEEDS_AT_ONCE = 5  # at most: the paper's. BERT-base takes some 20 GB of a GPU then
+# Seeds that `train_together` takes: two take about as long as one after the other (docs/evidence/README.md); more than
+# the paper's five take memory that not every GPU has.
+FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
 
@@ -108,12 +110,11 @@ def train(
 
 
 def is_faster_together(device: torch.device, precision: str) -> bool:
-    """Whether several seeds are fine-tuned faster by `train_together` than one by one.
+    """Whether FEWEST_AT_ONCE seeds and more are fine-tuned faster by `train_together` than one by one, as measured.
 
-    On a GPU (H100) a step of five takes about as long as one: it waits for launches. On a CPU arithmetic decides, and
-    what is left to gain pays for neither the results of a whole stack that a kill costs, nor bits that depend on which
-    seeds were missing (docs/evidence/bench-glue.md). The scale of fp16 is one for all, a gradient that is not finite is
-    one seed's.
+    On a GPU a step waits for launches, and five seeds have about as many as one. On a CPU arithmetic decides: what is
+    left to gain pays neither for the results of a whole stack that a kill costs, nor for bits that depend on which
+    seeds were missing (docs/evidence/README.md has the figures). In fp16 seeds would share the scale of their losses.
     """
     return device.type == "cuda" and precision != "fp16"
 

@@ -183,12 +183,12 @@ class Stack:
     @torch.no_grad()
     def clip(self, limit: float) -> Tensor:
         """Clip the norm of each seed's gradient, as `clip_grad_norm_` does that of one; returns the norms before."""
-        gradients = [weights.grad for weights in self.model.parameters() if weights.grad is not None]
-        norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
-        factors = (limit / (norms + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))
-        return norms
+        every = [weights.grad.unbind() for weights in self.model.parameters() if weights.grad is not None]
+        norms = []
+        for gradients in map(list, zip(*every, strict=True)):
+            norms.append(nn.utils.get_total_norm(gradients))
+            torch._foreach_mul_(gradients, (limit / (norms[-1] + 1e-6)).clamp(max=1.0))
+        return torch.stack(norms)
 
 
 @torch.no_grad()
