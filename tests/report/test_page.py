@@ -16,12 +16,29 @@ from symbert.errors import DataError, UsageError
 from symbert.report.exhibits import EXHIBITS, exhibit_of
 from symbert.report.formats import table_of, to_html, write_table
 from symbert.report.page import PIXEL, body_of, write_page
+from workflow.browser import find_browser, see
 
 NASTY = "<script>alert('x')</script> & \"co\""
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 VOID = {"meta", "link", "img"}
 BLUE, ORANGE = (0, 0, 255), (253, 246, 231)  # of the picture below, and of the notice
+
+LOOK_AT_TABLE = """
+await new Promise(done => window.onload = done);
+const view = document.querySelector("iframe").contentWindow, page = view.document;
+const scroll = page.querySelector(".scroll"), name = page.querySelector("th[scope=row]");
+const first = () => name.getBoundingClientRect().left;
+const place = name => { const box = page.getElementById(name).getBoundingClientRect(); return [box.left, box.top]; };
+const before = first();
+scroll.scrollLeft = 300;
+await pause();
+tell({
+  page: page.documentElement.scrollWidth, view: page.documentElement.clientWidth,
+  table: page.querySelector("table").scrollWidth, room: scroll.clientWidth, scrolled: scroll.scrollLeft,
+  first: [before, first()], figure: place("figure-figure2_tiny"), heading: place("table-table3_glue"),
+});
+"""
 
 
 class Reader(HTMLParser):
@@ -275,3 +292,24 @@ def test_a_browser_shows_pictures_and_styles(written, tmp_path):
     shown = {color: int((pixels == color).all(axis=-1).sum()) for color in (BLUE, ORANGE)}
     assert shown[BLUE] == pytest.approx(PIXEL * 200 * PIXEL * 100, rel=0.02)
     assert shown[ORANGE] > 10_000
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_wide_table_scrolls_within_the_page_and_keeps_its_first_column(written, tmp_path, width):
+    """At the width of a phone and of a laptop."""
+    if find_browser() is None:
+        pytest.skip("no browser: no chromium or google-chrome on the path")
+    written(tables=["claims"], figures=["figure2_tiny"])
+    wide = table_of([{"model": "tiny-original"} | {f"column {at}": 1000.5 for at in range(30)}], "C.", "tab:wide")
+    tables, figures = [tmp_path / "report/tables/table3_glue.html"], [tmp_path / "report/figures/figure2_tiny.png"]
+    write_table(wide, tables)
+    (tmp_path / "one.txt").write_text("One.\n")
+    write_page(tables, figures, tmp_path / "one.txt", tmp_path / "report.json", tmp_path / "page.html")
+    frame = tmp_path / "frame.html"
+    frame.write_text(f'<iframe src="{(tmp_path / "page.html").as_uri()}" width="{width}" height="900"></iframe>')
+    seen = see(frame, LOOK_AT_TABLE, tmp_path)
+    assert seen["page"] <= seen["view"], "the page itself does not scroll sideways"
+    assert seen["table"] > seen["room"] and seen["scrolled"] > 100
+    assert seen["first"][0] == pytest.approx(seen["first"][1], abs=1), "the first column stays"
+    beside = seen["figure"][0] < seen["heading"][0] and abs(seen["figure"][1] - seen["heading"][1]) < 5
+    assert beside == (width == 1440), "Figure 2 and Table 3 stand beside each other where there is room"
