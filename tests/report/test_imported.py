@@ -21,6 +21,7 @@ from symbert.report.tables.milestones import milestones_table
 from symbert.report.tables.scores import scores_table
 from symbert.report.tables.statistics import statistics_table
 from symbert.report.tables.table3_glue import glue_table
+from symbert.report.texts.summary import summary
 from symbert.settings import ReportSettings, read_settings
 from symbert.tasks import GLUE
 
@@ -364,6 +365,7 @@ def test_a_hole_is_a_dash_with_n_in_every_table(holey):
     assert (row["before"], row["after"]) == (100, 300), "step 200 lacks rte"
     with house_style():
         assert_legible(checkpoints_figure(holey).figure)
+    assert "were compared in BERT-small and models without a size" in " ".join(summary(holey))
 
 
 def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(holey, tmp_path):

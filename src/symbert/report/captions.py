@@ -25,7 +25,7 @@ def model_name(size: str, attention: str, step: int = 1) -> str:
 
 def family(size: str) -> str:
     """What models of a size are called: 'BERT-tiny'."""
-    return f"BERT-{size}" if size else "Models without a size"
+    return f"BERT-{size}" if size else "models without a size"
 
 
 def is_pretrained_as_the_paper(settings: ReportSettings) -> bool:

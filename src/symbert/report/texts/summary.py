@@ -47,7 +47,7 @@ def _compared(data: Data) -> str:
     seeds = [_counted(columns["pretrain_seed"].nunique(), "pre-training seed")]
     if data.trained is not None:
         seeds.append(_counted(data.trained["finetune_seed"].nunique(), "fine-tuning seed"))
-    models = f"in {_listed(f'BERT-{size}' for size in sizes)}, with {' and '.join(seeds)} each"
+    models = f"in {_listed(captions.family(size) for size in sizes)}, with {' and '.join(seeds)} each"
     if len(operators) == 1:
         return f"One attention operator, {operators[0]}, was trained {models}."
     number = NUMBERS[len(operators)] if len(operators) < len(NUMBERS) else str(len(operators))
