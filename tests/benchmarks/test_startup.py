@@ -8,6 +8,7 @@ from workflow.checkout import Outcome
 SAID = """\
 rule tabulate_corpus:
 Shell command: python -m symbert --log a.log exhibit table-corpus  --output a.html
+Shell command: python -m symbert --log f.log filter-part --part p
 Shell command: RAYON_NUM_THREADS=1 python -m symbert --log b.log tokenize-part --documents b
     python -m symbert --log c.log extract-checkpoint --state s --step 0 --output c
     python -m symbert --log d.log extract-checkpoint --state s --step 20 --output d
