@@ -41,16 +41,12 @@ def main() -> None:
 
 
 def commands(checkout: Checkout) -> dict[str, str]:
-    """A command of each kind, in the order of the jobs; extraction of the model before its first step is of its own."""
+    """A command of each kind, and each exhibit's, in the order of the jobs."""
     said = checkout.snakemake("--dry-run", "--forceall", "--printshellcmds").output
     found: dict[str, str] = {}
     for words, command, argument in COMMAND.findall(said):
-        if command == "exhibit":
-            command = argument
-        elif command == "extract-checkpoint" and " --step 0 " in words:
-            command += " of step 0"
         if command != "filter-part":  # whose part is deleted when it is done; bench-corpus measures it
-            found.setdefault(command, words)
+            found.setdefault(argument if command == "exhibit" else command, words)
     return found
 
 
@@ -77,7 +73,6 @@ def figures(commands: dict[str, str]) -> list[Figure[Usages]]:
         "the slowest table": ([name for name in commands if name.startswith("table-")], 1.0),
         "the slowest figure": ([name for name in commands if name.startswith("figure-")], 1.0),
         "extraction": (["extract-checkpoint"], 1.0),
-        "extraction of step 0": (["extract-checkpoint of step 0"], 1.0),
         "pre-training": (["pretrain-model"], 3.0),
         "fine-tuning": (["finetune"], 3.0),
     }
