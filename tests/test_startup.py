@@ -17,10 +17,9 @@ LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at m
 MIRROR = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "pandas"}
 DRAWING = REPORT | {"matplotlib"}
-TESTING = DRAWING | {"scipy"}
 MODEL = HEAVY - {"datasets", "matplotlib", "pandas", "sklearn", "snakemake"}  # transformers brings most of them
 MEASURING = MODEL | {"pandas"}
-PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING, TESTING], [MODEL, MEASURING])
+PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [MODEL, MEASURING])
 
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
@@ -28,9 +27,8 @@ ALLOWED = {
     **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export-classifier")},
     **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
     "load('fetch-mirror')": MIRROR,
-    "load('write-study')": TESTING,
+    "load('write-study')": DRAWING,
     **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
-    "EXHIBITS['table-claims'].load()": TESTING,
 }
 
 

@@ -7,7 +7,6 @@ import math
 from typing import NamedTuple
 
 import pandas as pd
-from scipy.special import fdtri
 
 from symbert.report import published
 from symbert.report.claims import evidence
@@ -184,6 +183,8 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     """
     if first.value == second.value == 0 or min(first.freedom, second.freedom) + 1 < FEWEST:
         return None
+    from scipy.special import fdtri  # slow to load, and with few seeds nothing needs it
+
     tail, ratio = (1 - CONFIDENCE) / 2, first.value / second.value if second.value else math.inf
     low, high = (ratio / math.sqrt(fdtri(first.freedom, second.freedom, q)) for q in (1 - tail, tail))
     return Interval(low, high)
