@@ -43,13 +43,13 @@ def made(checkout: Checkout, *arguments: str) -> dict[str, int]:
 
 def computed(jobs: dict[str, int]) -> dict[str, int]:
     """Those jobs that are neither of the report nor settings."""
-    shown = ("tabulate_", "draw_", "write_page", "write_settings", "all")
+    shown = ("tabulate_", "draw_", "write_page", "write_summary", "write_settings", "all")
     return {rule: count for rule, count in jobs.items() if not rule.startswith(shown)}
 
 
 def reported(jobs: dict[str, int]) -> set[str]:
     """The rules of the report among jobs."""
-    return {rule for rule in jobs if rule.startswith(("tabulate_", "draw_", "write_page"))}
+    return {rule for rule in jobs if rule.startswith(("tabulate_", "draw_", "write_page", "write_summary"))}
 
 
 def contents(*folders: Path) -> dict[str, tuple[str, int]]:
