@@ -17,6 +17,7 @@ from symbert.report.inference import (
     Interval,
     bootstrap_interval,
     holm,
+    p_in_words,
     paired_interval,
     permutation_test,
     probability_of_improvement,
@@ -293,3 +294,10 @@ def test_holm_rejects_what_his_procedure_rejects(given):
         passes = [given[at] * (len(given) - rank) <= level for rank, at in enumerate(order)]
         rejected = set(order[: passes.index(False) if False in passes else len(order)])
         assert {at for at, value in enumerate(holm(given)) if value <= level} == rejected
+
+
+@pytest.mark.parametrize(
+    ("p_value", "decimals", "words"), [(2 / 252, 4, "0.0079"), (6e-5, 4, "< 0.0001"), (1, 3, "1.000")]
+)
+def test_no_p_value_is_zero(p_value, decimals, words):
+    assert p_in_words(p_value, decimals) == words

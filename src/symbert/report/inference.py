@@ -114,6 +114,12 @@ def holm(p_values: Sequence[float]) -> Values:
     return corrected
 
 
+def p_in_words(p_value: float, decimals: int = 4) -> str:
+    """A p value as cells and sentences have it: '0.0079', or '< 0.0001', as none is zero."""
+    smallest = 10**-decimals
+    return f"< {smallest:.{decimals}f}" if p_value < smallest else f"{p_value:.{decimals}f}"
+
+
 class Resamples(NamedTuple):
     """How often each unit is drawn, with replacement, by resample."""
 

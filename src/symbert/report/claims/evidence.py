@@ -10,7 +10,7 @@ import pandas as pd
 from symbert.report import captions, order, published
 from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import Data
-from symbert.report.inference import LEVEL, Interval
+from symbert.report.inference import LEVEL, Interval, p_in_words
 from symbert.report.runs import exits_of, losses_of
 from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
 
@@ -272,4 +272,4 @@ def in_points(lead: Comparison) -> str:
     if lead.welch is None:
         return points(lead.difference)
     bounds = f"{points(lead.difference)} [{points(lead.welch.low)}, {points(lead.welch.high)}]"
-    return f"{bounds}, p {lead.p.holm:.3f}"
+    return f"{bounds}, p {p_in_words(lead.p.holm, 3)}"

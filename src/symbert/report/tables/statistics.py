@@ -11,8 +11,8 @@ from symbert.report import captions
 from symbert.report.comparisons import FINETUNE_SEED, MAJORITY, PRETRAIN_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import Rounded, Table, decimal_of, heading, two_decimals
-from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval
+from symbert.report.formats import Table, heading, two_decimals
+from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval, p_in_words
 from symbert.report.statistics import STAND_IN, stand_in_names
 from symbert.settings import ReportSettings
 
@@ -26,7 +26,6 @@ P_VALUES = {
     "sign_flip_p": "sign_flip",
 }
 BOUNDS = [f"{name}_{side}" for name in INTERVALS for side in ("low", "high")]
-SMALLEST_SHOWN = 0.0001
 IMPROVEMENT = ("improvement", "improvement_low", "improvement_high")
 COLUMNS = (*START, "std", *BOUNDS, *P_VALUES, *IMPROVEMENT, "unit")
 READABLE = (*START, *INTERVALS, *P_VALUES, "improvement")
@@ -79,8 +78,9 @@ def statistics_table(data: Data) -> Table:
         rows.append([*start, one.std, *bounds, *p_values, *improvement, one.unit])
         start[START.index("score")] = heading(one.score)
         shown = [interval and _text(interval) for interval in intervals]
+        shown_p_values = [None if value is None else p_in_words(value) for value in p_values]
         in_words = one.improvement and f"{improvement[0]:.2f} {_text(one.improvement.interval)}"
-        readable.append([*start, *shown, *map(_p_in_words, p_values), in_words])
+        readable.append([*start, *shown, *shown_p_values, in_words])
     covered = "; intervals and p cover fine-tuning only" if _is_of_one_pretraining(compared) else ""
     subject = f"Differences between models at step {settings.steps:,}, in percentage points{covered}"
     caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared, settings)])
@@ -89,11 +89,6 @@ def statistics_table(data: Data) -> Table:
         for part, columns in ((rows, COLUMNS), (readable, READABLE))
     )
     return Table(frame, caption, "tab:statistics", readable=shown, note=" ".join(_note(compared)))
-
-
-def _p_in_words(p_value: float | None) -> Rounded | str | None:
-    """Four decimals; no p is zero."""
-    return f"< {SMALLEST_SHOWN}" if p_value is not None and p_value < SMALLEST_SHOWN else decimal_of(p_value, 4)
 
 
 def _text(interval: Interval) -> str:
@@ -156,7 +151,8 @@ def _verdict(one: Comparison) -> str:
     start = f"{captions.family(one.size)}, {heading(one.score)}: {difference}"
     if one.p is None:
         return f"{start} has no interval."
-    tests = f"p {one.p.permutation:.4f}, {one.p.holm:.4f} with Holm's correction, Welch's interval {_text(one.welch)}"
+    p_value, corrected = p_in_words(one.p.permutation), p_in_words(one.p.holm)
+    tests = f"p {p_value}, {corrected} with Holm's correction, Welch's interval {_text(one.welch)}"
     verdict = "a difference is shown" if one.is_significant else "no difference is shown"
     ways = {"Welch's interval": one.welch, "the paired interval": one.paired}
     others = [name for name, interval in ways.items() if interval.includes(0) == one.is_significant]

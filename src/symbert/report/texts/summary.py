@@ -11,7 +11,7 @@ from symbert.report.exhibits import exhibit
 from symbert.report.exits import FEWEST as FEWEST_SEEDS
 from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import heading, two_decimals
-from symbert.report.inference import FEWEST
+from symbert.report.inference import FEWEST, p_in_words
 from symbert.report.runs import losses_of
 from symbert.report.statistics import stand_in_names
 
@@ -91,7 +91,7 @@ def _of_scores(data: Data) -> tuple[list[str], str]:
 
 
 def _score_in_words(one: Comparison) -> str:
-    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {one.p.holm:.4f})"
+    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.p.holm)})"
 
 
 def _of_exits(data: Data) -> tuple[list[str], str]:
