@@ -34,6 +34,7 @@ glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1,
 sweep:
   sizes: [slim]
   attention: [original, shifted]
+  pretrain_seeds: [1]
   finetune_seeds: [1]
   tasks: [rte, sst2, shouting]
   curve: {sizes: [slim], steps: {slim: [10, 20]}}

@@ -175,6 +175,7 @@ class Sweep(Settings):
     tasks: Annotated[list[str], Meta(min_length=1)]
     untrained: bool
     anatomy: bool
+    probes: list[str]
     curve: Curve
 
 

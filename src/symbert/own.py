@@ -34,6 +34,7 @@ def define_own(config: dict[str, Any]) -> None:
             operators.define(name, {"class": word})
             sweep["attention"][position], config["operators"][name] = name, {"class": word}
     _refuse_unknown("sweep.attention", sweep["attention"], list(OPERATORS))
+    _refuse_unknown("sweep.probes", sweep["probes"], list(OPERATORS))
     _refuse_unknown("sweep.sizes", sweep["sizes"], list(SIZES))
     _refuse_unknown("sweep.curve.sizes", curve["sizes"], list(SIZES))
     _refuse_unknown("sweep.tasks", sweep["tasks"], [*GLUE, *config["tasks"]])

@@ -44,6 +44,9 @@ CONFIG = {
     },
     "sweep": {
         "attention": ["original", "pairwise"],
+        "pretrain_seeds": [1],
+        "finetuned_pretrain_seeds": None,
+        "probes": [],
         "finetune_seeds": [1],
         "tasks": ["rte"],
         "curve": {"finetune_seeds": [1], "steps": {"tiny": [300]}},

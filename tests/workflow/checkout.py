@@ -25,6 +25,9 @@ pretrain: {steps: 20, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_ev
 glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1, robustness: {noise: [0.2]}}
 sweep:
   attention: [original, pairwise]
+  pretrain_seeds: [1]
+  finetuned_pretrain_seeds: null
+  probes: []
   curve: {steps: {tiny: [10, 20]}}
 """
 

@@ -21,7 +21,7 @@ def test_operators_and_sizes_of_ones_own_are_planned_by_their_names(root, tmp_pa
     (copy.directory / "my_operators.py").write_text(module)
     shape = "num_hidden_layers: 4, hidden_size: 256, num_attention_heads: 4, intermediate_size: 1024"
     own = [f"sizes={{mini: {{{shape}}}}}", "operators={ranked: {class: my_operators:Gated, rank: 8}}"]
-    sweep = "sweep={sizes: [tiny, mini], attention: ['my_operators:Gated', ranked]}"
+    sweep = "sweep={sizes: [tiny, mini], attention: ['my_operators:Gated', ranked], pretrain_seeds: [1]}"
     machine = ("--cores", "8", "--resources", "gpu=1")
     outcome = copy.snakemake("--dry-run", *machine, "--config", *own, sweep)
     assert outcome.code == 0 and outcome.jobs["pretrain_model"] == 4, outcome.output
@@ -44,10 +44,11 @@ def test_a_name_that_snakemake_lost_ends_a_start_with_one_line_and_the_remedy(ro
     )
 
 
-def test_the_demo_has_a_run_per_operator_and_fine_tunes_each_checkpoint_once(checkout):
+def test_the_demo_has_three_runs_per_operator_and_fine_tunes_each_checkpoint_of_the_first_once(checkout):
     jobs = checkout.snakemake("--dry-run").jobs
-    assert jobs["pretrain_model"] == 4  # the paper's operators and `shared`
+    assert jobs["pretrain_model"] == 4 * 3  # the paper's operators and `original-gain`, three seeds of each
     assert jobs["extract_checkpoint"] == jobs["finetune"] == 4 * 3  # four operators at three steps
+    assert jobs["tabulate_exits"] == jobs["probe"] == 1
     assert jobs["prepare_task"] == jobs["download_task"] == 8
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 4
     assert jobs["draw_figure2"] == jobs["draw_figure3_checkpoints"] == jobs["tabulate_table3_glue"] == 1
@@ -96,20 +97,22 @@ def test_the_command_line_overrides_the_scale_which_overrides_the_configuration(
 
 
 def test_more_seeds_are_no_more_jobs_and_more_operators_are(checkout):
-    more = "sweep={finetune_seeds: [1, 2, 3, 4, 5, 6, 7], attention: [original]}"
+    more = "sweep={finetune_seeds: [1, 2, 3, 4, 5, 6, 7], attention: [original], pretrain_seeds: [1]}"
     jobs = checkout.snakemake("--dry-run", "--config", more).jobs
     assert (jobs["pretrain_model"], jobs["finetune"]) == (1, 3)
 
 
 def test_models_that_were_not_pretrained_are_scored_on_request(checkout):
     jobs = checkout.snakemake("--dry-run", "--config", "sweep={untrained: true, attention: [original]}").jobs
-    assert (jobs["pretrain_model"], jobs["extract_checkpoint"], jobs["finetune"]) == (1, 4, 4)
+    assert (jobs["pretrain_model"], jobs["extract_checkpoint"], jobs["finetune"]) == (3, 4, 4)
 
 
 def test_heads_and_operators_are_looked_at_on_request(checkout):
-    jobs = checkout.snakemake("--dry-run").jobs
-    asked = checkout.snakemake("--dry-run", "--config", "sweep={anatomy: true}").jobs
+    one = "pretrain_seeds: [1]"
+    jobs = checkout.snakemake("--dry-run", "--config", f"sweep={{{one}, probes: []}}").jobs
+    asked = checkout.snakemake("--dry-run", "--config", f"sweep={{{one}, anatomy: true, probes: [shared]}}").jobs
     more = {"anatomy", "probe", "tabulate_anatomy", "draw_anatomy", "tabulate_probes", "draw_probes"}
+    more |= {"tabulate_predictions"}
     assert asked == jobs | dict.fromkeys(more, 1)
 
 

@@ -16,7 +16,7 @@ INPUTS = {
     "records": records(PARTS, CORPUS.results),
     "manifest": [MANIFEST],
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
-    "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["anatomy"] else [],
+    "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["probes"] else [],
 }
 OF_SIZE = {
     size: {

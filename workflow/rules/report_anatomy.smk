@@ -1,5 +1,6 @@
-# report: what the heads of checkpoints look like, and what operators can express, where `sweep.anatomy` asks for it.
-PROBED = SWEEP["attention"]
+# report: what the heads of checkpoints look like, and what operators can express, where `sweep.anatomy` and
+# `sweep.probes` ask for it.
+PROBED = SWEEP["probes"]
 LOOKED_AT = [
     checkpoint_folder(run, step) for run in EXPERIMENT.runs() for step in sorted({*EXPERIMENT.steps(run), FINAL} - {0})
 ]
