@@ -22,14 +22,6 @@ CODE = report_code(PROJECT / "src/symbert")
 WANTED = REPORT.asked_for
 
 
-def shown_in_report(exhibit, file):
-    """The first file of a table or figure is in Snakemake's report; texts are on the page."""
-    labels = {"shows": exhibit.heading}
-    if exhibit in TEXTS:
-        return file
-    return report(file, caption="../report/exhibit.rst", category=exhibit.chapter, labels=labels)
-
-
 localrules:
     tables,
     figures,
@@ -85,7 +77,12 @@ for exhibit in REPORT.exhibits:
             *REPORT.made_before(exhibit),
             **REPORT.made_of(exhibit),
         output:
-            shown_in_report(exhibit, f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}"),
+            report(
+                f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}",
+                caption="../report/exhibit.rst",
+                category=exhibit.chapter,
+                labels={"shows": exhibit.heading},
+            ),
             *[f"{REPORT.folder}/{exhibit.stem}.{suffix}" for suffix in exhibit.formats[1:]],
         log:
             f"{LOGS}/{exhibit.log}",
