@@ -28,5 +28,5 @@ def test_a_studys_results_are_small(name):
     assert sum(file.stat().st_size for file in (EVIDENCE / name).iterdir()) < LARGEST
 
 
-def test_the_search_is_committed():
-    assert "search" in STUDIES
+def test_search_and_plateau_are_committed():
+    assert {"search", "plateau"} <= {*STUDIES}

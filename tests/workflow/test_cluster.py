@@ -12,7 +12,7 @@ from symbert.report.exhibits import EXHIBITS
 PAPER = ("scale=paper", "source=hub")
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
-    "sweep={sizes: [small], attention: [original], curve: {sizes: []}}",
+    "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}",
     "pretrain={processes: 16, nodes: 4, batch_size: 16}",
 )
 

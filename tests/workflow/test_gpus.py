@@ -5,7 +5,7 @@ import re
 import pytest
 
 NINE = ("--set-resources", "pretrain_model:gpu=9")  # more than there are: as many as Snakemake has are granted
-ONE_SMALL = "sweep={sizes: [small], attention: [original], curve: {sizes: []}}"
+ONE_SMALL = "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ def finished(root, mirror, tmp_path_factory) -> Checkout:
     """A checkout in which the tiny chain ran on the mirror, with one model."""
     copy = check_out(root, tmp_path_factory.mktemp("mirror") / "run")
     challenges = "glue={robustness: {noise: [], sets: [ax, advglue]}}"
-    one = "sweep={attention: [original], curve: {sizes: []}}"
+    one = "sweep={attention: [original], pretrain_seeds: [1], curve: {sizes: []}}"
     outcome = copy.tiny("all", "--config", "source=mirror", f"mirror={mirror}", challenges, one)
     assert outcome.code == 0, outcome.output[-5000:]
     return copy

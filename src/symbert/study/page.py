@@ -13,7 +13,7 @@ from symbert.errors import MissingInputError
 from symbert.files import write_text
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.style import GREY, PAGE_WIDTH, house_style, looks_of, save_figure
-from symbert.study.design import Grid, Study, points_of, read_study
+from symbert.study.design import AXES, Grid, Study, points_of, read_study
 from symbert.study.results import Answer, Runs, answers_of, complete_grids, read_runs, runs_of
 
 PANEL_HEIGHT = 1.7  # inches
@@ -81,7 +81,7 @@ def _sentence(study: Study, answer: Answer) -> str:
     return (
         f"{where}`{first}` leaves at {exit_in_words(answer.first)}, `{second}` at {exit_in_words(answer.second)}: "
         f"**{answer.verdict}** (ratio {_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}], "
-        f"p = {answer.corrected:.4f})"
+        f"p {_p_value(answer.corrected)})"
     )
 
 
@@ -106,8 +106,8 @@ def _places(study: Study, grid: Grid, frame: pd.DataFrame) -> dict[str, dict[str
 
 
 def _axis_in_words(axis: str, value: Any) -> str:
-    """A text and a size say themselves what they are."""
-    return str(value) if axis in ("text", "size") else f"{axis.replace('_', ' ')} {value}"
+    """A text, a size and an operator say themselves what they are."""
+    return str(value) if axis in AXES else f"{axis.replace('_', ' ')} {value}"
 
 
 def exits_table(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
@@ -129,13 +129,17 @@ def contrasts_table(answers: list[Answer]) -> str:
             "of the other": exit_in_words(answer.second),
             "ratio of medians": f"{_ratio(answer.result.ratio)} [{_ratio(answer.result.low)}, "
             f"{_ratio(answer.result.high)}]",
-            "log-rank p": f"{answer.result.p_value:.4f}",
-            "Holm p": f"{answer.corrected:.4f}",
+            "log-rank p": _p_value(answer.result.p_value),
+            "Holm p": _p_value(answer.corrected),
             "verdict": answer.verdict,
         }
         for answer in answers
     ]
     return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+def _p_value(p_value: float) -> str:
+    return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
 
 
 def _ratio(ratio: float) -> str:
