@@ -107,7 +107,7 @@ def test_each_stage_alone_makes_its_own_and_then_has_nothing_to_do(chain):
     assert jobs["pretrain"] == {"write_settings": 3, "pretrain_model": 2, "pretrain": 1}
     assert jobs["glue"]["finetune"] == 4 and not {"pretrain_model", "filter_part"} & jobs["glue"].keys()
     assert computed(jobs["tables"]) == {"tables": 1} and computed(jobs["figures"]) == {"figures": 1}
-    assert jobs["all"] == {"write_page": 1, "all": 1}
+    assert jobs["all"] == {"write_summary": 1, "write_page": 1, "all": 1}
     assert planned(chain.checkout, targets=tuple(chain.outcomes)) == {}
 
 

@@ -77,11 +77,15 @@ for exhibit in REPORT.exhibits:
             *REPORT.made_before(exhibit),
             **REPORT.made_of(exhibit),
         output:
-            report(
-                f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}",
-                caption="../report/exhibit.rst",
-                category=exhibit.chapter,
-                labels={"shows": exhibit.heading},
+            (
+                report(
+                    f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}",
+                    caption="../report/exhibit.rst",
+                    category=exhibit.chapter,
+                    labels={"shows": exhibit.heading},
+                )
+                if exhibit not in TEXTS  # which stand on the page
+                else f"{REPORT.folder}/{exhibit.stem}.{exhibit.formats[0]}"
             ),
             *[f"{REPORT.folder}/{exhibit.stem}.{suffix}" for suffix in exhibit.formats[1:]],
         log:
