@@ -175,10 +175,10 @@ def _report(config: Config) -> Config:
         "runs": runs_of(config),
         "scored_runs": _scored(runs_of(config), config),
         "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
-        "contrasts": config["sweep"]["contrasts"],
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
+        **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
     }
 
 

@@ -47,7 +47,11 @@ def study_file(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted(page.with_name(page.name.replace(".page.md", ".yaml")) for page in STUDIES.glob("*.page.md")),
+    ids=lambda path: path.stem,
+)
 def test_every_study_of_the_project_is_read_and_has_its_text(path):
     study = read_study(path)
     assert seeds_by_cell(study)

@@ -13,7 +13,7 @@ from symbert.errors import MissingInputError
 from symbert.files import write_text
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.style import GREY, PAGE_WIDTH, house_style, looks_of, save_figure
-from symbert.study.design import AXES, Grid, Study, points_of, read_study
+from symbert.study.design import AXES, PAGE, Grid, Study, points_of, read_study
 from symbert.study.results import Answer, Runs, answers_of, complete_grids, read_runs, runs_of
 
 PANEL_HEIGHT = 1.7  # inches
@@ -27,7 +27,7 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
     grid all of whose runs there are. The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names
     of grids), and functions that make tables, sentences and numbers.
     """
-    template = Path(study).with_suffix(".page.md")
+    template = Path(study).with_suffix(PAGE)
     if not template.is_file():
         raise MissingInputError(f"{template}: file not found; write the page's text there")
     design, frame = read_study(study), read_runs(runs)
