@@ -116,7 +116,9 @@ def test_a_wrong_study_is_refused_with_its_key(tmp_path, changes, message):
 
 
 def test_a_study_that_there_is_not_is_refused_with_those_that_there_are(tmp_path):
-    study_file(tmp_path)
+    """The configuration of an experiment beside them is none."""
+    study_file(tmp_path).with_suffix(".page.md").touch()
+    (tmp_path / "experiment.yaml").write_text("scale: demo\n")
     with pytest.raises(MissingInputError, match=r"none\.yaml: no such study; there are tiny"):
         read_study(tmp_path / "none.yaml")
 
