@@ -131,4 +131,12 @@ def test_a_cell_that_never_leaves_takes_longer_than_one_that_does():
     ],
 )
 def test_verdicts_need_both_the_test_and_the_interval(bounds, p_value, verdict):
-    assert ExitComparison(*bounds, p_value).verdict(p_value) == verdict
+    assert ExitComparison(5, *bounds, p_value).verdict(p_value) == verdict
+
+
+def test_three_seeds_that_agree_show_no_equality():
+    """Believed of the demo: that equal exits of three seeds make two operators equal."""
+    same = Exits.of([500, 500, 500], [1600] * 3)
+    assert compare(same, same).verdict(1.0) == "undecided"
+    more = Exits.of([500] * 5, [1600] * 5)
+    assert compare(more, more).verdict(1.0) == "equal"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from symbert.report.inference import LEVEL, RESAMPLES
 
+FEWEST = 5  # seeds of which anything is said
 EQUIVALENT = 1.25  # two medians whose ratio is certainly below this, either way, are called equal
 
 Steps = NDArray[np.float64]
@@ -63,6 +64,7 @@ def median_exit(steps: Steps, left: NDArray[np.bool_]) -> Steps:
 class ExitComparison:
     """Two cells compared."""
 
+    seeds: int  # of each
     ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
     low: float  # 95 % bounds of the ratio
     high: float
@@ -71,7 +73,13 @@ class ExitComparison:
     p_value: float  # of the log-rank test, two-sided
 
     def verdict(self, corrected: float) -> str:
-        """shorter, longer, equal or undecided, by the corrected p value and the bounds of the ratio."""
+        """shorter, longer, equal or undecided, by the corrected p value and the bounds of the ratio.
+
+        Of fewer than five seeds always undecided: a bootstrap of three has ten different draws, and its bounds are too
+        narrow.
+        """
+        if self.seeds < FEWEST:
+            return "undecided"
         if corrected <= LEVEL and (self.high < 1 or self.low > 1):
             return "shorter" if self.high < 1 else "longer"
         is_equal = self.narrow_low > 1 / EQUIVALENT and self.narrow_high < EQUIVALENT
@@ -101,4 +109,4 @@ def compare(first: Exits, second: Exits, seed: int = 0) -> ExitComparison:
         bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
     with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
         p_value = logrank(first.censored, second.censored).pvalue
-    return ExitComparison(ratio, *bounds, float(p_value) if np.isfinite(p_value) else 1.0)
+    return ExitComparison(count, ratio, *bounds, float(p_value) if np.isfinite(p_value) else 1.0)

@@ -151,7 +151,7 @@ def _answers_frame(answers: list[Answer]) -> pd.DataFrame:
         {
             "contrast": answer.name,
             **answer.place,
-            "seeds": len(answer.first.frame),
+            "seeds": answer.result.seeds,
             "first_median_exit": answer.first.median,
             "second_median_exit": answer.second.median,
             **vars(answer.result),

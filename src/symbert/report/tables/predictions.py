@@ -40,7 +40,7 @@ def predictions_table(data: Data) -> Table:
     predicts the score.
     """
     rows = [row for size in sizes(data.runs["size"]) for row in _rows(size, data)]
-    operators = data.probes["attention"].nunique()
+    operators = max(row["operators"] for row in rows)
     caption = (
         f"Rank correlations over {operators} operators, from what a single layer can express or learn (probes) to the "
         f"plateau exit and the GLUE score. {captions.wording_of(data.settings).experiment}.\n\n{EXPLANATION}"
