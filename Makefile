@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup gpu-check clean-env
 
 env: .venv/complete
 
@@ -65,6 +65,10 @@ bench-graph: env
 # What each command of a finished demo takes to start; options in docs/evidence/README.md.
 bench-startup: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.startup $(BENCH) $(if $(OUT),--output $(OUT))
+
+# Whether the GPU here trains as the CPU does, and how fast; options in docs/evidence/README.md.
+gpu-check: env
+	PYTHONPATH=. $(BIN)/python -m benchmarks.gpu_check $(BENCH) $(if $(OUT),--output $(OUT))
 
 .venv/bench-pretrain/complete: benchmarks/requirements-pretrain.txt | .venv/complete
 	rm -rf .venv/bench-pretrain

@@ -114,7 +114,8 @@ def is_faster_together(device: torch.device, precision: str) -> bool:
 
     On a GPU a step waits for launches, and five seeds have about as many as one. On a CPU arithmetic decides: what is
     left to gain pays neither for the results of a whole stack that a kill costs, nor for bits that depend on which
-    seeds were missing (docs/evidence/README.md has the figures). In fp16 seeds would share the scale of their losses.
+    seeds were missing (docs/evidence/README.md has the figures; those of base in `fast` are missing). In fp16 seeds
+    would share the scale of their losses.
     """
     return device.type == "cuda" and precision != "fp16"
 
