@@ -55,6 +55,8 @@ def test_the_first_sentence_says_what_was_compared_and_the_second_on_what(senten
         "Pre-trained for 1,800 steps in batches of 32 × 64 tokens on a stand-in corpus made from documentation text; "
         "scored on stand-in tasks made from documentation text, not GLUE."
     )
+    compared, *_ = sentences({"pairwise": 1, "original": 0}, exits={"original": [500] * 3, "pairwise": [400] * 3})
+    assert compared.endswith("with three pre-training seeds each, of which one had two fine-tuning seeds.")
     (alone, on_what, _), nothing = sentences(exits={"original": [500]}), sentences()
     assert alone == "One attention operator, original, was trained in BERT-tiny, with one pre-training seed each."
     assert on_what.endswith("documentation text.") and "scored" not in on_what
@@ -65,9 +67,9 @@ def test_the_first_sentence_says_what_was_compared_and_the_second_on_what(senten
     ("points", "exits", "reasons"),
     [
         ({"original": 0, "shared": -30}, {"original": [500], "shared": [900]}, [
-            "a test of scores takes three fine-tuning seeds", "from the plateau takes three pre-training seeds"]),
+            "a test of scores takes three fine-tuning seeds", "from the plateau takes five pre-training seeds"]),
         ({"shared": -30}, None, ["no other operator has scores beside original", "there are no losses"]),
-        (None, {"original": [400, 600, 900], "pairwise": [900, 400, 600]}, [
+        (None, {"original": [400, 600, 900, 500, 800], "pairwise": [900, 400, 600, 800, 500]}, [
             "there are no scores", "no difference of exits from the plateau is significant"]),
     ],
 )  # fmt: skip

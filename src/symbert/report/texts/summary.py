@@ -8,12 +8,12 @@ from symbert.report import captions, order
 from symbert.report.comparisons import FINETUNE_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.exits import FEWEST as FEWEST_SEEDS
 from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import heading, two_decimals
 from symbert.report.inference import FEWEST, p_in_words
 from symbert.report.runs import losses_of
 from symbert.report.statistics import stand_in_names
+from symbert.report.survival import FEWEST as FEWEST_SEEDS
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
@@ -33,7 +33,7 @@ EXITS = {  # from the plateau, by the verdict on the time to them
 def summary(data: Data) -> list[str]:
     """What was compared, on what, and what the data support: a difference to original in the headline score where the
     primary test with Holm's correction shows it, one in the exit from the plateau where the log-rank test with Holm's
-    correction and the interval of the ratio of medians agree, which takes three pre-training seeds.
+    correction and the interval of the ratio of medians agree, which takes five pre-training seeds.
     """
     return [_compared(data), _trained_on(data), _supported(data)]
 
@@ -44,10 +44,15 @@ def _compared(data: Data) -> str:
     operators, sizes = order.attentions(columns["attention"]), order.sizes(columns["size"])
     if not operators:
         return "There are neither scores nor losses of any model."
-    seeds = [_counted(columns["pretrain_seed"].nunique(), "pre-training seed")]
+    number = columns["pretrain_seed"].nunique()
+    seeds = f"{_counted(number, 'pre-training seed')} each"
     if data.trained is not None:
-        seeds.append(_counted(data.trained["finetune_seed"].nunique(), "fine-tuning seed"))
-    models = f"in {_listed(captions.family(size) for size in sizes)}, with {' and '.join(seeds)} each"
+        finetuned = _counted(data.trained["finetune_seed"].nunique(), "fine-tuning seed")
+        of = data.trained["pretrain_seed"].nunique()
+        seeds = f"{_counted(number, 'pre-training seed')} and {finetuned} each"
+        if of < number:
+            seeds = f"{_counted(number, 'pre-training seed')} each, of which {NUMBERS[of]} had {finetuned}"
+    models = f"in {_listed(captions.family(size) for size in sizes)}, with {seeds}"
     if len(operators) == 1:
         return f"One attention operator, {operators[0]}, was trained {models}."
     number = NUMBERS[len(operators)] if len(operators) < len(NUMBERS) else str(len(operators))
@@ -101,7 +106,7 @@ def _of_exits(data: Data) -> tuple[list[str], str]:
     shown = [_exit_in_words(one) for one in contrasts if one.verdict in EXITS]
     if shown or not models:
         return shown, "" if shown else "there are no losses"
-    if not contrasts:
+    if all(one.result.seeds < FEWEST_SEEDS for one in contrasts):
         return [], f"a test of exits from the plateau takes {NUMBERS[FEWEST_SEEDS]} pre-training seeds"
     return [], "no difference of exits from the plateau is significant"
 
