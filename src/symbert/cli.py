@@ -99,7 +99,8 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         code, message = explain(error)
         end_line()
-        print(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}", file=sys.stderr)
+        # One write: torchrun's processes are unbuffered, and print writes the end of a line apart.
+        sys.stderr.write(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
         if isinstance(error, TimeLimitError):
             slurm.requeue()
         return code
