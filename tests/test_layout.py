@@ -1,9 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from symbert.config import merge
 from symbert.layout import Experiment, Run
+from symbert.project import read_config
 
 
 def test_large_files_lie_where_the_storage_says_and_the_rest_under_results(config):
@@ -67,3 +69,11 @@ def test_settings_and_vocabulary_are_those_of_the_configuration(experiment, conf
     assert Experiment({**config, "source": "hub"}).vocabulary_size == 30522
     own = merge(config, {"corpus": {"source": "files"}})
     assert Experiment(own).vocabulary_size == 30522, "of one's own text too"
+
+
+def test_the_checkpoints_that_documentation_names_are_those_of_the_demo(root):
+    """Believed when the demo got other steps: that no page named the old ones."""
+    demo = Experiment(read_config(root))
+    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    named = {int(step) for page in pages for step in re.findall(r"/step-(\d+)", page.read_text(encoding="utf-8"))}
+    assert named and named <= {*demo.curve_steps("tiny")}

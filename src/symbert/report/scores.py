@@ -119,7 +119,7 @@ def cell_of(record: Record) -> tuple:
 
 
 def cell_name(cell: tuple) -> str:
-    """A cell in words: 'tiny-original/seed-1/step-2400/rte finetune_seed 3'; it may lack the fine-tuning seed."""
+    """A cell in words: 'tiny-original/seed-1/step-1600/rte finetune_seed 3'; it may lack the fine-tuning seed."""
     size, attention, pretrain_seed, step, task, *seeds = cell
     path = f"{size}-{attention}/seed-{pretrain_seed}/step-{step}/{task}"
     return " ".join([path, *(f"finetune_seed {seed}" for seed in seeds)])
