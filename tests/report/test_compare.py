@@ -119,3 +119,9 @@ def test_an_import_of_the_authors_files_has_the_papers_scores(authors_data, tmp_
         assert printed == [f"{score:.2f}", f"{std:.2f}"] and row["finetune_seeds"] == "5"
     row = rows["authors: base-pairwise"]
     assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
+
+
+def test_a_folder_that_is_given_twice_is_refused_in_one_line(tmp_path):
+    """It was an internal error of the table of seeds."""
+    with pytest.raises(UsageError, match="a is given twice; give each folder or file once"):
+        compare([tmp_path / "a", tmp_path / "b", tmp_path / "b/../a"])

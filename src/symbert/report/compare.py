@@ -60,6 +60,9 @@ def compare(
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
     (`score`), over the seeds that both have. The suffix of each `output` decides its format: .csv, .md, .tex or .html.
     """
+    places = [path.resolve() for path in results]
+    if twice := [str(path) for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
+        raise UsageError(f"compare: {twice[-1]} is given twice; give each folder or file once")
     naming = Naming(pattern, mapping)
     table = comparison_of([_read(path, naming) for path in results], score, reference)
     print(to_markdown(table), end="")
