@@ -2,13 +2,13 @@ import inspect
 import subprocess
 import sys
 import typing
-from pathlib import Path
 
 import pytest
 
 from symbert import cli
 from symbert.errors import SymbertError, explain
 from symbert.files import read_json
+from symbert.options import OPTIONS, line_of
 
 ANSWERS = {
     "plan",
@@ -35,7 +35,7 @@ def test_every_command_is_a_documented_function_with_readable_options(command):
     for name, hint in typing.get_type_hints(function).items():
         if name != "return":
             options = cli._value_options(hint)
-            assert options == {"action": "store_true"} or options["type"] in (Path, str, int, float), (command, name)
+            assert options == {"action": "store_true"} or options["type"] in cli.METAVARS, (command, name)
 
 
 def test_every_rule_of_the_workflow_calls_the_command_of_its_name(root):
@@ -84,6 +84,53 @@ def test_help_ends_with_0(capsys):
         cli.main(["--help"])
     assert stop.value.code == 0
     assert "pack-shards" in capsys.readouterr().out
+
+
+def help_of(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*arguments, "--help"])
+    assert stop.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_every_command_stands_in_one_group_with_a_line_of_its_docstring(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")
+    text = help_of(capsys)
+    assert sum(map(len, cli.GROUPS.values())) == len(cli.COMMANDS), "a name in two groups"
+    for group, commands in cli.GROUPS.items():
+        listed = text.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
+        shown = [line.split() for line in listed.splitlines() if line[2] != " "]
+        assert [words[0] for words in shown] == list(commands)
+        for words, place in zip(shown, commands.values(), strict=True):
+            assert inspect.getdoc(cli.load(words[0])).split()[: len(words) - 1] == words[1:], place
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_list_of_commands_imports_none_of_their_modules():
+    program = "import sys; from symbert.cli import main\ntry: main(['--help'])\n"
+    program += "except SystemExit: print(sorted({'torch', 'pandas', 'numpy', 'yaml'} & sys.modules.keys()))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_option_of_a_command_has_a_line(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")
+    text = help_of(capsys, command)
+    assert max(map(len, text.splitlines())) <= 100
+    for name, parameter in inspect.signature(cli.load(command)).parameters.items():
+        is_argument = parameter.kind is parameter.POSITIONAL_ONLY
+        shown = f"\n  {name.upper()} " if is_argument else f"\n  --{name.replace('_', '-')}"
+        assert shown in text and line_of(command, name).split()[0] in text.partition(shown)[2]
+
+
+def test_no_line_tells_of_an_option_that_no_command_has():
+    options = {command: set(inspect.signature(cli.load(command)).parameters) for command in cli.COMMANDS}
+    general = {name for command, names in options.items() for name in names if f"{command} {name}" not in OPTIONS}
+    assert OPTIONS.keys() == general | {key for key in OPTIONS if " " in key}
+    for key in OPTIONS.keys() - general:
+        command, _, name = key.partition(" ")
+        assert name in options[command], key
 
 
 def test_write_settings_writes_the_given_values(tmp_path):

@@ -1,6 +1,6 @@
-"""`symbert <command>`: one command per rule, with the rule's name; its options are the function's parameters.
+"""`symbert <command>`: one command per rule, with the rule's name, and those that people type.
 
-A positional-only parameter is an argument without a name.
+Options of a command are the parameters of its function; a positional-only one is an argument without a name.
 """
 
 import argparse
@@ -8,7 +8,9 @@ import gc
 import importlib
 import inspect
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 import types
 import typing
@@ -20,56 +22,79 @@ from typing import Any
 from symbert import __version__, slurm
 from symbert.errors import InputOutputError, TimeLimitError, explain
 from symbert.log import copy_stderr
+from symbert.options import line_of
 from symbert.own import inherit_own
 from symbert.progress import end_line
+from symbert.syntax import sentence_of
 
-COMMANDS: dict[str, str] = {
-    "write-settings": "symbert.config:write_settings",
-    "describe-keys": "symbert.project:describe_keys",
-    "plan": "symbert.experiment.plan:plan",
-    "status": "symbert.experiment.status:status",
-    "draw-rules": "symbert.experiment.drawing:draw_rules",
-    "prune": "symbert.experiment.prune:prune",
-    "plan-corpus": "symbert.corpus.plan:plan_corpus",
-    "fetch-mirror": "symbert.mirror:fetch_mirror",
-    "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
-    "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
-    "record-files": "symbert.corpus.sources:record_files",
-    "download-part": "symbert.corpus.sources:download_part",
-    "download-blocklist": "symbert.corpus.sources:download_blocklist",
-    "download-vocabulary": "symbert.corpus.sources:download_vocabulary",
-    "download-harmful-model": "symbert.corpus.sources:download_harmful_model",
-    "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
-    "filter-part": "symbert.corpus.parts:filter_part",
-    "scan-characters": "symbert.corpus.characters:scan_characters",
-    "tokenize-part": "symbert.corpus.tokens:tokenize_part",
-    "count-batch": "symbert.corpus.counts:count_batch",
-    "pack-shards": "symbert.corpus.shards:pack_shards",
-    "locate-sample": "symbert.corpus.shards:locate_sample",
-    "pretrain-model": "symbert.pretrain.run:pretrain_model",
-    "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
-    "export": "symbert.model.export:export",
-    "anatomy": "symbert.pretrain.anatomy:anatomy",
-    "probe": "symbert.model.probes:probe",
-    "check-operator": "symbert.model.check:check_operator",
-    "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
-    "resolve-glue": "symbert.glue.sources:resolve_glue",
-    "download-task": "symbert.glue.sources:download_task",
-    "prepare-task": "symbert.glue.prepare:prepare_task",
-    "finetune": "symbert.glue.finetune:finetune",
-    "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
-    "measure-robustness": "symbert.glue.robustness:measure_robustness",
-    "export-classifier": "symbert.glue.export:export_classifier",
-    "import-scores": "symbert.report.imported:import_scores",
-    "compare": "symbert.report.compare:compare",
-    "write-study-text": "symbert.study.commands:write_study_text",
-    "train-cell": "symbert.study.commands:train_cell",
-    "collect-runs": "symbert.study.commands:collect_runs",
-    "write-study": "symbert.study.page:write_study",
-    "count-parameters": "symbert.model.parameters:count_parameters",
-    "exhibit": "symbert.report.data:write_exhibit",
-    "write-page": "symbert.report.page:write_page",
+GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules run; a command and its function
+    "The experiment": {
+        "plan": "symbert.experiment.plan:plan",
+        "status": "symbert.experiment.status:status",
+        "prune": "symbert.experiment.prune:prune",
+        "describe-keys": "symbert.project:describe_keys",
+        "draw-rules": "symbert.experiment.drawing:draw_rules",
+    },
+    "Corpus": {
+        "plan-corpus": "symbert.corpus.plan:plan_corpus",
+        "fetch-mirror": "symbert.mirror:fetch_mirror",
+        "locate-sample": "symbert.corpus.shards:locate_sample",
+    },
+    "Operators and models": {
+        "check-operator": "symbert.model.check:check_operator",
+        "probe": "symbert.model.probes:probe",
+        "anatomy": "symbert.pretrain.anatomy:anatomy",
+        "export": "symbert.model.export:export",
+        "export-classifier": "symbert.glue.export:export_classifier",
+    },
+    "Scores": {
+        "import-scores": "symbert.report.imported:import_scores",
+        "compare": "symbert.report.compare:compare",
+    },
+    "Jobs of the workflow: settings and corpus": {
+        "write-settings": "symbert.config:write_settings",
+        "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
+        "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
+        "record-files": "symbert.corpus.sources:record_files",
+        "download-part": "symbert.corpus.sources:download_part",
+        "download-blocklist": "symbert.corpus.sources:download_blocklist",
+        "download-vocabulary": "symbert.corpus.sources:download_vocabulary",
+        "download-harmful-model": "symbert.corpus.sources:download_harmful_model",
+        "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
+        "filter-part": "symbert.corpus.parts:filter_part",
+        "scan-characters": "symbert.corpus.characters:scan_characters",
+        "tokenize-part": "symbert.corpus.tokens:tokenize_part",
+        "count-batch": "symbert.corpus.counts:count_batch",
+        "pack-shards": "symbert.corpus.shards:pack_shards",
+    },
+    "Jobs of the workflow: pre-training": {
+        "pretrain-model": "symbert.pretrain.run:pretrain_model",
+        "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
+    },
+    "Jobs of the workflow: GLUE": {
+        "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
+        "resolve-glue": "symbert.glue.sources:resolve_glue",
+        "download-task": "symbert.glue.sources:download_task",
+        "prepare-task": "symbert.glue.prepare:prepare_task",
+        "finetune": "symbert.glue.finetune:finetune",
+        "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
+        "measure-robustness": "symbert.glue.robustness:measure_robustness",
+    },
+    "Jobs of the workflow: report": {
+        "count-parameters": "symbert.model.parameters:count_parameters",
+        "exhibit": "symbert.report.data:write_exhibit",
+        "write-page": "symbert.report.page:write_page",
+    },
+    "Jobs of the workflow: studies": {
+        "write-study-text": "symbert.study.commands:write_study_text",
+        "train-cell": "symbert.study.commands:train_cell",
+        "collect-runs": "symbert.study.commands:collect_runs",
+        "write-study": "symbert.study.page:write_study",
+    },
 }
+COMMANDS: dict[str, str] = {name: place for group in GROUPS.values() for name, place in group.items()}
+WIDTH = 100  # columns of --help at most
+METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -117,21 +142,25 @@ def load(command: str) -> Callable[..., None]:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    listing = "commands (each has --help):\n  " + "\n  ".join(COMMANDS)
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="symbert", description=__doc__, epilog=listing, formatter_class=raw)
+    wanted = _command(arguments)
+    parser = argparse.ArgumentParser(
+        prog="symbert",
+        description=_paragraphs(__doc__),
+        epilog=None if wanted else _listing(),
+        usage="symbert [-h] [--version] [--debug] [--log FILE] [--own FILE] COMMAND …",
+        formatter_class=_Help,
+    )
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
     own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
     parser.add_argument("--own", type=Path, metavar="FILE", help=own)
     parser.exit_on_error = False
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    wanted = _command(arguments)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     for name in COMMANDS:
-        command = commands.add_parser(name, formatter_class=raw)
+        command = commands.add_parser(name, prog=f"symbert {name}", formatter_class=_Help)
         if name == wanted:
-            _add_options(command, load(name))
+            _add_options(command, name)
     try:
         return parser.parse_args(arguments)
     except argparse.ArgumentError as error:
@@ -141,21 +170,57 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         raise SystemExit(64 if stop.code else 0) from None
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Texts whose lines are broken already, and options in as many columns."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=_width())
+
+
+def _width() -> int:
+    """Columns of --help: those of the terminal, up to WIDTH."""
+    return min(WIDTH, shutil.get_terminal_size().columns)
+
+
+def _paragraphs(docstring: str) -> str:
+    return "\n\n".join("\n".join(_wrapped(paragraph, _width())) for paragraph in docstring.split("\n\n"))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False)
+
+
+def _listing() -> str:
+    """The commands in their groups, each with the first sentence of its docstring."""
+    width = max(map(len, COMMANDS)) + 4
+    lines = []
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:"]
+        for name, place in commands.items():
+            first, *more = _wrapped(sentence_of(*place.split(":")), _width() - width)
+            lines += [f"  {name}".ljust(width) + first, *(" " * width + line for line in more)]
+    return "\n".join(
+        [*lines, "", "symbert COMMAND --help tells more of a command, and has a line for each of its options."]
+    )
+
+
 def _command(arguments: list[str]) -> str | None:
     """The first word that is neither an option nor the file of one."""
     words = (word for option, word in pairwise(["", *arguments]) if option not in ("--log", "--own"))
     return next((word for word in words if not word.startswith("-")), None)
 
 
-def _add_options(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
-    parser.description = inspect.getdoc(function)
+def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
+    function = load(command)
+    parser.description = _paragraphs(inspect.getdoc(function))
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            parser.add_argument(name, **_value_options(hints[name]))
+            options = _value_options(hints[name]) | {"metavar": name.upper()}
+            parser.add_argument(name, help=line_of(command, name), **options)
         else:
             options = _name_options(name, parameter) | _value_options(hints[name])
-            parser.add_argument("--" + name.replace("_", "-"), **options)
+            parser.add_argument("--" + name.replace("_", "-"), help=line_of(command, name), **options)
 
 
 def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:
@@ -171,8 +236,8 @@ def _value_options(hint: Any) -> dict[str, Any]:
     if isinstance(hint, types.UnionType):
         hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
     if typing.get_origin(hint) is list:
-        return {"type": typing.get_args(hint)[0], "nargs": "+"}
-    return {"type": hint}
+        return _value_options(typing.get_args(hint)[0]) | {"nargs": "+"}
+    return {"type": hint, "metavar": METAVARS[hint]}
 
 
 def _limit_threads(arguments: list[str]) -> None:

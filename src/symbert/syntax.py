@@ -3,6 +3,7 @@
 import ast
 import copy
 import importlib.util
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import PathFinder
@@ -56,6 +57,13 @@ def class_named(module: str, name: str) -> ast.ClassDef:
         for place in _imported(definition, module)[name] if isinstance(definition, IMPORTS) else []:
             return class_named(*place)
     raise ConfigError(f"{file}: no class {name} in it; correct the operator's path {module}:{name}")
+
+
+def sentence_of(module: str, name: str) -> str:
+    """The first sentence of a function's docstring."""
+    functions = (each for each in _statements(module) if isinstance(each, ast.FunctionDef))
+    words = " ".join(ast.get_docstring(next(each for each in functions if each.name == name)).split())
+    return re.split(r"(?<=[^.]\.) ", words, maxsplit=1)[0]
 
 
 def _cover(place: Place, covered: dict[Place, list]) -> None:
