@@ -3,10 +3,11 @@
 PYTHON ?= python3
 CORES ?= all
 TORCH_INDEX ?=
+REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup gpu-check clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup gpu-check docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -74,6 +75,24 @@ gpu-check: env
 	rm -rf .venv/bench-pretrain
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
 	touch $@
+
+# The documentation as a site, in site/. REPOSITORY=https://… is where its links to other files of the project lead.
+docs: .venv/docs/complete
+	NO_MKDOCS_2_WARNING=1 REPOSITORY=$(REPOSITORY) .venv/docs/bin/mkdocs build --strict --quiet
+	@echo site/index.html
+
+.venv/docs/complete: docs/requirements.txt
+	$(PYTHON) -m venv .venv/docs
+	.venv/docs/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	touch $@
+
+# The pictures of README.md, from the page of a finished demo; needs chromium.
+pictures: env
+	PYTHONPATH=tests $(BIN)/python -m screens results/demo-embedded/report/report.html docs/pictures --readme
+
+# All that README.md shows, in a fresh clone; about an hour on two cores. FOLDER=… keeps it there.
+first-hour:
+	tests/first_hour.sh $(FOLDER)
 
 clean-env:
 	rm -rf .venv
