@@ -1,0 +1,197 @@
+"""README.md and docs/: where their links lead, and whether the commands that they name exist and are accepted."""
+
+import inspect
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.cli import get_argument_parser
+
+from symbert import cli
+from symbert.project import read_chosen
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "config/README.md", *(ROOT / "docs").rglob("*.md")])
+OPERATOR = "from symbert.model.attention import SymmetricAttention\nclass {}(SymmetricAttention):\n    pass\n"
+GLOBAL = {"--own", "--log"}  # options of symbert with a value, before the command
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line as a page names it."""
+
+    page: Path
+    words: tuple[str, ...]
+    complete: bool  # in a block, to be typed as it is; else in a sentence, which may name its beginning alone
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}: {' '.join(self.words)}"
+
+
+def blocks_of(text: str) -> list[tuple[str, str]]:
+    """The blocks of code of a page: the words after the fence, and the code."""
+    return re.findall(r"^ *```([^\n]*)\n(.*?)^ *```", text, re.S | re.M)
+
+
+def commands_of(page: Path) -> list[Command]:
+    """Each command line of symbert, snakemake and make on a page."""
+    text = page.read_text(encoding="utf-8")
+    lines = [
+        (line, True)
+        for kind, block in blocks_of(text)
+        if kind in ("", "bash", "console")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)
+    lines += [(" ".join(span.split()), False) for span in re.findall(r"`([^`]+)`", prose)]
+    commands = []
+    for line, complete in lines:
+        if re.match(r" *(symbert|snakemake|make) ", line):
+            words = shlex.split(line, comments=True)
+            commands.append(Command(page, tuple(word for word in words if word != "…"), complete and "…" not in words))
+    return commands
+
+
+COMMANDS = [command for page in PAGES for command in commands_of(page)]
+
+
+def of(program: str) -> list[Command]:
+    """The command lines of a program."""
+    return [command for command in COMMANDS if command.words[0] == program]
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    kept = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower())
+    return kept.strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    for link in links:
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link}: there is no such file"
+        if anchor and target.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+            assert anchor in map(slug, headings), f"{link}: no such heading"
+
+
+def test_pages_have_commands_and_links_to_check():
+    """Else a change of their form would leave nothing to test."""
+    assert len(of("snakemake")) > 40 and len(of("symbert")) > 40 and len(of("make")) > 15
+
+
+@pytest.mark.parametrize("command", of("symbert"), ids=str)
+def test_a_documented_command_of_symbert_exists_with_its_options(command):
+    words = list(command.words[1:])
+    while words and words[0].startswith("-"):
+        assert words[0] in {*GLOBAL, "--help", "--version", "--debug"}
+        del words[: 2 if words[0] in GLOBAL else 1]
+    if not words or words[0].startswith("<"):
+        return  # of commands in general
+    assert words[0] in cli.COMMANDS
+    parameters = inspect.signature(cli.load(words[0])).parameters
+    options = {f"--{name.replace('_', '-')}": parameter for name, parameter in parameters.items()}
+    named = {word for word in words[1:] if word.startswith("--")} - {"--help"}
+    assert named <= options.keys()
+    if command.complete:
+        required = {
+            option
+            for option, parameter in options.items()
+            if parameter.default is parameter.empty and parameter.kind is not parameter.POSITIONAL_ONLY
+        }
+        assert required <= named
+
+
+@pytest.fixture(scope="module")
+def users_folder(tmp_path_factory) -> Path:
+    """A folder with all that documented commands name as the user's."""
+    folder = tmp_path_factory.mktemp("documented")
+    for name in ("DIR", "mirror", "data", "my-scales", "crawl/2023", "results/demo-embedded/settings"):
+        (folder / name).mkdir(parents=True)
+    for name in ("crawl/2023/a.jsonl.zst", "crawl/2023/b.parquet", "crawl/c.jsonl", "data/train.csv", "data/dev.csv"):
+        (folder / name).touch()
+    for module, name in (("my_module", "Gated"), ("bounded", "Bounded")):
+        (folder / f"{module}.py").write_text(OPERATOR.format(name))
+    (folder / "my-scales/two-nodes.yaml").write_text("{}")
+    (folder / "mine.yaml").write_text("{}")
+    for kind, block in blocks_of((ROOT / "README.md").read_text(encoding="utf-8")):
+        if file := re.search(r'title="(\S+\.yaml)"', kind):
+            (folder / file[1]).write_text(block)
+            for path in re.findall(r"\w+\.csv|results/\S+", block):
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.touch() if target.suffix else target.mkdir()
+    (folder / "studies").symlink_to(ROOT / "studies")
+    return folder
+
+
+@pytest.mark.parametrize("command", of("snakemake"), ids=str)
+@pytest.mark.usefixtures("nothing_of_ones_own")
+def test_a_documented_run_of_snakemake_has_options_targets_and_a_configuration(command, users_folder, monkeypatch):
+    monkeypatch.chdir(users_folder)
+    monkeypatch.syspath_prepend(users_folder)
+    options = get_argument_parser().parse_args(list(command.words[1:]))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow").rglob("*.smk"))
+    rules = set(re.findall(r"^ *rule (\w+):", text + (ROOT / "Snakefile").read_text(), re.M))
+    for target in options.targets:
+        assert target in rules or target.startswith(("results/", "$"))
+    values = [
+        value.replace("/scratch/mirror", "mirror").replace("/data/glue_data", "data") for value in options.config or ()
+    ]
+    read_chosen(ROOT, None, options.configfile, values)
+
+
+@pytest.mark.parametrize("command", of("make"), ids=str)
+def test_a_documented_target_of_make_exists_with_its_variables(command):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for word in command.words[1:]:
+        name, assigned, _ = word.partition("=")
+        if assigned:
+            assert f"$({name})" in makefile
+        else:
+            assert re.search(rf"^{name}:", makefile, re.M)
+
+
+def test_readme_has_at_most_700_words_and_its_pictures_300_kilobytes():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    pictures = re.findall(r'src="([^"]+)"', text)
+    assert len(pictures) == 3 and sum((ROOT / path).stat().st_size for path in pictures) <= 300_000
+
+
+def test_the_site_has_every_page_and_the_index_leads_to_it():
+    """`make docs` ends with an error where a page is missing; the tests need no site to say so."""
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        if (ROOT / "docs") in page.parents:
+            name = str(page.relative_to(ROOT / "docs"))
+            assert re.search(rf"[- ] {re.escape(name)}$|: {re.escape(name)}$", site, re.M), f"{name} is not in the site"
+            if page.parent == ROOT / "docs" and page.name != "index.md":
+                assert f"]({name})" in index, f"the index does not name {name}"
+
+
+def test_a_thing_of_ones_own_is_four_lines():
+    """An operator, a size, a task and a corpus; each file is named in the sentence above its lines."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    own = {match[1]: block for kind, block in blocks_of(text) if (match := re.search(r'title="(\S+)"', kind))}
+    assert list(own) == ["bounded.py", "deep.yaml", "irony.yaml", "crawl.yaml"]
+    for name, block in own.items():
+        assert len(block.splitlines()) == 4, name
+        assert text.count(f"`{name}`") >= 1, name
+    assert all(yaml.safe_load(block) for name, block in own.items() if name.endswith(".yaml"))
+
+
+def test_exit_codes_are_those_of_the_errors():
+    documented = re.findall(r"^\| (\d+) \|", (ROOT / "docs/configuration.md").read_text(encoding="utf-8"), re.M)
+    errors = re.findall(r"exit_code = (\d+)", (ROOT / "src/symbert/errors.py").read_text(encoding="utf-8"))
+    assert sorted(documented, key=int) == sorted({"0", *errors}, key=int)
