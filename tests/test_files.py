@@ -80,13 +80,35 @@ def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_
     kept = {f".a[1].csv.{running.pid}.tmp", f".b.csv.{other.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{killed.pid}.tmp"}
     for name in kept:
         (tmp_path / name).touch()
-    assert set(os.listdir(tmp_path)) == {*kept, f".a[1].csv.{killed.pid}.tmp"}
+    marks = {".a[1].csv.begun.tmp", ".b.csv.begun.tmp"}
+    assert set(os.listdir(tmp_path)) == {*kept, *marks, f".a[1].csv.{killed.pid}.tmp"}
     with publish(target) as temporary:
-        assert set(os.listdir(tmp_path)) == kept
+        assert set(os.listdir(tmp_path)) == {*kept, *marks}
         temporary.write_text("new")
+    kept.add(".b.csv.begun.tmp")
     assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
     running.kill()
     running.wait()
+
+
+def test_a_folder_is_listed_only_where_a_write_has_begun_and_not_ended(tmp_path, monkeypatch):
+    """Each of ten thousand files was published by looking through all others."""
+    listed = []
+    for call in ("scandir", "listdir"):
+        real = getattr(os, call)
+        monkeypatch.setattr(os, call, lambda folder, real=real: listed.append(folder) or real(folder))
+    names = [f"{number}.json" for number in range(20)]
+    for name in names:
+        write_json(tmp_path / name, {})
+    with pytest.raises(RuntimeError), publish(tmp_path / "failed"):
+        raise RuntimeError
+    assert listed == []
+    killed = publish_slowly(tmp_path / names[0])
+    killed.kill()
+    killed.wait()
+    write_json(tmp_path / names[0], {})
+    assert len(listed) == 1
+    assert set(os.listdir(tmp_path)) == set(names)
 
 
 def write_parquet(path):
@@ -147,11 +169,17 @@ def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeyp
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
 
 
+def leave_behind(target, process):
+    """What a process leaves that is killed while it publishes."""
+    for name in (process, "begun"):
+        target.with_name(f".{target.name}.{name}.tmp").touch()
+
+
 def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
     """A killed process was taken for a running one where the first process of a container waits for nobody."""
     target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
     os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie
-    (tmp_path / f".table.csv.{killed.pid}.tmp").touch()
+    leave_behind(target, killed.pid)
     assert not is_running(killed.pid) and is_running(os.getpid()) and is_running(1)
     write_text(target, "x")
     assert os.listdir(tmp_path) == ["table.csv"]
@@ -161,7 +189,7 @@ def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
 def test_a_leftover_that_cannot_be_removed_is_told_and_not_taken_for_a_bug(tmp_path, monkeypatch):
     target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
     killed.wait()
-    (tmp_path / f".table.csv.{killed.pid}.tmp").touch()
+    leave_behind(target, killed.pid)
     monkeypatch.setattr("os.unlink", refuse(errno.EIO))
     with pytest.raises(InputOutputError, match=r"table\.csv: Input/output error while it was written; check the disk"):
         write_json(target, {})

@@ -9,11 +9,16 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as some
 
 from symbert import snakemake_internals as internals
 from symbert.errors import ConfigError
 
 slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+pytest.importorskip("snakemake.api")  # its modules can be imported in this order alone
+from snakemake.dag import DAG  # noqa: E402
+from snakemake.exceptions import WorkflowError  # noqa: E402
 
 
 @pytest.fixture
@@ -156,6 +161,71 @@ def test_a_rule_asks_for_more_than_it_says_but_for_what_the_command_line_says_of
     internals.ask_also(workflow, lambda own: {"runtime": 2 * own.get("mem_mb", 7), "nodes": 1})
     assert {key: first.resources[key].value for key in first.resources} == {"mem_mb": 5, "runtime": 10, "nodes": 1}
     assert {key: second.resources[key].value for key in second.resources} == {"nodes": 1}
+
+
+class NumberedJob(int):
+    """A job of a graph that is only numbers."""
+
+    rule = SimpleNamespace(name="a rule")
+
+    def is_group(self) -> bool:
+        return False
+
+
+class Group(frozenset):
+    """Jobs that are submitted together."""
+
+    groupid = "a group"
+
+    def is_group(self) -> bool:
+        return True
+
+
+JOBS = [NumberedJob(number) for number in range(8)]
+EDGES = some.sets(some.tuples(some.sampled_from(JOBS), some.sampled_from(JOBS)).filter(lambda pair: pair[0] < pair[1]))
+
+
+@given(EDGES, some.lists(some.sampled_from((None, "a", "b", "c")), min_size=len(JOBS), max_size=len(JOBS)))
+@example({(JOBS[0], JOBS[1]), (JOBS[1], JOBS[2])}, ["a", None, "a", *[None] * 5])
+@example({(JOBS[0], JOBS[2]), (JOBS[1], JOBS[3])}, ["a", "b", "b", "a", *[None] * 4])  # Snakemake itself takes these
+def test_groups_are_refused_if_and_only_if_they_can_never_all_be_run(edges, names):
+
+    dependencies = {job: {other for other, after in edges if after == job} for job in JOBS}
+    members = {name: Group(job for job in JOBS if names[job] == name) for name in names if name}
+    group_of = {job: members[names[job]] for job in JOBS if names[job]}
+    dag = SimpleNamespace(_group=group_of, _dependencies=dependencies)
+
+    def is_refused(check) -> bool:
+        try:
+            check(dag)
+        except WorkflowError:
+            return True
+        return False
+
+    refused = is_refused(internals.refuse_circles)
+    assert refused == bool(left_waiting(dependencies, group_of))
+    assert refused or not is_refused(DAG._check_groups)
+
+
+def left_waiting(dependencies, group_of) -> set:
+    """The jobs that never run, where a group runs once all that its jobs wait for outside of it has run."""
+    units, done = {group_of.get(job, frozenset([job])) for job in dependencies}, set()
+    while ready := [unit for unit in units if all(dependencies[job] <= done | unit for job in unit)]:
+        done.update(*ready)
+        units.difference_update(ready)
+    return units
+
+
+def test_groups_are_checked_in_one_look_and_a_snakemake_that_checks_otherwise_is_an_error(monkeypatch):
+    monkeypatch.setattr(DAG, "validate_group", DAG.validate_group)
+    monkeypatch.setattr(DAG, "_check_groups", DAG._check_groups)
+    internals.check_groups_together()
+    assert DAG._check_groups is internals.refuse_circles
+    monkeypatch.delattr(DAG, "_check_groups")
+    with pytest.raises(
+        ConfigError, match=r"has no 'DAG._check_groups', .*; install that version: pip install snakemake"
+    ):
+        internals.check_groups_together()
 
 
 def uses(workflow):

@@ -31,7 +31,7 @@ OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
 KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number"}  # of JSON values
 SHOWN = 60  # characters of a value that is of another kind
 LOCKLESS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of file systems without locks
-TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
+TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9}|begun)\.tmp")  # of `publish`: the file that is written, the process
 
 
 @contextmanager
@@ -40,27 +40,44 @@ def publish(path: Path) -> Iterator[Path]:
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old
     file or the new one, never a part. When the block fails, nothing is left behind; what a process
-    that was killed left, the next one removes. Errors of the system name `path`, as `writing` says.
+    that was killed left, the next one removes. It looks for that only where a mark beside `path` says that
+    a write has begun and not ended: listing a folder of ten thousand files at every write would take longer than
+    writing. Errors of the system name `path`, as `writing` says.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    begun = path.with_name(f".{path.name}.begun.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for file in path.parent.iterdir():  # what processes left that are no more on this machine
-            named = TEMPORARY.fullmatch(file.name)
-            if named and named[1] == path.name and not is_running(int(named[2])):
-                with suppress(FileNotFoundError, PermissionError):
-                    file.unlink()
+        if begun.exists():
+            _remove_leftovers(path)
+        begun.touch()
     try:
         with writing(path, temporary):
             yield temporary
             synchronise(temporary)
             os.replace(temporary, path)
+            begun.unlink(missing_ok=True)
             synchronise(path.parent)
     except BaseException:
-        with suppress(OSError):  # the first failure is the one to report
-            temporary.unlink()
+        for file in (temporary, begun):
+            with suppress(OSError):  # the first failure is the one to report
+                file.unlink()
         raise
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of `path` whose processes are no more on this machine."""
+    for file in path.parent.iterdir():
+        if is_leftover(file) and TEMPORARY.fullmatch(file.name)[1] == path.name:
+            with suppress(FileNotFoundError, PermissionError):
+                file.unlink()
+
+
+def is_leftover(file: Path) -> bool:
+    """Whether a file is a temporary one of `publish` whose process is no more on this machine, or the mark of one."""
+    named = TEMPORARY.fullmatch(file.name)
+    return named is not None and (named[2] == "begun" or not is_running(int(named[2])))
 
 
 @contextmanager

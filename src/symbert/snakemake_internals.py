@@ -7,6 +7,7 @@ the start ends with one line (ConfigError), before any job.
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -45,6 +46,36 @@ def share_components(workflow: Any, groups: list[str], name: str) -> None:
     For a group that is a text with wildcards Snakemake does so itself, under that text.
     """
     _attribute(workflow, "parent_groupids").update(dict.fromkeys(groups, name))
+
+
+def check_groups_together() -> None:
+    """Let Snakemake look through all jobs once for groups that wait for themselves.
+
+    By itself it goes, once for each two jobs of a group and by recursion, through all jobs that one of them waits for:
+    minutes where a corpus has 3,000 parts, and an error where it has 900 batches.
+    """
+    import snakemake.dag
+
+    for name in ("DAG._check_groups", "DAG.validate_group"):
+        _attribute(snakemake.dag, name)
+    snakemake.dag.DAG._check_groups = refuse_circles
+    snakemake.dag.DAG.validate_group = lambda dag, group: None  # of whom the other one says the same
+
+
+def refuse_circles(dag: Any) -> None:
+    """WorkflowError where jobs, all of a group taken as one, wait for each other in a circle."""
+    from snakemake.exceptions import WorkflowError
+
+    group_of, dependencies = _attribute(dag, "_group"), _attribute(dag, "_dependencies")
+    needed: dict[Any, set[Any]] = {}
+    for job, others in dependencies.items():
+        one = group_of.get(job, job)
+        needed.setdefault(one, set()).update({group_of.get(other, other) for other in others} - {one})
+    try:
+        TopologicalSorter(needed).prepare()
+    except CycleError as error:
+        names = [one.groupid if one.is_group() else one.rule.name for one in error.args[1]]
+        raise WorkflowError(f"groups of jobs wait for each other: {' → '.join(reversed(names))}") from None
 
 
 def is_everything(workflow: Any) -> bool:

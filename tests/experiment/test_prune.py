@@ -40,7 +40,7 @@ def checkpoint(state, step: int, size: int = 1000):
     return folder, weights
 
 
-def leave(path, process: int = NOBODY, age: float = 2 * UNTOUCHED, size: int = 10):
+def leave(path, process: int | str = NOBODY, age: float = 2 * UNTOUCHED, size: int = 10):
     """A temporary file beside a path."""
     temporary = path.with_name(f".{path.name}.{process}.tmp")
     temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def test_leftovers_of_killed_processes_go_and_those_of_living_ones_stay(pruned, 
     corpus = folder / experiment.results / "corpus/filtered/part.parquet"
     finetuned = traces.kept(ORIGINAL, 300, "rte", 1).with_name("seed-2-0123abcd.json")
     left = [leave(path) for path in (corpus, state / "weights/step-00000300.safetensors", finetuned)]
-    left.append(state / "resume/.step-00000300.tmp")
+    left += [leave(corpus, "begun"), state / "resume/.step-00000300.tmp"]
     half = write(left[-1] / "model.safetensors", 0)
     for path in (half, half.parent):
         os.utime(path, (time.time() - 2 * UNTOUCHED,) * 2)

@@ -34,12 +34,12 @@ def test_a_name_that_snakemake_lost_ends_a_start_with_one_line_and_the_remedy(ro
     copy = check_out(root, tmp_path / "copy")
     snakefile = copy.directory / "Snakefile"
     snakefile.write_text(
-        "from snakemake.workflow import Workflow\ndel Workflow.parent_groupids\n" + snakefile.read_text()
+        "from snakemake.workflow import Workflow\ndel Workflow.register_resource\n" + snakefile.read_text()
     )
     outcome = copy.snakemake("--dry-run")
     assert outcome.code == 78 and outcome.output.count("symbert: ") == 1 and "Traceback" not in outcome.output
     assert (
-        " has no 'parent_groupids', " in outcome.output
+        " has no 'register_resource', " in outcome.output
         and "; install that version: pip install snakemake==" in outcome.output
     )
 
@@ -140,6 +140,18 @@ def test_the_model_of_harmful_text_is_a_word_of_its_command_and_of_no_settings(c
     assert " --file en.binary " in command and command.endswith("/corpus/en.binary")
     written = re.findall(r"-m symbert --log \S+ (write-settings .*)", outcome.output)
     assert written and all("en.binary" not in values for values in written)
+
+
+def test_a_part_that_the_corpus_has_not_is_named(checkout):
+    outcome = checkout.snakemake("--dry-run", "results/demo-embedded/corpus/tokens/en_meta_part_9.json")
+    assert outcome.code == 78 and "symbert: en_meta_part_9: no part of this corpus; correct" in outcome.output
+
+
+def test_the_last_of_many_batches_is_planned_by_itself(checkout):
+    """Snakemake goes from batch to batch by recursion, and ended where there were 250 of them."""
+    many = ["source=hub", "corpus={parts: 700, parts_per_batch: 1}"]
+    outcome = checkout.snakemake("--dry-run", "results/demo-hub/corpus/tokens/en_meta_part_700.json", "--config", *many)
+    assert outcome.code == 0 and outcome.jobs["count_batch"] == 698, outcome.output[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ BY_CATEGORY = configuration.has_filter(config, "categories")
 BY_MODEL = configuration.needs_harmful_model(config)
 REPOSITORIES = configuration.repositories_of(config)
 BATCHES = configuration.batches_of(config)
+# Snakemake goes from a part to the batch before the last by recursion. More than this the stack of a process may not hold.
+sys.setrecursionlimit(min(1000 + 10 * len(BATCHES), 20_000))
+BATCH_OF = {part: number for number, batch in enumerate(BATCHES) for part in batch}
 SWEEP = config["sweep"]
 CURVE = SWEEP["curve"]
 FINAL = EXPERIMENT.final
@@ -46,7 +49,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    part=one_of(PARTS),
+    part=r"[\w-]+",  # and no list of them: of 10,000 names Snakemake would read the text for each file again
     batch=r"\d+",
     section=one_of(SECTIONS),
     size=one_of(SWEEP["sizes"]),
@@ -88,7 +91,9 @@ def batch_file(number):
 
 def batch_before(wildcards):
     """The count that says whether a part is needed: that of the batch before the last; none for the first two."""
-    number = next(number for number, batch in enumerate(BATCHES) if wildcards.part in batch)
+    if wildcards.part not in BATCH_OF:
+        stop(f"{wildcards.part}: no part of this corpus; correct the name or corpus.parts", 78)
+    number = BATCH_OF[wildcards.part]
     return ancient(batch_file(number - 2)) if number > 1 else []
 
 

@@ -1,6 +1,6 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
 from symbert.launch import launcher, threads_per_process
-from symbert.snakemake_internals import mend_plugin, share_components
+from symbert.snakemake_internals import check_groups_together, mend_plugin, share_components
 
 if is_on_cluster(workflow):
     with one_line_errors():
@@ -51,14 +51,18 @@ SEVERAL_NODES = {
 }
 
 
-BATCH_OF = {part: number for number, batch in enumerate(BATCHES) for part in batch}
+# On a cluster the parts of a batch are one job, and the checkpoints of a run. Here each is a job of its own.
+if is_on_cluster(workflow):
+    # Under this name `--group-components parts=100` makes one job of a batch's parts, which need nothing of each other.
+    with one_line_errors():
+        check_groups_together()
+        share_components(workflow, [f"parts-{number}" for number in range(len(BATCHES))], "parts")
 
+    def parts_together(wildcards):
+        """The group of a part: its batch."""
+        return f"parts-{BATCH_OF[wildcards.part]}"
 
-def parts_together(wildcards):
-    """The group of a part: its batch."""
-    return f"parts-{BATCH_OF[wildcards.part]}"
+    checkpoints_together = "extract-{size}-{attention}-{seed}"
 
-
-# Under this name `--group-components parts=100` makes one job of a batch's parts, which need nothing of each other.
-with one_line_errors():
-    share_components(workflow, [f"parts-{number}" for number in range(len(BATCHES))], "parts")
+else:
+    parts_together = checkpoints_together = None

@@ -52,7 +52,7 @@ rule extract_checkpoint:
     log:
         f"{LOGS}/extract_checkpoint/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
     group:
-        "extract-{size}-{attention}-{seed}"
+        checkpoints_together
     conda:
         ENVIRONMENT
     params:

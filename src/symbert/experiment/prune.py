@@ -15,7 +15,7 @@ from pathlib import Path
 
 from symbert.cost import size_of
 from symbert.errors import InputOutputError
-from symbert.files import TEMPORARY, is_running, read_json_or_empty, single_writer
+from symbert.files import is_leftover, read_json_or_empty, single_writer
 from symbert.glue.state import stale_files
 from symbert.layout import RUN, Experiment
 from symbert.pretrain.state import (
@@ -145,10 +145,7 @@ def _outside_locks(root: Path) -> Iterator[Item]:
 
 def _is_leftover(path: Path) -> bool:
     """Whether a temporary file was left by a process that has ended."""
-    named = TEMPORARY.fullmatch(path.name)
-    if not named or path.is_symlink() or is_running(int(named[2])):
-        return False
-    return is_old(path)
+    return is_leftover(path) and not path.is_symlink() and is_old(path)
 
 
 def _remove_all(places: list[Workplace], wanted: set[Path]) -> None:
