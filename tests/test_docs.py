@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 from snakemake.cli import get_argument_parser
 
+from documented import blocks_of, own_files
 from symbert import cli
 from symbert.project import read_chosen
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "config/README.md", *(ROOT / "docs").rglob("*.md")])
-OPERATOR = "from symbert.model.attention import SymmetricAttention\nclass {}(SymmetricAttention):\n    pass\n"
+OPERATOR = "from symbert.model.attention import SymmetricAttention\nclass Gated(SymmetricAttention):\n    pass\n"
 GLOBAL = {"--own", "--log"}  # options of symbert with a value, before the command
 
 
@@ -29,11 +29,6 @@ class Command:
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}: {' '.join(self.words)}"
-
-
-def blocks_of(text: str) -> list[tuple[str, str]]:
-    """The blocks of code of a page: the words after the fence, and the code."""
-    return re.findall(r"^ *```([^\n]*)\n(.*?)^ *```", text, re.S | re.M)
 
 
 def commands_of(page: Path) -> list[Command]:
@@ -119,17 +114,13 @@ def users_folder(tmp_path_factory) -> Path:
         (folder / name).mkdir(parents=True)
     for name in ("crawl/2023/a.jsonl.zst", "crawl/2023/b.parquet", "crawl/c.jsonl", "data/train.csv", "data/dev.csv"):
         (folder / name).touch()
-    for module, name in (("my_module", "Gated"), ("bounded", "Bounded")):
-        (folder / f"{module}.py").write_text(OPERATOR.format(name))
+    (folder / "my_module.py").write_text(OPERATOR)
     (folder / "my-scales/two-nodes.yaml").write_text("{}")
     (folder / "mine.yaml").write_text("{}")
-    for kind, block in blocks_of((ROOT / "README.md").read_text(encoding="utf-8")):
-        if file := re.search(r'title="(\S+\.yaml)"', kind):
-            (folder / file[1]).write_text(block)
-            for path in re.findall(r"\w+\.csv|results/\S+", block):
-                target = folder / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.touch() if target.suffix else target.mkdir()
+    (folder / "results/demo-embedded/embedded").mkdir()
+    (folder / "irony.csv").touch()
+    for name, text in own_files(ROOT).items():
+        (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
     return folder
 
@@ -181,14 +172,11 @@ def test_the_site_has_every_page_and_the_index_leads_to_it():
 
 
 def test_a_thing_of_ones_own_is_four_lines():
-    """An operator, a size, a task and a corpus; each file is named in the sentence above its lines."""
+    """An operator, a size, a task and a corpus; the text above the lines names their file."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    own = {match[1]: block for kind, block in blocks_of(text) if (match := re.search(r'title="(\S+)"', kind))}
-    assert list(own) == ["bounded.py", "deep.yaml", "irony.yaml", "crawl.yaml"]
-    for name, block in own.items():
-        assert len(block.splitlines()) == 4, name
-        assert text.count(f"`{name}`") >= 1, name
-    assert all(yaml.safe_load(block) for name, block in own.items() if name.endswith(".yaml"))
+    for name, block in own_files(ROOT).items():
+        assert len(block.splitlines()) == 4 and f"`{name}`" in text, name
+    assert list(own_files(ROOT)) == ["bounded.py", "deep.yaml", "irony.yaml", "crawl.yaml"]
 
 
 def test_exit_codes_are_those_of_the_errors():
