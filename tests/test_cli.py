@@ -14,6 +14,7 @@ ANSWERS = {
     "plan",
     "status",
     "prune",
+    "bundle",
     "plan-corpus",
     "fetch-mirror",
     "locate-sample",

@@ -27,6 +27,7 @@ ALLOWED = {
     **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export-classifier")},
     **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
     "load('fetch-mirror')": MIRROR,
+    "load('bundle')": REPORT,
     "load('write-study')": DRAWING,
     **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
 }

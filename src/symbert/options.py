@@ -31,6 +31,8 @@ OPTIONS: dict[str, str] = {
     "page": "Markdown page with the diagram, which is drawn anew; without it, the diagram is printed",
     "surplus_weights": "also weights that were kept of steps that nothing asks for",
     "yes": "remove; without it, only say what would go",
+    "bundle results": "results folder of an experiment; then those of experiments that it extends",
+    "bundle output": "archive to write (.zip)",
     "results": "folders of experiments or imports, or files of others' scores",
     # Corpus.
     "source": "source of the corpus, above config.yaml",

@@ -1,0 +1,1 @@
+"""One citable archive of finished results, with what a reader needs to judge and repeat them."""

@@ -1,0 +1,122 @@
+import base64
+import csv
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from rocrate.rocrate import ROCrate
+
+from bundle.small import HOSTS, MIRROR
+from symbert.bundle.archive import bundle, contents_of
+from symbert.bundle.results import Results
+from symbert.errors import DataError, MissingInputError, UsageError
+
+
+@pytest.fixture
+def archive(folder, tmp_path) -> Path:
+    """The unpacked archive of the small experiment."""
+    bundle([folder], tmp_path / "small.zip")
+    with zipfile.ZipFile(tmp_path / "small.zip") as packed:
+        packed.extractall(tmp_path / "unpacked")
+    return tmp_path / "unpacked"
+
+
+def test_the_same_results_give_the_same_bytes_wherever_they_lie(folder, tmp_path, capsys):
+    bundle([folder], tmp_path / "first.zip")
+    moved = shutil.copytree(folder, tmp_path / "elsewhere/small-mirror")
+    bundle([moved], tmp_path / "second.zip")
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
+    files = len(zipfile.ZipFile(tmp_path / "first.zip").namelist())
+    size = (tmp_path / "first.zip").stat().st_size / 1e6
+    assert capsys.readouterr().out.splitlines()[0] == f"{tmp_path / 'first.zip'}: {files} files, {size:.1f} MB"
+
+
+def test_rocrate_reads_a_workflow_crate_with_what_its_profile_requires(archive):
+    crate = ROCrate(archive)
+    profiles = [each if isinstance(each, str) else each.id for each in crate.metadata["conformsTo"]]
+    assert [profile.rstrip("/") for profile in profiles] == [
+        "https://w3id.org/ro/crate/1.1",
+        "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
+    ]
+    main = crate.mainEntity
+    assert main.id == "Snakefile" and {"File", "SoftwareSourceCode", "ComputationalWorkflow"} == set(main.type)
+    assert main["programmingLanguage"].id.endswith("#snakemake") and main["programmingLanguage"]["version"]
+    assert crate.root_dataset["license"].id == "https://spdx.org/licenses/MIT"
+    assert crate.root_dataset["datePublished"] == "2026-01-03"
+    assert crate.name == "Results of small-mirror"
+    assert crate.description == "Two operators were compared. Nothing was shown."
+    assert crate.get("README.md")["about"] == crate.root_dataset
+
+
+def test_every_file_is_described_by_itself_or_with_its_folder_and_exists(archive):
+    graph = json.loads((archive / "ro-crate-metadata.json").read_text())["@graph"]
+    parts = {each["@id"] for each in next(each for each in graph if each["@id"] == "./")["hasPart"]}
+    files = {file.relative_to(archive).as_posix() for file in archive.rglob("*") if file.is_file()}
+    for name in files - {"ro-crate-metadata.json"}:
+        assert (name in parts) != any(name.startswith(part) for part in parts if part.endswith("/")), name
+    assert {part for part in parts if not (archive / part).exists()} == set()
+    for entity in graph:
+        if "contentSize" in entity:
+            assert int(entity["contentSize"]) == (archive / entity["@id"]).stat().st_size
+
+
+def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archive):
+    names = {file.relative_to(archive).as_posix() for file in archive.rglob("*") if file.is_file()}
+    assert {"report.html", "tables/provenance.csv", "settings/report.json", "LICENSE", "CITATION.cff"} <= names
+    assert {"pretrain/tiny-original/seed-1/metrics.jsonl", "src/symbert/cli.py", "envs/constraints.txt"} <= names
+    assert not [name for name in names if re.search(r"safetensors|\.log$|pycache|egg-info|/state/|site\.yaml", name)]
+
+
+def test_scores_are_one_csv_in_one_order(archive):
+    rows = list(csv.DictReader((archive / "scores.csv").open()))
+    assert [(row["task"], row["finetune_seed"], row["score"]) for row in rows] == [
+        ("rte", "1", "0.51"),
+        ("rte", "2", "0.52"),
+    ]
+    assert not (archive / "robustness.csv").exists(), "nothing was measured"
+
+
+def test_no_host_path_or_name_of_the_machine_is_inside(archive, folder):
+    canaries = [*HOSTS.values(), MIRROR, str(folder), str(folder.parents[1]), str(Path.home())]
+    for file in archive.rglob("*.*"):
+        if file.is_file() and not file.is_relative_to(archive / "src") and file.suffix in (".json", ".csv", ".md"):
+            assert [canary for canary in canaries if canary in file.read_text()] == [], file
+    page = (archive / "report.html").read_text()
+    assert page.startswith("<p>a login of people</p>"), "a word is no host"
+    assert page.endswith('<img src="data:image/png;base64,login">'), "a picture stays"
+    held = base64.b64decode(re.search(r"data:text/csv;charset=utf-8;base64,([^\"]+)", page)[1]).decode()
+    assert held.splitlines()[1:] == ["written,2026-01-03 04:05:06 UTC on host-2", "pre-training: host,host-1"]
+    assert held == (archive / "tables/provenance.csv").read_text()
+    assert json.loads((archive / "settings/corpus_source.json").read_text())["root"] == "…/mirror"
+    assert json.loads((archive / "corpus/blacklists.json").read_text())["path"] == "…/blacklists.tar.gz"
+
+
+def test_a_secret_of_the_environment_is_refused_by_its_name(results, folder, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_canary0123")
+    contents_of(results)
+    (folder / "report/tables/own.md").write_text("run with hf_canary0123")
+    with pytest.raises(DataError, match=r"tables/own\.md: holds the value of HF_TOKEN") as error:
+        contents_of(Results([folder]))
+    assert "canary" not in str(error.value)
+
+
+def test_runs_of_the_experiment_that_is_extended_are_taken_from_its_folder(folder, tmp_path):
+    other = tmp_path / "results/extended"
+    for part in ("pretrain/tiny-symmetric", "glue/tiny-original"):
+        shutil.move(folder / part, other / part)
+    with pytest.raises(MissingInputError, match=r"tiny-symmetric/seed-1/done\.json: .*that it extends"):
+        contents_of(Results([folder]))
+    whole = contents_of(Results([folder, other]))
+    assert whole["scores.csv"].count(b"\n") == 3 and "pretrain/tiny-symmetric/seed-1/done.json" in whole
+
+
+def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
+    with pytest.raises(UsageError, match=r"small\.tar; name a \.zip file"):
+        bundle([folder], tmp_path / "small.tar")
+    (folder / "report/report.html").unlink()
+    with pytest.raises(MissingInputError, match="report.html: no such file; run the workflow to its end first"):
+        bundle([folder], tmp_path / "small.zip")
+    assert not (tmp_path / "small.zip").exists()
