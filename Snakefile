@@ -46,10 +46,14 @@ rule all:
 
 
 onsuccess:
+    if CONSOLE:
+        CONSOLE.stop()
     if is_everything(workflow) and not (config["study"] or config["imported"]):
         mark_complete(Path(RESULTS))
     print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
 
 
 onerror:
+    if CONSOLE:
+        CONSOLE.stop()
     print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)

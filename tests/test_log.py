@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from symbert.log import LOG_ONLY
+
 LOGGED = "import sys; from pathlib import Path; from symbert.log import copy_stderr; copy_stderr(Path('log'))\n"
 
 
@@ -70,6 +72,13 @@ def test_no_copier_outlives_a_command_that_leaves_no_child(tmp_path):
     assert process.wait() == 0
     with pytest.raises(ProcessLookupError):  # the group is empty
         os.killpg(process.pid, 0)
+
+
+def test_where_a_console_reads_the_logs_standard_error_goes_there_alone(tmp_path):
+    code = "import os; print('one', file=sys.stderr); os.system('echo two >&2'); os.abort()"
+    process = start(code, tmp_path, env={**os.environ, LOG_ONLY: "1"})
+    assert process.stderr.read() == "" and process.wait() == -signal.SIGABRT
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
 
 def test_the_log_of_a_launcher_holds_what_it_and_its_processes_say(tmp_path):

@@ -9,7 +9,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from symbert.progress import CLEAR, Progress, aligned, bar, data_size, duration, end_line
+from symbert.progress import (
+    CLEAR,
+    Progress,
+    aligned,
+    bar,
+    data_size,
+    duration,
+    end_line,
+    last_error,
+    last_lines,
+    last_place,
+)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (89, "89 s"), (720, "12 min"), (12240, "3.4 h")])
@@ -98,3 +109,50 @@ def test_work_of_unknown_length_has_no_bar_on_a_terminal_either():
 
 def test_a_plain_table_has_its_first_column_to_the_left_and_the_others_to_the_right():
     assert aligned([("run", "step"), ("tiny-original", "20")]) == ["run            step", "tiny-original    20"]
+
+
+# Logs, read back.
+
+
+def logged(log, label: str, total: int | None, unit: str, done: int, note: str = "") -> tuple[str, float | None]:
+    """The last place in a log that ends with this progress."""
+    with open(log, "a") as file, redirect_stderr(file):
+        Progress(label, total, unit, interval=0).update(done, note)
+    return last_place(log)
+
+
+def test_the_place_in_a_log_is_what_progress_wrote_last(tmp_path):
+    """Only the steps of a training say how much of its work is done: of other lines there may be several in a log."""
+    log = tmp_path / "log"
+    place, part = logged(log, "verify shards", 12, "shards", 12)
+    assert place.startswith("12/12 shards, ") and part is None
+    place, part = logged(log, "filter x", None, "documents", 1_234_567, "so many")
+    assert place.startswith("1,234,567 documents, ") and place.endswith("/s") and part is None
+    place, part = logged(log, "pretrain tiny-pairwise seed 1", 1600, "steps", 400, "loss 4.3, 56,053 tokens/s")
+    assert place.startswith("400/1,600 steps, ") and place.endswith(" left") and part == 0.25
+    place, part = logged(log, "finetune tiny-pairwise seed 1 step 1600: mrpc seed 2", 315, "steps", 63)
+    assert place.startswith("mrpc seed 2: 63/315 steps, ") and part is None
+    log.open("a").write("a warning: of 3/4 libraries\n\n")
+    assert last_place(log)[0] == place
+
+
+def test_what_is_older_than_a_job_is_of_another_one(tmp_path):
+    log = tmp_path / "log"
+    logged(log, "pretrain x", 10, "steps", 5)
+    os.utime(log, (100, 100))
+    assert last_place(log, since=101) == ("", None) and last_place(log, since=99)[1] == 0.5
+    assert last_place(tmp_path / "none") == ("", None) and last_lines(tmp_path) == []
+
+
+def test_the_end_of_a_long_log_is_read_whatever_bytes_it_has(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"symbert finetune: first\n" + b"\xff" * 100_000 + b"\nlast\n\n")
+    assert last_lines(log)[-1] == "last" and last_error([str(log)]) == ""
+
+
+def test_the_last_error_of_a_command_is_the_line_that_matters(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("symbert: x\nTraceback\nsymbert pretrain-model: y: 12 of 13; free space\ntorchrun: failed\n")
+    second.write_text("slurmstepd: error\n")
+    assert last_error([str(first), str(second)]) == "symbert pretrain-model: y: 12 of 13; free space"
+    assert last_error([str(second)]) == last_error([]) == ""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -228,6 +229,55 @@ def test_groups_are_checked_in_one_look_and_a_snakemake_that_checks_otherwise_is
         internals.check_groups_together()
 
 
+class Listener(logging.Handler):
+    """In the place of Snakemake's own."""
+
+    def __init__(self, snakemake: logging.Handler) -> None:
+        super().__init__()
+        self.snakemake = snakemake
+
+
+def started(main=True, in_module=False, handler="DefaultStreamHandler", **options) -> SimpleNamespace:
+    """A workflow, as far as its terminal goes."""
+    logger = logging.Logger("snakemake")
+    own = logging.StreamHandler()
+    own.name = handler
+    logger.addHandler(own)
+    options = dict.fromkeys(("dryrun", "verbose", "printshellcmds", "debug_dag"), False) | {"quiet": set()} | options
+    return SimpleNamespace(
+        output_settings=SimpleNamespace(**options),
+        logger_manager=SimpleNamespace(logger=logger),
+        is_main_process=main,
+        modifier=SimpleNamespace(is_main_snakefile=lambda: not in_module),
+    )
+
+
+def test_the_handler_of_the_terminal_is_taken_and_given_to_what_stands_in_its_place():
+    workflow = started()
+    (own,) = workflow.logger_manager.logger.handlers
+    taken = internals.take_terminal(workflow, Listener)
+    assert workflow.logger_manager.logger.handlers == [taken] and taken.snakemake is own
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        {"dryrun": True},
+        {"verbose": True},
+        {"quiet": {"rules"}},
+        {"main": False},  # inside a job
+        {"in_module": True},
+        {"handler": "of --logger"},
+    ],
+    ids=str,
+)
+def test_the_terminal_is_left_to_whoever_asked_for_something_else(otherwise):
+    workflow = started(**otherwise)
+    before = list(workflow.logger_manager.logger.handlers)
+    assert internals.take_terminal(workflow, Listener) is None
+    assert workflow.logger_manager.logger.handlers == before
+
+
 def uses(workflow):
     """Every use of something private of Snakemake, by the name that it needs."""
     return {
@@ -240,6 +290,7 @@ def uses(workflow):
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
         "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
         "configfiles": lambda: internals.config_files(workflow),
+        "output_settings": lambda: internals.take_terminal(workflow, Listener),
     }
 
 

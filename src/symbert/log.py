@@ -16,12 +16,15 @@ from pathlib import Path
 
 from symbert.errors import CannotCreateError
 
+# In the environment of jobs: standard error goes to the log alone. What matters of it, the console shows.
+LOG_ONLY = "SYMBERT_LOG_ONLY"
 # A whole group of processes gets these. Who writes decides what they mean: the copier ends after its last writer.
 OUTLIVED = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
 
 
 def copy_stderr(file: Path) -> None:
     """Copy standard error (file descriptor 2, which child processes inherit) to `file`, and to where it went before.
+    With LOG_ONLY in the environment it goes to `file` alone.
 
     A process of its own copies, so that the last words of a crash are not lost. When this process ends, it waits until
     all that it wrote is copied, but for no child that still runs: the copier serves that one on. CannotCreateError
@@ -33,6 +36,9 @@ def copy_stderr(file: Path) -> None:
     except OSError as error:
         raise CannotCreateError(f"{file}: {os.strerror(error.errno)}; choose another file for --log") from None
     with log:
+        if os.environ.get(LOG_ONLY):
+            os.dup2(log.fileno(), 2)
+            return
         reader, writer = os.pipe()
         ours, copiers = socket.socketpair()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, OUTLIVED)

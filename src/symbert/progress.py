@@ -1,11 +1,17 @@
 """Progress of a long step: rate and remaining time, as a bar on a terminal and as lines in a log."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 REDRAWN = 0.2  # seconds between two pictures of the bar
+# A line of a log, as `Progress` writes it: label, place, what is done of how much, and its unit.
+PLACE = re.compile(r"(.+): (([\d,]+)(?:/([\d,]+))? ([\w ]+), [\d,.]+/s(?:, [^,]+ left)?)")
+ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as `cli` writes it
+END = 1 << 14  # bytes of a log that are read for its last lines
 CLEAR = "\r\x1b[K"  # back to the start of the line, which is emptied
 
 
@@ -51,6 +57,43 @@ class Progress:
         finished = done == self.total
         print(CLEAR + line[: _columns() - 1], end="\n" if finished else "", file=sys.stderr, flush=True)
         _Line.open = not finished
+
+
+def last_place(log: Path, since: float = 0.0) -> tuple[str, float | None]:
+    """Where the command that writes `log` said last that it stands: '858/1,600 steps, 42.7/s, 17 s left'.
+
+    And the part of its work that this is, which only the steps of a training tell; None for others. What was written
+    before `since`, seconds of the clock, is of an earlier command.
+    """
+    lines = last_lines(log, since)
+    match = next(filter(None, map(PLACE.match, reversed(lines))), None)
+    if match is None:
+        return "", None
+    label, place, done, total, unit = match.groups()
+    _, *task = label.split(": ")  # 'finetune small-original: mrpc seed 1' is one of several
+    is_whole = total and unit == "steps" and not task
+    return ": ".join([*task, place]), _number(done) / _number(total) if is_whole else None
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def last_error(logs: Sequence[str]) -> str:
+    """The last line in which a command of ours said, in any of these logs, why it failed; '' where none did."""
+    return next((line for log in reversed(logs) for line in reversed(last_lines(Path(log))) if ERROR.match(line)), "")
+
+
+def last_lines(log: Path, since: float = 0.0) -> list[str]:
+    """The lines at the end of a log, empty ones left out; none of a log that is missing or older than `since`."""
+    try:
+        with open(log, "rb") as file:
+            if os.fstat(file.fileno()).st_mtime < since:
+                return []
+            file.seek(max(os.fstat(file.fileno()).st_size - END, 0))
+            return [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        return []
 
 
 class _Line:

@@ -4,6 +4,7 @@ Each function says what it is for. The names were read in the versions of READ_I
 the start ends with one line (ConfigError), before any job.
 """
 
+import logging
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,8 @@ ENDED = {"PREEMPTED", "NODE_FAIL"}  # a job that is requeued is PENDING at once
 LONGEST_WAIT = 180  # seconds between two questions of the plugin, at most
 ABSENCES = 3  # answers in a row without a job that was listed before: it is gone
 
+MODEL = ("size", "attention")  # wildcards that name a model together
+
 Query = Callable[[str, Any], Awaitable[tuple[dict[str, str] | None, float | None]]]
 
 
@@ -27,6 +30,15 @@ class Job(NamedTuple):
 
     rule: str
     wildcards: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """In words: 'pretrain_model small-pairwise seed 1'."""
+        model = "-".join(self.wildcards[axis] for axis in MODEL if axis in self.wildcards)
+        others = [
+            f"{key} {value}" if value.isdigit() else value for key, value in self.wildcards.items() if key not in MODEL
+        ]
+        return " ".join(filter(None, [self.rule, model, *others]))
 
 
 def jobs_to_run(workflow: Any) -> list[Job]:
@@ -91,6 +103,23 @@ def is_on_cluster(workflow: Any) -> bool:
 def starts_jobs(workflow: Any) -> bool:
     """Whether this is the Snakemake that the user started, and not one inside a job."""
     return _attribute(workflow, "is_main_process")
+
+
+def take_terminal(workflow: Any, make: Callable[[logging.Handler], logging.Handler]) -> Any:
+    """Let `make(handler)` stand in the place of the handler by which Snakemake writes to the terminal.
+
+    None, and nothing changes, in a dry run, inside a job or a module, and where an option asks for less or more of what
+    Snakemake itself says. Public is only `--logger`, which takes a plugin that is installed where Snakemake is.
+    """
+    settings, logger = _attribute(workflow, "output_settings"), _attribute(workflow, "logger_manager.logger")
+    chosen = any(_attribute(settings, name) for name in ("dryrun", "quiet", "verbose", "printshellcmds", "debug_dag"))
+    own = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+    if chosen or not own or not starts_jobs(workflow) or not _attribute(workflow, "modifier.is_main_snakefile")():
+        return None
+    handler = make(own[0])
+    logger.removeHandler(own[0])
+    logger.addHandler(handler)
+    return handler
 
 
 def limit_resource(workflow: Any, name: str, amount: Callable[[], int]) -> None:

@@ -37,12 +37,13 @@ class Outcome:
     """How a run of Snakemake ended."""
 
     code: int
-    output: str
+    output: str  # as a user sees it
+    log: str = ""  # Snakemake's own, of a run that is no dry one
 
     @property
     def jobs(self) -> dict[str, int]:
-        """Jobs by rule, from the table that Snakemake prints before it starts; {} when there is nothing to do."""
-        table = self.output.partition("Job stats:")[2].partition("\n\n")[0]
+        """Jobs by rule, from the table that Snakemake makes before it starts; {} when there is nothing to do."""
+        table = (self.output + self.log).partition("Job stats:")[2].partition("\n\n")[0]
         return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, re.M) if name != "total"}
 
 
@@ -60,6 +61,7 @@ class Checkout:
         loaded = multiprocessing.get_context("forkserver")
         loaded.set_forkserver_preload(["snakemake.cli"])  # not our package: a copy has its own
         environment = {**os.environ, **ENVIRONMENT}
+        before = self.logs()
         with tempfile.NamedTemporaryFile("r") as output:
             process = loaded.Process(target=_run_here, args=(self.directory, arguments, environment, output.name))
             process.start()
@@ -67,7 +69,12 @@ class Checkout:
             if process.is_alive():
                 os.killpg(process.pid, signal.SIGKILL)
                 raise TimeoutError(output.read())
-            return Outcome(process.exitcode, output.read())
+            log = "".join(path.read_text() for path in self.logs() - before)
+            return Outcome(process.exitcode, output.read(), log)
+
+    def logs(self) -> set[Path]:
+        """Snakemake's own, of all runs here."""
+        return set((self.directory / ".snakemake/log").glob("*.log"))
 
     def tiny(self, *arguments: str, **options) -> Outcome:
         """Snakemake with the tiny settings."""

@@ -59,7 +59,7 @@ def published(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(root, tmp_path):
-    """Runs the corpus stage in a checkout of its own; gives its folder of results and its output."""
+    """Runs the corpus stage in a checkout of its own; gives its folder of results and what was said."""
 
     def run(name: str, corpus: dict, *arguments: str, code: int = 0, **config) -> tuple[Path, str]:
         directory = tmp_path / name
@@ -68,7 +68,7 @@ def run(root, tmp_path):
         (directory / "own.yaml").write_text(json.dumps(values))
         outcome = copy.snakemake("corpus", *arguments, "--configfile", "own.yaml")
         assert outcome.code == code, outcome.output[-4000:]
-        return directory / "results/x/corpus", outcome.output
+        return directory / "results/x/corpus", outcome.output + outcome.log
 
     return run
 

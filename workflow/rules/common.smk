@@ -46,7 +46,9 @@ with one_line_errors():
 
 from symbert import checks
 from symbert import config as configuration
+from symbert.console import Console
 from symbert.gpus import count_gpus
+from symbert.log import LOG_ONLY
 from symbert.project import read_config, read_yaml, refuse_repeated_keys, scale_file
 from symbert.snakemake_internals import (
     ask_also,
@@ -57,6 +59,7 @@ from symbert.snakemake_internals import (
     jobs_to_run,
     limit_resource,
     starts_jobs,
+    take_terminal,
 )
 
 with one_line_errors():
@@ -67,6 +70,9 @@ with one_line_errors():
     # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
     if starts_jobs(workflow) and not is_on_cluster(workflow):
         limit_resource(workflow, "gpu", count_gpus)
+    CONSOLE = take_terminal(workflow, Console)
+    if CONSOLE and not is_on_cluster(workflow):
+        os.environ[LOG_ONLY] = "1"
 
 
 def force_if_outdated(file, is_outdated):

@@ -5,7 +5,8 @@ import shlex
 from functools import cache
 
 from symbert.corpus.state import corpus_home
-from symbert.experiment.announcement import announce
+from symbert.experiment.announcement import announce, folded
+from symbert.experiment.durations import expected_seconds
 from symbert.experiment.times import mark_complete, mend_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS

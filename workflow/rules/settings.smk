@@ -1,5 +1,5 @@
 # settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
-# In all rules --log copies standard error, which goes to the terminal, where progress shows, to the log.
+# In all rules --log takes standard error to a log, from which the console has progress and what fails.
 
 
 localrules:
@@ -28,5 +28,7 @@ onstart:
     with one_line_errors():
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
         for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, PROJECT):
-            print(line, file=sys.stderr)
+            print(folded(line), file=sys.stderr)
+        if CONSOLE:
+            CONSOLE.expect(jobs, expected_seconds(EXPERIMENT, jobs))
         unmark(Path(RESULTS))

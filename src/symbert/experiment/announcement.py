@@ -1,8 +1,10 @@
 """What a start of Snakemake says: what is about to run, in how many jobs, how long, and whether there is room."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from symbert.commit import PROJECT
 from symbert.config import Config, source_of
@@ -98,7 +100,7 @@ def banner(experiment: Experiment, scale: Config) -> list[str]:
     return [
         f"symbert: experiment {experiment.name} (scale {config['scale']}, corpus {source_of(config, 'corpus')}, "
         f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']})",
-        f"  scale sets     {', '.join(overrides(scale)) or 'nothing: every value is the paper’s'}",
+        f"  scale sets     {_sections(scale) or 'nothing: every value is the paper’s'}",
         f"  pre-training   {', '.join(runs)}; seeds {sweep['pretrain_seeds']}; "
         f"{config['pretrain']['steps']:,} steps of {config['pretrain']['batch_size']} × "
         f"{config['corpus']['pack']['sequence_length']} tokens",
@@ -107,6 +109,22 @@ def banner(experiment: Experiment, scale: Config) -> list[str]:
         *([f"  extends        {_used(experiment)}"] if experiment.extended else []),
         f"  results        {experiment.results}",
     ]
+
+
+def folded(line: str) -> str:
+    """A line of an announcement, which may have many names, as lines that a terminal has room for."""
+    return textwrap.fill(line, 120, subsequent_indent=" " * 17, break_long_words=False, break_on_hyphens=False)
+
+
+def _sections(scale: Config) -> str:
+    """The keys that a scale's file sets; of a section how many."""
+    return ", ".join(
+        f"{_count(values)} keys of {name}" if isinstance(values, dict) else name for name, values in scale.items()
+    )
+
+
+def _count(values: Any) -> int:
+    return sum(map(_count, values.values())) if isinstance(values, dict) else 1
 
 
 def _used(experiment: Experiment) -> str:
@@ -119,11 +137,3 @@ def _used(experiment: Experiment) -> str:
         f"{experiment.config['extends']}: {corpus}{used} of {len(runs)} pre-trainings, "
         f"the scores of {scored} of {len(checkpoints)} checkpoints"
     )
-
-
-def overrides(scale: Config, prefix: str = "") -> list[str]:
-    """The keys that a scale's file sets, dotted."""
-    keys = []
-    for key, value in scale.items():
-        keys += overrides(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
-    return keys

@@ -1,0 +1,147 @@
+"""What Snakemake shows while jobs run: one bar for all of them, what runs with its rate, and what fails.
+
+Without a terminal it is a line for every few per cent. All else is in Snakemake's own log and in those of the jobs.
+"""
+
+import logging
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console as Terminal
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from symbert.progress import bar, duration, last_error, last_lines, last_place
+from symbert.snakemake_internals import Job
+
+WIDTH = 160  # characters of a line in a log
+STEP = 0.05  # part of the work after which a log has another line,
+SILENCE = 1800  # and so do these seconds
+SHOWN = 8  # running jobs below the bar
+HEADER = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO)  # the announcement is shorter
+EQUAL = 3600.0  # seconds of a job of which nothing is known; its log alone says how far it is
+
+
+class Running(NamedTuple):
+    """A job that was started: its logs, when, and the seconds that are expected of it."""
+
+    name: str
+    logs: list[str]
+    since: float
+    seconds: float
+
+    def place(self) -> tuple[str, float]:
+        """Where its log says that it stands, and how much of it is done, by its log or else by its time."""
+        elapsed = time.time() - self.since
+        said, part = last_place(Path(self.logs[0]), self.since) if self.logs else ("", None)
+        return said or duration(elapsed), min(elapsed / self.seconds if part is None else part, 0.95)
+
+
+class Console(logging.Handler):
+    """In the place of the handler by which Snakemake writes to the terminal, from the first job to `stop`."""
+
+    def __init__(self, snakemake: logging.Handler) -> None:
+        super().__init__()
+        self.snakemake = snakemake
+        self.terminal = Terminal(stderr=True, force_terminal=sys.stderr.isatty(), soft_wrap=True)
+        self.is_drawn = self.terminal.is_terminal and not self.terminal.is_dumb_terminal
+        self.expected: dict[str, float] = {}  # seconds of each job
+        self.running: dict[int, Running] = {}
+        self.whole = self.done = self.said = 0.0  # seconds of work; the part that was said last
+        self.jobs = self.finished = 0
+        self.begun = self.spoken = 0.0
+        self.ended = threading.Event()
+        self.live: Live | None = None
+
+    def expect(self, jobs: Sequence[Job], seconds: Sequence[float]) -> None:
+        """Tell what is about to run, and how long each job takes; without that all are taken for equal."""
+        self.expected = {job.name: value for job, value in zip(jobs, seconds, strict=True)}
+        self.jobs, self.whole = len(jobs), sum(seconds)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        event, of = getattr(record, "event", None), vars(record)
+        if event == LogEvent.RUN_INFO:
+            self.jobs, self.whole = of["stats"]["total"], EQUAL * of["stats"]["total"]
+        if event == LogEvent.JOB_STARTED and not self.begun:
+            self._begin()
+        if not self.begun or self.ended.is_set():
+            if event not in HEADER:
+                self.snakemake.handle(record)
+        elif event == LogEvent.JOB_INFO:
+            name = Job(of["rule_name"], of["wildcards"]).name
+            self.running[of["jobid"]] = Running(name, of["log"], time.time(), self.expected.get(name, EQUAL))
+        elif event == LogEvent.JOB_FINISHED and of["job_id"] in self.running:
+            self.done += self.running.pop(of["job_id"]).seconds
+            self.finished += 1
+        elif event == LogEvent.GROUP_ERROR:
+            jobs = of["job_error_info"]
+            for job in [job for job in jobs if last_error(job["log"])] or jobs[:1]:
+                self._say_failure(job, of["aux_logs"])
+        elif event == LogEvent.JOB_ERROR and not of["indent"]:  # indented is one of a group, which was said
+            self._say_failure(of)
+        elif record.levelno >= logging.WARNING and "CalledProcessError" not in record.getMessage():
+            self._say(record.getMessage(), "red" if record.levelno >= logging.ERROR else "yellow")
+
+    def stop(self) -> None:
+        """Clear the bar; from now on Snakemake speaks for itself."""
+        self.ended.set()
+        if self.live:
+            self.live.stop()
+
+    def close(self) -> None:
+        self.stop()
+        super().close()
+
+    def _begin(self) -> None:
+        self.begun = self.spoken = time.time()
+        if self.is_drawn:
+            self.live = Live(console=self.terminal, get_renderable=self._picture, refresh_per_second=2, transient=True)
+            self.live.start()
+        else:
+            threading.Thread(target=self._write_lines, daemon=True).start()
+
+    def _picture(self) -> Group:
+        """The bar, and below it the running jobs."""
+        self.said, places = max(self.said, self.part()), self._places()
+        more = [f"… and {len(places) - SHOWN} more"] if len(places) > SHOWN else []
+        lines = [f"{bar(self.said, 30)} {self._summary()}", *(f"  {line}" for line in [*places[:SHOWN], *more])]
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
+
+    def _write_lines(self) -> None:
+        while not self.ended.wait(1):
+            if self.part() >= self.said + STEP or time.time() > self.spoken + SILENCE:
+                self.said, self.spoken = self.part(), time.time()
+                self._say(textwrap.shorten("; ".join([f"symbert: {self._summary()}", *self._places()]), WIDTH))
+
+    def part(self) -> float:
+        """How much of the work is done."""
+        under_way = sum(one.seconds * one.place()[1] for one in list(self.running.values()))
+        return min((self.done + under_way) / self.whole, 0.99)
+
+    def _summary(self) -> str:
+        elapsed = time.time() - self.begun
+        left = f", about {duration(elapsed / self.said - elapsed)} left" if elapsed > 20 and self.said > 0.02 else ""
+        return f"{self.said:.0%}, {self.finished} of {self.jobs} jobs in {duration(elapsed)}{left}"
+
+    def _places(self) -> list[str]:
+        return [f"{one.name}: {one.place()[0]}" for one in list(self.running.values())]
+
+    def _say_failure(self, error: dict[str, Any], others: Sequence[str] = ()) -> None:
+        """The job, the line that matters, and the files that have the rest."""
+        job, logs = self.running.pop(error["jobid"], None), [*error["log"], *others]
+        last = [line for log in logs for line in last_lines(Path(log))][-1:]
+        message = last_error(logs) or error["rule_msg"] or "".join(last) or "it ended without a word"
+        name = job.name if job else error["rule_name"]
+        self._say(f"failed: {name}\n  {message}\n  log: {', '.join(logs) or 'none'}", "red")
+
+    def _say(self, words: str, style: str = "") -> None:
+        for line in words.splitlines():
+            for piece in [line] if self.is_drawn else textwrap.wrap(line, WIDTH, break_on_hyphens=False):
+                self.terminal.print(Text(piece, style))

@@ -1,0 +1,107 @@
+"""How fast this machine is beside the one on which the demo was timed, and how long the demo will take here.
+
+    python -m symbert.experiment.calibration [--cores N]
+
+Each core multiplies matrices, and runs a loop of Python, at the same time as all others, as jobs will.
+"""
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from statistics import mean
+
+SECONDS = 1.5  # of each of the two measurements
+MATRIX = 64  # rows and columns; larger ones BLAS shares among threads
+MARGIN = 0.1  # of a run that others do not disturb; repeated ones took 10.1, 10.1 and 11.2 minutes
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds that a core takes."""
+
+    matmul: float  # for a product of two MATRIX × MATRIX matrices, in float32
+    loop: float  # to add up 1,000 numbers in a loop of Python
+
+    def over(self, other: "Speed") -> tuple[float, float]:
+        """How many times as long as the other this one takes, for what it does best and worst."""
+        low, high = sorted((self.matmul / other.matmul, self.loop / other.loop))
+        return low, high
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A finished demo: the seconds that its jobs took together, and those of its longest chain of jobs, one by one."""
+
+    jobs: float
+    chain: float
+    machine: Speed  # on which it ran, alone
+
+
+# Two cores of a virtual machine (AVX-512), `snakemake --cores all` from the beginning: 605 s. Timed anew with the demo.
+DEMO = Timed(jobs=1189, chain=145, machine=Speed(matmul=1.14e-5, loop=4.4e-5))
+
+
+def measure(seconds: float = SECONDS) -> Speed:
+    """The speed of the core that this process runs on."""
+    import numpy  # not before the processes are started
+
+    matrix = numpy.full((MATRIX, MATRIX), 1 / MATRIX, dtype=numpy.float32)
+
+    def loop() -> None:
+        total = 0
+        for number in range(1000):
+            total += number
+
+    return Speed(_time(lambda: matrix @ matrix, seconds), _time(loop, seconds))
+
+
+def _time(work: Callable[[], object], seconds: float) -> float:
+    """Seconds of a piece of work that is repeated for about so long; others that compute here slow it down, too."""
+    count, begun, elapsed = 0, time.perf_counter(), 0.0
+    while elapsed < seconds:
+        for _ in range(100):
+            work()
+        count, elapsed = count + 100, time.perf_counter() - begun
+    return elapsed / count
+
+
+def measure_cores(cores: int) -> Speed:
+    """The mean speed of so many cores that are all busy."""
+    with ProcessPoolExecutor(cores) as processes:
+        speeds = list(processes.map(measure, [SECONDS] * cores))
+    return Speed(mean(one.matmul for one in speeds), mean(one.loop for one in speeds))
+
+
+def expected_minutes(cores: int, machine: Speed, timed: Timed = DEMO) -> tuple[float, float]:
+    """The least and the most that such an experiment takes from the beginning, where nothing else computes.
+
+    However jobs are ordered, they take no less than their sum over the cores or their longest chain, and no more than
+    that chain and the rest over the cores (Graham, 1969).
+    """
+    best, worst = machine.over(timed.machine)
+    least = max(timed.jobs / cores, timed.chain)
+    most = timed.chain + (timed.jobs - timed.chain) / cores
+    return (1 - MARGIN) * best * least / 60, (1 + MARGIN) * worst * most / 60
+
+
+def in_words(cores: int, machine: Speed) -> str:
+    """What is expected of the demo, and why."""
+    least, most = expected_minutes(cores, machine)
+    return (
+        f"symbert: the demo takes about {math.floor(least) or 1} to {math.ceil(most)} minutes from its beginning, with "
+        f"{cores} core{'s' if cores > 1 else ''} of this machine;\n  measured on all of them at once: a product of "
+        f"{MATRIX} × {MATRIX} matrices takes {1e6 * machine.matmul:.1f} µs, "
+        f"a Python loop over 1,000 numbers {1e6 * machine.loop:.1f} µs"
+    )
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--cores", default="all", help="as Snakemake has it: a number, or all")
+    chosen = options.parse_args().cores
+    count = len(os.sched_getaffinity(0)) if chosen == "all" else int(chosen)
+    print(in_words(count, measure_cores(count)), flush=True)

@@ -1,0 +1,248 @@
+"""What a user sees of Snakemake's jobs: in a terminal, and in a log. A chain of sleeping jobs, one of which fails."""
+
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from symbert import console
+from symbert.console import Console
+from symbert.snakemake_internals import Job
+
+CHAIN = """
+import sys
+from symbert.console import Console
+from symbert.snakemake_internals import take_terminal
+
+CONSOLE = take_terminal(workflow, Console)
+
+rule all:
+    input: expand("{n}.done", n=range(6)), "tiny-pairwise-1.done"
+
+rule work:
+    output: "{n,\\\\d+}.done"
+    log: "logs/work-{n}.log"
+    shell: "echo 'work: 1,234/5,678 documents, 99.5/s, 7 s left, and more' > {log}; sleep 0.9; touch {output}"
+
+rule pretrain_model:
+    input: "2.done"
+    output: "{size}-{attention}-{seed}.done"
+    log: "logs/{size}-{attention}-{seed}.log"
+    params: 900 * "long "
+    shell: "echo 'symbert pretrain-model: corpus.bin: no such file; make it\\nend' > {log}; exit 66; echo {params}"
+
+onsuccess:
+    if CONSOLE:
+        CONSOLE.stop()
+
+onerror:
+    if CONSOLE:
+        CONSOLE.stop()
+"""
+COLUMNS = 100
+
+
+@pytest.fixture
+def snakemake(tmp_path, root):
+    """Starts the chain in a terminal, or without one, and gives what was written."""
+    (tmp_path / "Snakefile").write_text(CHAIN)
+    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "TERM": "xterm", "COLUMNS": str(COLUMNS)}
+    environment.pop("NO_COLOR", None)
+
+    def run(*arguments: str, terminal: bool = False) -> str:
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--show-failed-logs", *arguments]
+        reader, writer = pty.openpty() if terminal else os.pipe()
+        options = {"cwd": tmp_path, "env": environment, "stdin": subprocess.DEVNULL}
+        with subprocess.Popen(command, stdout=writer, stderr=writer, **options):
+            os.close(writer)
+            written = b""
+            while piece := _read(reader):
+                written += piece
+        os.close(reader)
+        return written.decode()
+
+    return run
+
+
+def _read(reader: int) -> bytes:
+    try:
+        return os.read(reader, 1 << 16)
+    except OSError:  # how a terminal ends
+        return b""
+
+
+FAILED = [
+    "failed: pretrain_model tiny-pairwise seed 1",
+    "  symbert pretrain-model: corpus.bin: no such file; make it",
+    "  log: logs/tiny-pairwise-1.log",
+]
+
+
+def test_a_terminal_has_a_bar_over_the_running_jobs_and_failures_in_red(snakemake):
+    written = snakemake(terminal=True)
+    pictures = [picture for picture in re.split(r"\x1b\[2K", written) if picture.startswith("[")]
+    shown = [int(re.search(r"\] (\d+)%, \d of 8 jobs in \d+ s", picture)[1]) for picture in pictures]
+    assert len(shown) > 3 and shown == sorted(shown) and shown[-1] > 50
+    assert any("work n 0: 1,234/5,678 documents, 99.5/s, 7 s left" in picture for picture in pictures)
+    assert all(f"\x1b[31m{line}" in written for line in FAILED), written
+    assert "and more" not in written and "long long" not in written
+    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, "the cursor comes back"
+
+
+def test_a_log_has_a_line_for_every_few_per_cent_and_no_long_one(snakemake, tmp_path):
+    lines = snakemake().splitlines()
+    shown = [int(line.split()[1].rstrip("%,")) for line in lines if line.startswith("symbert: ")]
+    assert len(shown) > 1 and all(later - earlier >= 4 for earlier, later in pairwise(shown))
+    assert max(map(len, lines)) <= console.WIDTH and "\x1b" not in "".join(lines)
+    first = lines.index(FAILED[0])
+    assert lines[first : first + 3] == FAILED
+    (log,) = (tmp_path / ".snakemake/log").glob("*.log")
+    assert f"Complete log(s): {log}" in lines and log.read_text().count("long long") > 1 > "".join(lines).count("long")
+
+
+def test_dry_runs_graphs_and_whoever_asks_for_more_have_snakemakes_own_words(snakemake):
+    """What reads them reads on."""
+    assert re.search(r"^rule pretrain_model:$", snakemake("--dry-run"), re.M)
+    assert re.search(r"^\s*0\[label = ", snakemake("--dag"), re.M)
+    said = snakemake("--verbose", "0.done")
+    assert re.search(r"^(local)?rule work:$", said, re.M) and "symbert: " not in said
+    assert "Nothing to be done" in snakemake("0.done")
+
+
+# By single records.
+
+
+class Listener(logging.Handler):
+    """In the place of Snakemake's own handler."""
+
+    def emit(self, record):
+        print("snakemake says", record.getMessage(), file=sys.stderr)
+
+
+@pytest.fixture
+def listening(capsys):
+    """A console without a terminal, and what it has written since."""
+    listener = Console(Listener())
+    yield listener, lambda: capsys.readouterr().err.splitlines()
+    listener.close()
+
+
+def tell(
+    listener: Console, event: LogEvent | None = None, message: str = "", level: int = logging.INFO, **facts
+) -> None:
+    record = logging.LogRecord("snakemake", level, "file", 1, message, (), None)
+    vars(record).update(facts, event=event)
+    listener.handle(record)
+
+
+def start(listener: Console, *jobs: Job) -> None:
+    tell(listener, LogEvent.JOB_STARTED, jobs=[])
+    for number, job in enumerate(jobs):
+        tell(listener, LogEvent.JOB_INFO, jobid=number, rule_name=job.rule, wildcards=job.wildcards, log=[])
+
+
+def test_a_job_counts_by_its_seconds_and_a_running_one_by_its_time(listening, monkeypatch):
+    listener, _ = listening
+    short, long = Job("short", {}), Job("long", {})
+    listener.expect([short, long], [10.0, 90.0])
+    now = time.time()
+    start(listener, short, long)
+    tell(listener, LogEvent.JOB_FINISHED, job_id=0)
+    monkeypatch.setattr(console.time, "time", lambda: now + 45)
+    assert listener.part() == pytest.approx(0.55, abs=0.01)
+    monkeypatch.setattr(console.time, "time", lambda: now + 900)
+    assert listener.part() == pytest.approx(0.1 + 0.9 * 0.95), "a slow one is never taken for done"
+
+
+def test_the_steps_in_its_log_say_how_far_a_training_is(listening, tmp_path):
+    listener, _ = listening
+    training = Job("pretrain_model", {"size": "tiny", "attention": "original", "seed": "2"})
+    listener.expect([training], [1e6])
+    log = tmp_path / "log"
+    start(listener)
+    tell(listener, LogEvent.JOB_INFO, jobid=1, rule_name=training.rule, wildcards=training.wildcards, log=[str(log)])
+    time.sleep(0.01)
+    log.write_text("pretrain tiny-original seed 2: 400/1,600 steps, 40.0/s, 30 s left, loss 4.3\n")
+    os.utime(log)
+    assert listener.part() == 0.25
+
+
+def test_of_a_group_the_jobs_that_said_why_are_named(listening, tmp_path):
+    """Snakemake calls every job of a group failed."""
+    listener, written = listening
+    good, bad = Job("filter_part", {"part": "en_1"}), Job("filter_part", {"part": "en_2"})
+    start(listener, good, bad)
+    log = tmp_path / "bad.log"
+    log.write_text("filter en_2: 12 documents, 3.0/s\nsymbert filter-part: en_2.zst: truncated; fetch it again\n")
+    jobs = [
+        {"jobid": number, "rule_name": "filter_part", "rule_msg": None, "log": [str(file)]}
+        for number, file in enumerate([tmp_path / "none.log", log])
+    ]
+    tell(listener, LogEvent.GROUP_ERROR, level=logging.ERROR, job_error_info=jobs, aux_logs=["logs/slurm/7.log"])
+    for job in jobs:
+        tell(listener, LogEvent.JOB_ERROR, level=logging.ERROR, indent=True, **job)
+    failed, message, logs = written()
+    assert failed == "failed: filter_part en_2"
+    assert message == "  symbert filter-part: en_2.zst: truncated; fetch it again"
+    assert logs.endswith("bad.log, logs/slurm/7.log")
+
+
+def test_a_job_that_ended_without_an_error_of_ours_has_its_schedulers_or_its_last_words(listening, tmp_path):
+    listener, written = listening
+    log = tmp_path / "log"
+    log.write_text("Segmentation fault\n")
+    start(listener, Job("finetune", {}), Job("finetune", {}), Job("probe", {}))
+    for number, facts in enumerate(
+        [
+            {"rule_msg": "SLURM status is: 'TIMEOUT'", "log": [str(log)]},
+            {"rule_msg": None, "log": [str(log)]},
+            {"rule_msg": None, "log": []},
+        ]
+    ):
+        tell(listener, LogEvent.JOB_ERROR, level=logging.ERROR, indent=False, jobid=number, rule_name="x", **facts)
+    assert written()[1::3] == ["  SLURM status is: 'TIMEOUT'", "  Segmentation fault", "  it ended without a word"]
+
+
+def test_warnings_and_errors_of_snakemake_are_shown_but_not_the_shell_command_of_a_job(listening):
+    listener, written = listening
+    start(listener)
+    tell(listener, message="Select jobs to execute...")
+    tell(listener, LogEvent.ERROR, "RuleException:\nCalledProcessError in file x: Command 'y'", logging.ERROR)
+    tell(listener, LogEvent.ERROR, "MissingOutputException in rule z:\n" + 60 * "words ", logging.ERROR)
+    tell(listener, message="Job has no log", level=logging.WARNING)
+    lines = written()
+    assert lines[0] == "MissingOutputException in rule z:" and lines[-1] == "Job has no log"
+    assert max(map(len, lines)) <= console.WIDTH and len(lines) == 5
+
+
+def test_before_the_first_job_and_after_the_last_snakemake_speaks_for_itself(listening):
+    listener, written = listening
+    tell(listener, LogEvent.RUN_INFO, "Job stats", stats={"total": 1})
+    tell(listener, message="Building DAG of jobs...")
+    start(listener)
+    tell(listener, message="Select jobs to execute...")
+    listener.stop()
+    tell(listener, message="Complete log(s): x")
+    assert written() == ["snakemake says Building DAG of jobs...", "snakemake says Complete log(s): x"]
+
+
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [
+        (
+            Job("pretrain_model", {"size": "small", "attention": "pairwise", "seed": "1"}),
+            "pretrain_model small-pairwise seed 1",
+        ),
+        (Job("filter_part", {"part": "en_meta_part_1"}), "filter_part en_meta_part_1"),
+        (Job("write_page", {}), "write_page"),
+    ],
+)
+def test_a_job_has_a_name_in_words(job, name):
+    assert job.name == name
