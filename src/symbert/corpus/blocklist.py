@@ -13,6 +13,7 @@ import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -38,6 +39,7 @@ _ALIAS = re.compile(r"blacklists/([\w.-]+)")
 # What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 NAMES = " names"
+HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
 
 
 class Address(NamedTuple):
@@ -233,23 +235,29 @@ class Blocklist:
         except (RuntimeError, KeyError, ValueError):
             raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
         self.names = frozenset(name for group in self._names for name in group)
+        self._look_up_host = lru_cache(HOSTS_REMEMBERED)(self._values_of_host)
 
     def look_up(self, url: str | None) -> "UrlCategories":
         """The categories of a URL by either rule; NO_ADDRESS when it is missing or no web address."""
         address = address_of(url) if url else None
         if address is None:
             return NO_ADDRESS
-        get = self._trie.get
-        listed = get(address.host) or []
+        listed, by_parent = self._look_up_host(address.host)
         if address.secure:
-            listed = listed + (get(address.location) or [])
-        by_parent = [value for parent in parents_of(address.host) for value in get(parent) or ()]
+            listed = listed + self._values(address.location)
         if not listed and not by_parent:
             return NOTHING
         exact = self._categories(listed)
         return UrlCategories(exact, exact | self._categories(by_parent))
 
-    def _categories(self, values: list[bytes]) -> frozenset[str]:
+    def _values_of_host(self, host: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """The values of a host itself, and of the domains that contain it."""
+        return self._values(host), tuple(value for parent in parents_of(host) for value in self._values(parent))
+
+    def _values(self, key: str) -> tuple[bytes, ...]:
+        return tuple(self._trie.get(key, ()))
+
+    def _categories(self, values: tuple[bytes, ...]) -> frozenset[str]:
         return frozenset(name for value in values for name in self._names[int.from_bytes(value)])
 
 

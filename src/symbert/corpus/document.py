@@ -145,9 +145,9 @@ def _without_annotations(found: WebText, place: str) -> Document:
 
 def _lines(part: Path, decoder: Callable[[bytes, str], Document], on_bad: OnBad) -> Iterator[Line]:
     """The documents in lines; a byte order mark before one is no part of it, and a blank line is none."""
-    blank = 0
+    blank, name = 0, str(part)
     for number, line in enumerate(read_lines(part), start=1):
-        place = f"{part}:{number}"
+        place = f"{name}:{number}"
         try:
             if isinstance(line, str):
                 raise DataError(f"{place}: {line}, or allow max_bad_fraction")
