@@ -79,7 +79,7 @@ gpu-check: env
 
 # The documentation as a site, in site/. REPOSITORY=https://… is where its links to other files of the project lead.
 docs: .venv/docs/complete
-	NO_MKDOCS_2_WARNING=1 REPOSITORY=$(REPOSITORY) .venv/docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 REPOSITORY=$(REPOSITORY) .venv/docs/bin/mkdocs build --strict
 	@echo site/index.html
 
 .venv/docs/complete: docs/requirements.txt

@@ -171,6 +171,12 @@ def test_the_site_has_every_page_and_the_index_leads_to_it():
                 assert f"]({name})" in index, f"the index does not name {name}"
 
 
+def test_a_quiet_build_of_the_site_would_not_be_strict():
+    """Believed until a wrong link passed: with --quiet MkDocs does not count the warnings that --strict ends with."""
+    (build,) = re.findall(r"mkdocs build (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert build.split() == ["--strict"]
+
+
 def test_a_thing_of_ones_own_is_four_lines():
     """An operator, a size, a task and a corpus; the text above the lines names their file."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

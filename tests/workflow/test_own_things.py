@@ -1,0 +1,100 @@
+"""What README.md shows of one's own, run as it stands there, beside a finished experiment and at its tiny scale."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pandas
+import pytest
+from datasets import Dataset
+
+from corpus.hub_site import COMMIT, served_hub
+from documented import own_files
+from workflow.checkout import Checkout
+
+IRONY = "text,label\n" + "What a great day.,no\nOf course it rains again.,yes\n" * 20
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+TEXTS = [" ".join(WORDS[number % 10 :] + WORDS) + "." for number in range(200)]
+
+
+@pytest.fixture
+def folder(copy, root) -> Checkout:
+    """The finished tiny demo, with the files of README.md beside it."""
+    for name, text in own_files(root).items():
+        (copy.directory / name).write_text(text, encoding="utf-8")
+    return copy
+
+
+def tiny(folder: Checkout, target: str, *words: str, files: tuple[str, ...]) -> None:
+    """Make a target from the tiny settings with files of README.md above them."""
+    outcome = folder.snakemake(target, *folder.tiny_settings(), *files, *words)
+    assert outcome.code == 0, outcome.output[-5000:]
+
+
+@pytest.mark.campaign
+def test_an_operator_a_size_and_a_task_of_ones_own_have_scores(folder):
+    """The three in one experiment; the size and the task are those of README's files, joined."""
+    (folder.directory / "irony.csv").write_text(IRONY)
+    table = "results/mine/report/tables/table3_glue.csv"
+    sweep = 'sweep={attention: [original, "bounded:Bounded"]}'
+    tiny(folder, table, "--config", "experiment=mine", sweep, files=("deep.yaml", "irony.yaml"))
+    with open(folder.directory / table, newline="") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert rows.keys() >= {"tiny-original", "tiny-bounded", "deep-original", "deep-bounded"}
+    assert all(0 <= float(rows[model]["irony"]) <= 100 for model in rows if model.startswith(("tiny", "deep")))
+    runs = sorted(path.parent.parent.name for path in folder.directory.glob("results/mine/pretrain/*/*/done.json"))
+    assert runs == ["deep-bounded", "deep-original", "tiny-bounded"], "tiny-original is the finished experiment's"
+    done = json.loads((folder.directory / "results/mine/pretrain/deep-bounded/seed-1/done.json").read_text())
+    assert done["steps"] == 20 and done["attention"] == "bounded"
+
+
+def write_crawl(folder: Checkout) -> list[str]:
+    """The user's text as each kind of file; gives the names of the parts that they become."""
+    crawl = folder.directory / "crawl"
+    crawl.mkdir()
+    frame = pandas.DataFrame({"text": TEXTS})
+    (crawl / "texts.txt").write_text("\n\n".join(TEXTS))
+    frame.to_csv(crawl / "commas.csv", index=False)
+    frame.to_json(crawl / "lines.jsonl", orient="records", lines=True)
+    frame.to_parquet(crawl / "columns.parquet")
+    Dataset.from_pandas(frame).save_to_disk(crawl / "dataset")
+    return ["columns", "commas", "dataset", "lines", "texts"]
+
+
+@pytest.mark.campaign
+def test_a_corpus_of_ones_own_is_trained_on(folder):
+    parts = write_crawl(folder)
+    tiny(folder, "pretrain", files=("crawl.yaml",))
+    results = folder.directory / "results/crawl"
+    counts = {
+        path.name.split(".")[0]: json.loads(path.read_text()) for path in results.glob("corpus/filtered/*.counts.json")
+    }
+    assert sorted(counts) == parts
+    assert all(count["read"] == count["kept"] == len(TEXTS) for count in counts.values())
+    manifest = json.loads((results / "corpus/shards/manifest.json").read_text())
+    for attention in ("original", "symmetric"):
+        done = json.loads((results / f"pretrain/tiny-{attention}/seed-1/done.json").read_text())
+        assert done["steps"] == 20 and manifest["hash"] in json.dumps(done)
+
+
+def test_a_corpus_of_the_hub_becomes_files_of_ones_own(tmp_path, monkeypatch, root):
+    """The line of README, from a host that answers as the hub does."""
+    pandas.DataFrame({"text": TEXTS}).to_parquet(tmp_path / "texts.parquet")
+    (line,) = [
+        line for line in (root / "README.md").read_text().replace("`", "\n").splitlines() if line.startswith("hf ")
+    ]
+    with served_hub(monkeypatch) as hub:
+        hub.add_repository("dataset", "owner/texts")
+        names = ("README.md", "data/texts.parquet")
+        size = (tmp_path / "texts.parquet").stat().st_size
+        tree = [{"type": "file", "oid": "2" * 40, "size": size, "path": name} for name in names]
+        hub.host.bodies[f"/api/datasets/owner/texts/tree/{COMMIT}"] = json.dumps(tree).encode()
+        hub.add_large("dataset", "owner/texts", "data/texts.parquet", (tmp_path / "texts.parquet").read_bytes())
+        words = line.replace("NAME", "owner/texts").replace("'", "").split()[1:]
+        call = "from huggingface_hub.cli.hf import main; main()"
+        done = subprocess.run([sys.executable, "-c", call, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    found = [path for path in (tmp_path / "crawl").rglob("*") if path.is_file() and ".cache" not in path.parts]
+    assert [path.name for path in found] == ["texts.parquet"]
+    assert pandas.read_parquet(found[0])["text"].tolist() == TEXTS
