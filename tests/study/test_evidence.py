@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from symbert.study.page import write_study
@@ -9,6 +10,7 @@ from symbert.study.page import write_study
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "docs/evidence"
 STUDIES = sorted(runs.parent.name for runs in EVIDENCE.glob("*/runs.csv"))
+GROWN = ("depth-8", "longer")
 LARGEST = 2_000_000  # bytes of a study
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
@@ -30,3 +32,30 @@ def test_a_studys_results_are_small(name):
 
 def test_search_and_plateau_are_committed():
     assert {"search", "plateau"} <= {*STUDIES}
+
+
+def test_what_the_page_of_plateau_concludes_follows_from_its_contrasts():
+    """Its section "In short" is written by hand; these verdicts are what it says in words."""
+    contrasts = pd.read_csv(EVIDENCE / "plateau/contrasts.csv").set_index(["contrast", "attention", "size"])["verdict"]
+
+    def verdicts(*names: str) -> list[str]:
+        return [verdict for (contrast, *_), verdict in contrasts.items() if contrast in names]
+
+    narrow = [f"{grid}-operator-at-the-narrow-start" for grid in ("documentation", "copying", "depth")]
+    assert verdicts(*narrow) == ["equal"] * 4 + ["undecided"]
+    assert verdicts("documentation-operator-at-the-wide-start", "copying-operator-at-the-wide-start") == [
+        "undecided",
+        "equal",
+    ]
+    assert verdicts("depth-operator-at-the-wide-start") == ["undecided"] * 3
+    starts = [f"start-of-{operator}" for operator in ("original", "pairwise", "symmetric")]
+    assert verdicts(*(f"copying-{start}" for start in starts)) == ["shorter"] * 3
+    assert verdicts(*(f"documentation-{start}" for start in starts)) == ["equal", "equal", "longer"]
+    symmetry = ["symmetry-at-the-start", "symmetric-at-the-narrow-start"]
+    assert verdicts(*(f"copying-{name}" for name in symmetry)) == ["shorter"] * 2
+    assert verdicts(*(f"documentation-{name}" for name in symmetry)) == ["equal"] * 2
+    grown = {attention for (contrast, attention, _), verdict in contrasts.items() if (contrast, verdict) == GROWN}
+    assert grown == {"original", "pairwise-narrow", "shared"}
+    assert verdicts("depth-4") != [] and "longer" not in verdicts("depth-4")
+    assert verdicts("documentation-shared-at-the-narrow-start", "copying-shared-at-the-narrow-start") == ["longer"] * 2
+    assert verdicts("documentation-own-position", "copying-own-position") == ["equal"] * 2

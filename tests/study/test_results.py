@@ -49,6 +49,7 @@ def runs(study, tmp_path) -> Path:
                 **{"seed": seed, "corpus_hash": "c0ffee", "commit": "abc", "cpu_seconds": 1.5, "steps": STEPS},
                 **{"losses": curve(EXITS[cell.attention][seed - 1])},
                 "initial": {"logit_std": [0.25, 0.35], "attention_entropy": [2.0, 3.0]},
+                "machine": {"processor": "AMD EPYC", "versions": {"torch": "2.13.0+cpu"}},
             }
             for seed in seeds
         ]

@@ -14,10 +14,14 @@ from symbert.report.statistics import plateau_exit
 from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of
 
-CELL = {"text": str, "cell": dict, "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict}]}
+CELL = {
+    "text": str,
+    "cell": dict,
+    "curves": [{"seed": int, "steps": [int], "losses": [float], "initial": dict, "machine": dict}],
+}
 SETTINGS = ("learning_rate", "batch_size", "steps")  # of pre-training, for readers; `cell` stands for all of them
 COLUMNS = ("cell", *AXES, *SETTINGS, "seed", "corpus_hash", "commit", "cpu_seconds", "logit_std", "attention_entropy")
-COLUMNS += ("evaluate_every", "exit", "losses")
+COLUMNS += ("processor", "torch", "evaluate_every", "exit", "losses")
 
 
 def write_runs(cells: list[Path], output: Path) -> None:
@@ -40,6 +44,8 @@ def write_runs(cells: list[Path], output: Path) -> None:
                     **{key: cell["pretrain"][key] for key in SETTINGS},
                     **{key: curve[key] for key in ("seed", "corpus_hash", "commit", "cpu_seconds")},
                     **means,
+                    "processor": curve["machine"]["processor"],
+                    "torch": curve["machine"]["versions"]["torch"],
                     "evaluate_every": cell["pretrain"]["evaluate_every"],
                     "exit": "never" if exit_step is None else exit_step,
                     "losses": " ".join(f"{loss:.4f}" for loss in curve["losses"]),

@@ -16,7 +16,7 @@ from symbert.pretrain.train import Trainer
 from symbert.study.design import Cell
 from symbert.training.device import facts_of_machine
 
-CURVE = {"seed": int, "corpus_hash": str, "steps": [int], "losses": [(int, float)]}
+CURVE = {"seed": int, "corpus_hash": str, "steps": [int], "losses": [(int, float)], "machine": dict}
 
 
 def train_runs(cell: Cell, seeds: list[int], manifest: Path, runs: Path, stop: StopRequest) -> list[dict[str, Any]]:
@@ -35,7 +35,8 @@ def train_runs(cell: Cell, seeds: list[int], manifest: Path, runs: Path, stop: S
             started = time.process_time()
             curve = {"seed": seed, "corpus_hash": corpus_hash, **_train(cell, seed, manifest, runs, stop)}
             curve |= {"cpu_seconds": round(time.process_time() - started, 1), "commit": commit_of(PROJECT)}
-            write_json(path, {**curve, "machine": facts_of_machine(torch.device("cpu"))})
+            curve |= {"machine": facts_of_machine(torch.device("cpu"))}
+            write_json(path, curve)
             said = f"{curve['losses'][-1]:.3f}" if len(curve["losses"]) == cell.evaluations else "diverged"
             print(f"{cell.name} seed {seed}: {said}", file=sys.stderr, flush=True)
         curves.append(curve)
