@@ -5,37 +5,56 @@ processor package, below /sys/class/powercap (docs.kernel.org/power/powercap), a
 NVML counts millijoules of a GPU since its driver was loaded.
 """
 
+import math
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 RAPL = Path("/sys/class/powercap")
 NOT_MEASURED = "not measured"
+PROCESSORS = "the machine's processors while it ran (RAPL)"
+GPUS = "the GPUs that it ran on (NVML)"
+SECONDS_BETWEEN_READINGS = 60  # RAPL's 32 bits of 61 microjoules are full after 17 minutes at 250 W
 Counter = Callable[[], float]  # joules since some beginning
 
 
 class EnergyMeter:
-    """Joules since it was made; None where no counter can be read, or where one fails meanwhile."""
+    """Joules since it was made, of one GPU or of this machine's processors; NaN where they are not measured."""
 
-    def __init__(self, gpu_uuid: str | None = None, powercap: Path = RAPL) -> None:
-        """Of the GPU with this UUID, or of this machine's processors."""
-        self.source = "the GPU it ran on (NVML)" if gpu_uuid else "the machine's processors while it ran (RAPL)"
+    def __init__(
+        self, gpu: str | None = None, powercap: Path | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`gpu` is the UUID of a GPU, as NVML has it; None: the processors."""
+        self.source = GPUS if gpu else PROCESSORS
+        self.clock, self.joules = clock, 0.0
         try:
-            self.counter = nvml_counter(gpu_uuid) if gpu_uuid else rapl_counter(powercap)
+            self.counter = nvml_counter(gpu) if gpu else rapl_counter(powercap or RAPL)
             self.start = self.counter()
         except Exception:  # no permission, no such counter, no library: whatever it is, it ends no training
-            self.counter = None
+            self.joules = math.nan
+        self.read_at = clock()
 
-    def summary(self) -> dict[str, Any]:
-        """`energy_joules` and `energy_source`; both null where energy is not measured."""
-        try:
-            joules = self.counter() - self.start if self.counter else None
-        except Exception:
-            self.counter = joules = None
-        return {"energy_joules": joules, "energy_source": self.source if joules is not None else None}
+    def read(self, now: bool = True) -> float:
+        """The joules; those of the last reading, unless it is `now` that counts or a minute has passed."""
+        if not math.isnan(self.joules) and (now or self.clock() >= self.read_at + SECONDS_BETWEEN_READINGS):
+            self.read_at = self.clock()
+            try:
+                self.joules = self.counter() - self.start
+            except Exception:  # as above
+                self.joules = math.nan
+        return self.joules
+
+    def summary(self, joules: float) -> dict[str, Any]:
+        """What a session's record says of that many joules; nulls where they are not measured."""
+        is_measured = math.isfinite(joules)
+        return {
+            "energy_joules": joules if is_measured else None,
+            "energy_source": self.source if is_measured else None,
+        }
 
 
-def rapl_counter(powercap: Path = RAPL) -> Counter:
+def rapl_counter(powercap: Path) -> Counter:
     """Joules of all processor packages; OSError where they cannot be read."""
     packages = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if _is_package(zone)]
     if not packages:
@@ -72,10 +91,10 @@ def in_words(records: Iterable[dict[str, Any]]) -> str:
             missing += 1
         else:
             joules.setdefault(record["energy_source"], []).append(record["energy_joules"])
-    said = [f"{sum(each) / 3.6e6:,.4f} kWh of {source} ({len(each)} sessions)" for source, each in joules.items()]
+    said = [f"{sum(each) / 3.6e6:,.4f} kWh of {source}, in {len(each)} sessions" for source, each in joules.items()]
     if not said:
         return NOT_MEASURED
-    return "; ".join([*said, *([f"{missing} sessions: {NOT_MEASURED}"] if missing else [])])
+    return "; ".join([*said, *([f"{NOT_MEASURED} in {missing} sessions"] if missing else [])])
 
 
 def _is_package(zone: Path) -> bool:

@@ -2,6 +2,7 @@ import json
 
 from symbert.bundle.checklist import IMPORTED, checklist_text
 from symbert.bundle.results import Results
+from symbert.energy import GPUS
 
 
 def answers_of(results: Results) -> dict[str, str]:
@@ -48,9 +49,9 @@ def test_energy_is_told_as_measured_or_not(folder):
     question = "How much energy did pre-training take?"
     assert answers_of(Results([folder]))[question] == "Not measured."
     timing = folder / "pretrain/tiny-original/seed-1/timing.json"
-    change(timing, energy_joules=7.2e6, energy_source="the GPU it ran on (NVML)")
+    change(timing, energy_joules=7.2e6, energy_source=GPUS)
     assert answers_of(Results([folder]))[question] == (
-        "2.0000 kWh of the GPU it ran on (NVML) (1 sessions); 1 sessions: not measured."
+        "2.0000 kWh of the GPUs that it ran on (NVML), in 1 sessions; not measured in 1 sessions."
     )
 
 

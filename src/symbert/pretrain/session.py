@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from symbert.commit import PROJECT, commit_of
+from symbert.energy import EnergyMeter
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
 from symbert.layout import Run
@@ -25,7 +26,7 @@ from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
 from symbert.settings import PretrainSettings, hash_of, read_settings
-from symbert.training.device import facts_of_machine, resolve_precision
+from symbert.training.device import facts_of_machine, gpu_uuid, resolve_precision
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
@@ -135,6 +136,7 @@ class Loop:
         flops = model_flops(trainer.model, sequences, tokens, self.settings.mask_probability * sequences * tokens)
         peak = measure_peak(trainer.device, trainer.precision) * self.world.size
         self.pace = Pace(sequences * tokens, flops, peak, trainer.device)
+        self.energy, self.joules = EnergyMeter(gpu_uuid(trainer.device)), 0.0  # the latter of all processes
 
     def run(self) -> None:
         """Do the remaining steps."""
@@ -193,7 +195,12 @@ class Loop:
         step = self.counter.step
         is_last = step == self.settings.steps
         is_due = is_last or step % self.settings.save_every == 0
-        asked, near_limit = self.world.total(float(self.stop.signal is not None), float(self.stop.signal == LIMIT))
+        is_asked = self.stop.signal is not None
+        # Of processors the leading process alone reads the counter, which is of the whole machine.
+        counts = self.world.leads or self.trainer.device.type == "cuda"
+        asked, near_limit, self.joules = self.world.total(
+            float(is_asked), float(self.stop.signal == LIMIT), self.energy.read(is_due or is_asked) if counts else 0.0
+        )
         if self.world.leads and is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, step)
         if self.world.leads and (is_due or asked):
@@ -213,7 +220,8 @@ class Loop:
 
     def _record_pace(self) -> None:
         """Record how far this session came, and how fast."""
-        close_session(self.state / "provenance.json", step=self.counter.step, **self.pace.summary())
+        measured = self.pace.summary() | self.energy.summary(self.joules)
+        close_session(self.state / "provenance.json", step=self.counter.step, **measured)
         write_running(self.state / "status.json", self.counter.step)
 
 
