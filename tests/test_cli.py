@@ -1,4 +1,5 @@
 import inspect
+import json
 import subprocess
 import sys
 import typing
@@ -132,6 +133,20 @@ def test_no_line_tells_of_an_option_that_no_command_has():
     for key in OPTIONS.keys() - general:
         command, _, name = key.partition(" ")
         assert name in options[command], key
+
+
+def test_a_list_of_files_may_be_a_file_of_their_names(tmp_path, capsys):
+    """Names end with a NUL, so that they may hold anything else; a name in a list names no other list."""
+    parts = [tmp_path / name for name in ("a b.json", "@c.json", "d\ne.json")]
+    for number, part in enumerate(parts):
+        part.write_text(json.dumps({"documents": 10**number, "tokens": 5}))
+    names = tmp_path / "names"
+    names.write_bytes(b"".join(bytes(part) + b"\0" for part in parts))
+    output = tmp_path / "count.json"
+    assert cli.main(["count-batch", "--records", f"@{names}", str(parts[0]), "--output", str(output)]) == 0
+    assert json.loads(output.read_text()) == {"documents": 112, "tokens": 20}
+    assert cli.main(["count-batch", "--records", "@none", "--output", str(output)]) == 66
+    assert capsys.readouterr().err == "symbert count-batch: none: file not found\n"
 
 
 def test_write_settings_writes_the_given_values(tmp_path):

@@ -21,6 +21,7 @@ from typing import Any
 
 from symbert import __version__, slurm
 from symbert.errors import InputOutputError, TimeLimitError, explain
+from symbert.files import reading
 from symbert.log import copy_stderr
 from symbert.options import line_of
 from symbert.own import inherit_own
@@ -237,8 +238,27 @@ def _value_options(hint: Any) -> dict[str, Any]:
     if isinstance(hint, types.UnionType):
         hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
     if typing.get_origin(hint) is list:
-        return _value_options(typing.get_args(hint)[0]) | {"nargs": "+"}
+        (item,) = typing.get_args(hint)
+        return _value_options(item) | {"nargs": "+"} | ({"action": _Files} if item is Path else {})
     return {"type": hint, "metavar": METAVARS[hint]}
+
+
+class _Files(argparse.Action):
+    """A list of files, where `@LIST` stands for all names in a file, each ended by a NUL, as `find -print0` has them.
+
+    The arguments of a command have no room for the names of ten thousand files.
+    """
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, [file for value in values for file in _listed(value)])
+
+
+def _listed(value: Path) -> list[Path]:
+    if not str(value).startswith("@"):
+        return [value]
+    path = Path(str(value)[1:])
+    with reading(path):
+        return [Path(os.fsdecode(name)) for name in path.read_bytes().split(b"\0")[:-1]]
 
 
 def _limit_threads(arguments: list[str]) -> None:

@@ -1,6 +1,8 @@
 """Exhibits exist where their inputs do, and their commands have these and no others."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +13,7 @@ from symbert.report.inputs import ReportFiles, given, report_code
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
 OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes")
+ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 WORDS = {
     "finetune_seeds": [1, 2],
     "pretrain_seeds": [1, 2, 3],
@@ -76,7 +79,8 @@ def test_a_command_has_the_options_of_what_its_exhibit_reads_and_of_nothing_that
     inputs = files.made_of(table)
     assert inputs.keys() == {"settings", "done", "metrics"} and files.seeds(table) == []
     words = files.options(table)(SimpleNamespace(), inputs)
-    assert words == "--settings in/settings.{1,2} --done in/done.{tiny,base} --metrics in/metrics.{tiny,base}"
+    lists = [f"--{name} @<(printf '%s\\0' in/{name}.{{{ends}}})" for name, ends in ENDS.items()]
+    assert words == " ".join(lists)
     glue = EXHIBITS["table-table3_glue"]
     assert report().seeds(glue) == [[1, 2]]
     assert report().options(glue)(SimpleNamespace(), report().made_of(glue)).endswith("--finetune-seeds {1,2}")
@@ -111,6 +115,19 @@ def test_all_formats_of_a_table_are_made(report):
 def test_an_option_without_files_is_no_word():
     assert given("counts")(None, {"counts": []}) == ""
     assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
+    assert given("my_counts")(None, {"my_counts": ["a b.json"]}) == "--my-counts 'a b.json'"
+
+
+@pytest.mark.parametrize(
+    "files", [["@a"], ["a b", "@c", "-d", "e\nf", "{g,h}"], [f"{'a long name ' * 20}{n}.json" for n in range(10_000)]]
+)
+def test_a_command_reads_every_file_of_a_list_however_many_and_odd(files, tmp_path):
+    """2,900 long names were more than Linux hands to a command."""
+    script = tmp_path / "script.sh"  # as Snakemake does with a long command
+    command = 'import sys; from symbert.cli import _listed; print("\\0".join(map(str, _listed(sys.argv[2]))), end="")'
+    script.write_text(f"'{sys.executable}' -c '{command}' {given('counts')(None, {'counts': files})}")
+    done = subprocess.run(["bash", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\0") == files
 
 
 @pytest.fixture

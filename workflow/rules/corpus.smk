@@ -126,9 +126,10 @@ rule count_batch:
     conda:
         ENVIRONMENT
     params:
+        records=given("records"),
         previous=option("previous"),
     shell:
-        "python -m symbert --log {log:q} count-batch --records {input.records:q} {params.previous:q} --output {output:q}"
+        "python -m symbert --log {log:q} count-batch {params.records} {params.previous:q} --output {output:q}"
 
 
 rule pack_shards:

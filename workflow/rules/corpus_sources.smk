@@ -68,7 +68,7 @@ if FILES:
             ENVIRONMENT
         params:
             counts=given("counts"),
-            files=lambda wildcards: option_with("files", FILES.values()),
+            files=lambda wildcards: option_with_files("files", FILES.values()),
         shell:
             "python -m symbert --log {log:q} record-files --repositories {input.repositories:q} {params.counts} {params.files}"
             " --output {output:q}"

@@ -79,7 +79,12 @@ class ReportFiles:
         """The options of an exhibit's command."""
 
         def words(wildcards: Any, input: Any) -> str:
-            texts = [option_with(option, self.words.get(option) or input[option]) for option in self._options(exhibit)]
+            texts = [
+                option_with(option, self.words[option])
+                if option in self.words
+                else option_with_files(option, input[option])
+                for option in self._options(exhibit)
+            ]
             return " ".join([*texts, *([f"--size {wildcards.size}"] if exhibit.per_size else [])])
 
         return words
@@ -100,9 +105,18 @@ def option_with(option: str, values: str | Iterable[Any]) -> str:
     return f"--{option.replace('_', '-')} {braced(values)}" if values else ""
 
 
+def option_with_files(option: str, files: str | Iterable[str]) -> str:
+    """The same with files, which the command reads from a list that bash writes where they are several: Linux takes no
+    more than 2 MB of arguments."""
+    files = [files] if isinstance(files, str) else list(files)
+    if len(files) == 1 and not files[0].startswith("@"):
+        return option_with(option, files)
+    return f"--{option.replace('_', '-')} @<(printf '%s\\0' {braced(files)})" if files else ""
+
+
 def given(option: str) -> Words:
     """A rule's parameter: an option of its command with the files of the input that is called alike."""
-    return lambda wildcards, input: option_with(option, input[option])
+    return lambda wildcards, input: option_with_files(option, input[option])
 
 
 def report_code(package: Path) -> str:
