@@ -24,15 +24,15 @@ from symbert.snakemake_internals import take_terminal
 CONSOLE = take_terminal(workflow, Console)
 
 rule all:
-    input: expand("{n}.done", n=range(6)), "tiny-pairwise-1.done"
+    input: "tiny-pairwise-1.done"
 
 rule work:
     output: "{n,\\\\d+}.done"
     log: "logs/work-{n}.log"
-    shell: "echo 'work: 1,234/5,678 documents, 99.5/s, 7 s left, and more' > {log}; sleep 0.9; touch {output}"
+    shell: "echo 'work: 1,234/5,678 documents, 99.5/s, 7 s left, and more' > {log}; sleep 1.2; touch {output}"
 
 rule pretrain_model:
-    input: "2.done"
+    input: expand("{n}.done", n=range(6))
     output: "{size}-{attention}-{seed}.done"
     log: "logs/{size}-{attention}-{seed}.log"
     params: 900 * "long "
@@ -89,8 +89,8 @@ def test_a_terminal_has_a_bar_over_the_running_jobs_and_failures_in_red(snakemak
     written = snakemake(terminal=True)
     pictures = [picture for picture in re.split(r"\x1b\[2K", written) if picture.startswith("[")]
     shown = [int(re.search(r"\] (\d+)%, \d of 8 jobs in \d+ s", picture)[1]) for picture in pictures]
-    assert len(shown) > 3 and shown == sorted(shown) and shown[-1] > 50
-    assert any("work n 0: 1,234/5,678 documents, 99.5/s, 7 s left" in picture for picture in pictures)
+    assert len(shown) > 2 and shown == sorted(shown) and shown[-1] > 50
+    assert any(re.search(r"\n  work n \d: 1,234/5,678 documents, 99.5/s, 7 s left", one) for one in pictures)
     assert all(f"\x1b[31m{line}" in written for line in FAILED), written
     assert "and more" not in written and "long long" not in written
     assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, "the cursor comes back"
@@ -156,9 +156,9 @@ def test_a_job_counts_by_its_seconds_and_a_running_one_by_its_time(listening, mo
     start(listener, short, long)
     tell(listener, LogEvent.JOB_FINISHED, job_id=0)
     monkeypatch.setattr(console.time, "time", lambda: now + 45)
-    assert listener.part() == pytest.approx(0.55, abs=0.01)
+    assert listener.look()[0] == pytest.approx(0.55, abs=0.01)
     monkeypatch.setattr(console.time, "time", lambda: now + 900)
-    assert listener.part() == pytest.approx(0.1 + 0.9 * 0.95), "a slow one is never taken for done"
+    assert listener.look()[0] == pytest.approx(0.1 + 0.9 * 0.95), "a slow one is never taken for done"
 
 
 def test_the_steps_in_its_log_say_how_far_a_training_is(listening, tmp_path):
@@ -168,10 +168,11 @@ def test_the_steps_in_its_log_say_how_far_a_training_is(listening, tmp_path):
     log = tmp_path / "log"
     start(listener)
     tell(listener, LogEvent.JOB_INFO, jobid=1, rule_name=training.rule, wildcards=training.wildcards, log=[str(log)])
+    assert listener.look() == (0.0, ["pretrain_model tiny-original seed 2: not started yet"])
     time.sleep(0.01)
     log.write_text("pretrain tiny-original seed 2: 400/1,600 steps, 40.0/s, 30 s left, loss 4.3\n")
     os.utime(log)
-    assert listener.part() == 0.25
+    assert listener.look()[0] == 0.25
 
 
 def test_of_a_group_the_jobs_that_said_why_are_named(listening, tmp_path):

@@ -39,6 +39,8 @@ class Running(NamedTuple):
 
     def place(self) -> tuple[str, float]:
         """Where its log says that it stands, and how much of it is done, by its log or else by its time."""
+        if self.logs and not Path(self.logs[0]).exists():
+            return "not started yet", 0.0  # it waits in a cluster's queue
         elapsed = time.time() - self.since
         said, part = last_place(Path(self.logs[0]), self.since) if self.logs else ("", None)
         return said or duration(elapsed), min(elapsed / self.seconds if part is None else part, 0.95)
@@ -102,36 +104,36 @@ class Console(logging.Handler):
     def _begin(self) -> None:
         self.begun = self.spoken = time.time()
         if self.is_drawn:
-            self.live = Live(console=self.terminal, get_renderable=self._picture, refresh_per_second=2, transient=True)
+            self.live = Live(console=self.terminal, get_renderable=self._picture, refresh_per_second=1, transient=True)
             self.live.start()
         else:
             threading.Thread(target=self._write_lines, daemon=True).start()
 
     def _picture(self) -> Group:
         """The bar, and below it the running jobs."""
-        self.said, places = max(self.said, self.part()), self._places()
+        part, places = self.look()
+        self.said = max(self.said, part)
         more = [f"… and {len(places) - SHOWN} more"] if len(places) > SHOWN else []
         lines = [f"{bar(self.said, 30)} {self._summary()}", *(f"  {line}" for line in [*places[:SHOWN], *more])]
         return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 
     def _write_lines(self) -> None:
         while not self.ended.wait(1):
-            if self.part() >= self.said + STEP or time.time() > self.spoken + SILENCE:
-                self.said, self.spoken = self.part(), time.time()
-                self._say(textwrap.shorten("; ".join([f"symbert: {self._summary()}", *self._places()]), WIDTH))
+            part, places = self.look()
+            if part >= self.said + STEP or time.time() > self.spoken + SILENCE:
+                self.said, self.spoken = part, time.time()
+                self._say(textwrap.shorten("; ".join([f"symbert: {self._summary()}", *places]), WIDTH))
 
-    def part(self) -> float:
-        """How much of the work is done."""
-        under_way = sum(one.seconds * one.place()[1] for one in list(self.running.values()))
-        return min((self.done + under_way) / self.whole, 0.99)
+    def look(self) -> tuple[float, list[str]]:
+        """How much of the work is done, and where each running job stands."""
+        running = [(job, *job.place()) for job in list(self.running.values())]
+        under_way = sum(job.seconds * part for job, _, part in running)
+        return min((self.done + under_way) / self.whole, 0.99), [f"{job.name}: {said}" for job, said, _ in running]
 
     def _summary(self) -> str:
         elapsed = time.time() - self.begun
         left = f", about {duration(elapsed / self.said - elapsed)} left" if elapsed > 20 and self.said > 0.02 else ""
         return f"{self.said:.0%}, {self.finished} of {self.jobs} jobs in {duration(elapsed)}{left}"
-
-    def _places(self) -> list[str]:
-        return [f"{one.name}: {one.place()[0]}" for one in list(self.running.values())]
 
     def _say_failure(self, error: dict[str, Any], others: Sequence[str] = ()) -> None:
         """The job, the line that matters, and the files that have the rest."""
