@@ -37,7 +37,7 @@ def commands_of(page: Path) -> list[Command]:
     lines = [
         (line, True)
         for kind, block in blocks_of(text)
-        if kind in ("", "bash", "console")
+        if kind in ("", "bash", "console", "sh")
         for line in block.replace("\\\n", " ").splitlines()
     ]
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)
