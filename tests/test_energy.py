@@ -110,6 +110,6 @@ def test_words_add_up_by_source_and_count_what_is_missing():
     measured = [{"energy_joules": joules, "energy_source": GPUS} for joules in (3.6e6, 1.8e6)]
     processors = {"energy_joules": 360.0, "energy_source": PROCESSORS}
     assert in_words([*measured, processors, {}, {"energy_joules": None}]) == (
-        f"1.5000 kWh of {GPUS}, in 2 sessions; 0.0001 kWh of {PROCESSORS}, in 1 sessions; not measured in 2 sessions"
+        f"1.5000 kWh of {GPUS}, sessions: 2; 0.0001 kWh of {PROCESSORS}, sessions: 1; not measured, sessions: 2"
     )
     assert in_words([{}]) == in_words([]) == NOT_MEASURED

@@ -91,10 +91,10 @@ def in_words(records: Iterable[dict[str, Any]]) -> str:
             missing += 1
         else:
             joules.setdefault(record["energy_source"], []).append(record["energy_joules"])
-    said = [f"{sum(each) / 3.6e6:,.4f} kWh of {source}, in {len(each)} sessions" for source, each in joules.items()]
+    said = [f"{sum(each) / 3.6e6:,.4f} kWh of {source}, sessions: {len(each)}" for source, each in joules.items()]
     if not said:
         return NOT_MEASURED
-    return "; ".join([*said, *([f"{NOT_MEASURED} in {missing} sessions"] if missing else [])])
+    return "; ".join([*said, *([f"{NOT_MEASURED}, sessions: {missing}"] if missing else [])])
 
 
 def _is_package(zone: Path) -> bool:

@@ -70,6 +70,12 @@ def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archiv
     assert not [name for name in names if re.search(r"safetensors|\.log$|pycache|egg-info|/state/|site\.yaml", name)]
 
 
+def test_its_page_names_only_paths_that_are_there(archive):
+    named = re.findall(r"^\| (.*?) \|", (archive / "README.md").read_text(), re.M)
+    paths = re.findall(r"`([^`]+)`", " ".join(named))
+    assert len(paths) > 12 and [path for path in paths if not (archive / path).exists()] == []
+
+
 def test_scores_are_one_csv_in_one_order(archive):
     rows = list(csv.DictReader((archive / "scores.csv").open()))
     assert [(row["task"], row["finetune_seed"], row["score"]) for row in rows] == [

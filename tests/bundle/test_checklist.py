@@ -17,15 +17,15 @@ def change(path, **changes) -> None:
 def test_answers_have_the_numbers_of_the_files(results):
     answers = answers_of(results)
     assert answers["How many parameters has each model?"] == "`tiny-original` 156,780; `tiny-symmetric` 156,780."
-    assert answers["Which machines computed?"] == "2 pre-trainings on Abacus, AVX2, in fp32, threads: 2."
+    assert answers["Which machines computed?"] == "2 runs of pre-training on Abacus, AVX2, in fp32, threads: 2."
     assert answers["How long did pre-training take?"] == "2 runs in 3.00 hours, 1.50 hours each on average."
-    assert answers["How long did fine-tuning take?"].startswith("1 jobs in 2.00 hours, 2.00 hours each on average")
+    assert answers["How long did fine-tuning take?"].startswith("1 job in 2.00 hours, 2.00 hours each on average")
     assert answers["What are the splits of the corpus?"] == (
         "3,000 rows for training and 50 held out, of 195,200 tokens."
     )
     assert answers["What are the splits of the tasks?"] == "`rte`: train 2,490, validation 277."
     assert answers["How many documents were left out, and why?"].startswith("Kept 700 of 1,200")
-    assert "1 seeds of pre-training and up to 2 seeds" in answers["How many runs does a number stand for?"]
+    assert "1 seed of pre-training and up to 2 seeds" in answers["How many runs does a number stand for?"]
     assert "tiny-symmetric-seed-1 3.2500" in answers["What was reached on held-out text?"]
 
 
@@ -42,7 +42,7 @@ def test_hours_of_gpus_are_told_where_there_were_some(folder):
     assert answers["How long did pre-training take?"] == (
         "2 runs in 3.00 hours (6.00 hours of GPUs), 1.50 hours each on average."
     )
-    assert answers["Which machines computed?"].startswith("2 pre-trainings on 2 × NVIDIA H100, in fp32")
+    assert answers["Which machines computed?"].startswith("2 runs of pre-training on 2 × NVIDIA H100, in fp32")
 
 
 def test_energy_is_told_as_measured_or_not(folder):
@@ -51,7 +51,7 @@ def test_energy_is_told_as_measured_or_not(folder):
     timing = folder / "pretrain/tiny-original/seed-1/timing.json"
     change(timing, energy_joules=7.2e6, energy_source=GPUS)
     assert answers_of(Results([folder]))[question] == (
-        "2.0000 kWh of the GPUs that it ran on (NVML), in 1 sessions; not measured in 1 sessions."
+        "2.0000 kWh of the GPUs that it ran on (NVML), sessions: 1; not measured, sessions: 1."
     )
 
 
@@ -70,5 +70,7 @@ def test_stand_ins_and_partial_tasks_are_named(folder):
 def test_an_import_says_that_its_files_do_not_tell(folder):
     (folder / "import.json").write_text("{}")
     answers = answers_of(Results([folder]))
+    for question in ("Which rows were scored?", "Did people annotate or take part?"):
+        assert answers[question] == IMPORTED.capitalize() + "."
     assert answers["How many parameters?"] == IMPORTED.capitalize() + "."
     assert "Which machines computed?" not in answers

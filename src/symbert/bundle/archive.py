@@ -59,9 +59,8 @@ def contents_of(results: Results, project: Path = PROJECT) -> dict[str, bytes]:
         "robustness.csv": _csv(_robustness_rows(results.robustness)),
         "codemeta.json": codemeta_text(project),
     }
-    contents = {name: text.encode() for name, text in made.items() if text} | read
+    contents = _code(project) | {name: text.encode() for name, text in made.items() if text} | read
     contents = {name: privacy.clean(name, content) for name, content in contents.items()}
-    contents = _code(project) | contents
     title = f"Results of {results.settings.experiment}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ")
     contents = {"README.md": _readme(title, summary, contents).encode()} | contents
@@ -116,9 +115,26 @@ def _csv(rows: Iterator[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
+PLACES = {
+    ("report.html", "tables/", "figures/", "texts/"): "the report, and each of its tables and figures in other formats",
+    ("scores.csv", "robustness.csv"): "every score, from 0 to 1: a row per model, seed of fine-tuning and score column",
+    ("checklist.md",): "the reproducibility checklist of ACL venues, answered from the files here",
+    ("LICENCES.md", "LICENSE"): "licences of the data, and that of code and results",
+    ("settings/", "import.json"): "settings, and where imported scores come from",
+    ("pretrain/", "corpus/", "glue/", "benchmarks/"): "losses, machines, counts, sources and hours",
+    ("Snakefile", "workflow/", "src/", "envs/"): "the code and its pinned packages, as they were when this was written",
+    ("CITATION.cff", "codemeta.json"): "how to cite symbert",
+}
+
+
 def _readme(title: str, summary: str, contents: dict[str, bytes]) -> str:
     """What the archive is, and what lies where."""
     size = sum(map(len, contents.values())) / MEGABYTE
+    rows = []
+    for paths, words in PLACES.items():
+        present = [path for path in paths if any(name.startswith(path) for name in contents)]
+        rows += [f"| {', '.join(f'`{path}`' for path in present)} | {words} |"] if present else []
+    listed = "\n".join(rows)
     return f"""\
 # {title}
 
@@ -129,16 +145,10 @@ offline.
 
 | path | what it is |
 |---|---|
-| `report.html`, `tables/`, `figures/`, `texts/` | the report, and each of its tables and figures in other formats |
-| `scores.csv`, `robustness.csv` | every score, from 0 to 1: a row per model, seed of fine-tuning and score column |
-| `checklist.md` | the reproducibility checklist of ACL venues, answered from the files here |
-| `LICENCES.md`, `LICENSE` | licences of the data, and that of code and results |
-| `settings/`, `pretrain/`, `corpus/`, `glue/`, `benchmarks/` | settings, losses, machines, counts, sources and hours |
-| `Snakefile`, `workflow/`, `src/`, `envs/`, … | the code and its pinned packages, as they were when this was written |
-| `CITATION.cff`, `codemeta.json` | how to cite symbert |
+{listed}
 | `ro-crate-metadata.json` | all this for machines: a Workflow RO-Crate |
 
-The commits that trained the models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older
-than the code here. Hosts are numbered, and absolute paths shortened to their last part. Weights, texts and token ids
-are not in the archive. To repeat the results: `make reproduce`, or the commands of the project's README.
+The commits that trained models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older than
+the code here. Hosts are numbered, and absolute paths shortened to their last part. Weights, texts and token ids are not
+in the archive.
 """

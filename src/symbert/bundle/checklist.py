@@ -32,7 +32,7 @@ def checklist_text(results: Results) -> str:
         "Data and models": _data(results),
         "Computing": _computing(results),
         "Experiments": _experiments(results),
-        "People": _people(),
+        "People": _people(results),
     }
     for chapter, answers in chapters.items():
         lines += [f"## {chapter}", ""]
@@ -54,7 +54,8 @@ def _claims(results: Results) -> Iterator[Answer]:
     elif partial:
         yield "Are the data those of the paper?", f"in part: of {_names(partial)} not all rows were used"
     elif results.scores:
-        yield "Are the data those of the paper?", "yes: all published rows of each task were used"
+        told = " for evaluation, as far as their number tells" if results.is_import else ""
+        yield "Are the data those of the paper?", f"yes: all published rows of each task were used{told}"
     yield "Are risks of the work discussed?", AUTHORS
 
 
@@ -103,16 +104,19 @@ def _computing(results: Results) -> Iterator[Answer]:
     parameters = {f"{run.size}-{run.attention}": run.facts["parameters"] for run in runs}
     yield "How many parameters has each model?", "; ".join(f"`{name}` {count:,}" for name, count in parameters.items())
     machines = Counter(_machine(run) for run in runs)
-    yield "Which machines computed?", "; ".join(f"{count} pre-trainings on {name}" for name, count in machines.items())
+    yield (
+        "Which machines computed?",
+        "; ".join(f"{_counted(count, 'run')} of pre-training on {name}" for name, count in machines.items()),
+    )
     wall, gpu = hours_of(session for run in runs for session in run.sessions)
     on_gpus = f" ({_hours(gpu)} of GPUs)" if gpu else ""
-    per_run = f"{len(runs)} runs in {_hours(wall)}{on_gpus}, {_hours(wall / len(runs))} each on average"
+    per_run = f"{_counted(len(runs), 'run')} in {_hours(wall)}{on_gpus}, {_hours(wall / len(runs))} each on average"
     yield "How long did pre-training take?", per_run
     fine = [job.wall for job in results.jobs if job.rule == "finetune"]
     yield (
         "How long did fine-tuning take?",
-        f"{len(fine)} jobs in {_hours(sum(fine))}, {_hours(mean(fine))} each on average; a job is all tasks and seeds "
-        "of a checkpoint"
+        f"{_counted(len(fine), 'job')} in {_hours(sum(fine))}, {_hours(mean(fine))} each on average; a job "
+        "is all tasks and seeds of a checkpoint"
         if fine
         else "not recorded: no benchmark file of fine-tuning",
     )
@@ -147,8 +151,8 @@ def _experiments(results: Results) -> Iterator[Answer]:
         yield "What was reached on held-out text?", f"nats per masked token at the last step: {losses}"
     seeds = {record["finetune_seed"] for record in results.scores}
     pretrain_seeds = {run.pretrain_seed for run in results.runs}
-    counted = [f"{len(pretrain_seeds)} seeds of pre-training"] if pretrain_seeds else []
-    counted += [f"up to {len(seeds)} seeds of fine-tuning"] if seeds else []
+    counted = [f"{_counted(len(pretrain_seeds), 'seed')} of pre-training"] if pretrain_seeds else []
+    counted += [f"up to {_counted(len(seeds), 'seed')} of fine-tuning"] if seeds else []
     yield (
         "How many runs does a number stand for?",
         f"{' and '.join(counted)}; scores.csv has each score" if counted else ("not recorded: no scores and no runs"),
@@ -160,22 +164,27 @@ def _experiments(results: Results) -> Iterator[Answer]:
     )
     yield (
         "Which rows were scored?",
-        "the evaluation rows of each task, by the model of the last epoch; no test labels were used, and no checkpoint "
-        "was chosen by them",
+        IMPORTED
+        if results.is_import
+        else "the evaluation rows of each task, by the model of the last epoch; no test labels were used, and no "
+        "checkpoint was chosen by them",
     )
-    yield (
-        "Which versions of packages?",
-        "those in tables/provenance.md, timing.json of each run, and envs/constraints.txt",
-    )
+    tables = "tables/provenance.md and envs/constraints.txt have those of the tables"
+    models = IMPORTED if results.is_import else "timing.json of each run has those that trained it"
+    yield "Which versions of packages?", f"{tables}; of the models: {models}"
 
 
-def _people() -> Iterator[Answer]:
-    yield "Did people annotate or take part?", "no step of the workflow asks people"
+def _people(results: Results) -> Iterator[Answer]:
+    yield "Did people annotate or take part?", IMPORTED if results.is_import else "no step of the workflow asks people"
     yield "Was writing or code assisted by programs?", AUTHORS
 
 
 def _names(tasks: list[str]) -> str:
     return ", ".join(f"`{task}`" for task in tasks)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _hours(value: float) -> str:

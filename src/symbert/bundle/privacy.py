@@ -16,7 +16,7 @@ SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL", re.I)
 SHORTEST_SECRET = 8  # characters; a shorter value of such a variable is a switch
 DATA = re.compile(rb"(data:[^,\"]*;base64,[A-Za-z0-9+/=]+)")
 OF_TEXT = (b"data:text/", b"data:application/x-tex")
-TEXTS = (".csv", ".html", ".json", ".jsonl", ".md", ".tex", ".tsv", ".txt")
+TEXTS = (".csv", ".html", ".json", ".jsonl", ".md", ".tex", ".tsv", ".txt", ".yaml", ".yml")
 
 
 class Privacy:
