@@ -22,7 +22,8 @@ from benchmarks.protocol import STOCK
 from benchmarks.scored import IMPORTS, MODELS, SEEDS, measure_tables, steps
 from benchmarks.stages import STAGES
 from benchmarks.tables import figure_table, table
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.network import initialize
 from symbert.tasks import GLUE
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow", "pandas")

@@ -18,7 +18,8 @@ from benchmarks.paper import finetuning_settings
 from benchmarks.prepared import stand_in
 from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.train import logits_of, reset_head, train, train_together
-from symbert.model.bert import SymBertForSequenceClassification, build_config, initialize
+from symbert.model.bert import SymBertForSequenceClassification, build_config
+from symbert.model.network import initialize
 from symbert.settings import GlueSettings
 from symbert.tasks import GLUE
 from symbert.training.recipe import RECIPES, attention_dropout

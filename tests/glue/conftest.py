@@ -9,7 +9,8 @@ from symbert.glue.embedded import write_embedded_tasks
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import download_task, resolve_glue
 from symbert.layout import Experiment
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
+from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
+from symbert.model.network import initialize
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

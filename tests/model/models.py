@@ -10,8 +10,8 @@ from symbert.model.bert import (
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
     build_config,
-    initialize,
 )
+from symbert.model.network import initialize
 from symbert.operators import OPERATORS, Operator
 
 HEADS = {"masked": SymBertForMaskedLM, "classification": SymBertForSequenceClassification}

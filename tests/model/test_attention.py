@@ -9,7 +9,8 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertForMaskedLM, attention_of, build_config, initialize
+from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.network import attention_of, initialize
 from symbert.operators import OPERATORS, operator_named
 
 HIDDEN, HEADS, HEAD = 12, 3, 4

@@ -7,13 +7,9 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from symbert.errors import ConfigError
-from symbert.model.bert import (
-    SymBertForMaskedLM,
-    SymBertForSequenceClassification,
-    SymBertModel,
-    build_config,
-    initialize,
-)
+from symbert.model.bert import SymBertForMaskedLM, SymBertForSequenceClassification, SymBertModel, build_config
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel, initialize
 from symbert.operators import OPERATORS
 
 
@@ -86,8 +82,9 @@ def test_no_auto_map_is_written_because_it_would_ask_for_remote_code(tmp_path):
 
 
 def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradients():
-    torch.manual_seed(0)
-    dense, sparse = model().double(), model().double()
+    dense, sparse = model().double(), MaskedModel(configuration_of("tiny", "pairwise", 200))
+    initialize(sparse, 1)
+    sparse.eval().double()
     positions, targets = torch.tensor([1, 4, 13, 22]), torch.tensor([5, 6, 7, 8])
     labels = torch.full((24,), -100)
     labels[positions] = targets

@@ -10,8 +10,8 @@ from transformers import BertConfig
 from model.models import trained
 from symbert import cli
 from symbert.files import read_json
-from symbert.model.bert import attention_of
 from symbert.model.fold import fold
+from symbert.model.network import attention_of
 from symbert.operators import OPERATORS, Operator
 
 

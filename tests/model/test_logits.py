@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.model.logits import describe_attention
+from symbert.model.network import initialize
 from symbert.operators import OPERATORS
 
 

@@ -9,9 +9,10 @@ import torch
 from model.models import Rectified
 from symbert import operators
 from symbert.errors import ConfigError
-from symbert.model.bert import SymBertForMaskedLM, SymBertModel, build_config, initialize
+from symbert.model.bert import SymBertForMaskedLM, SymBertModel, build_config
 from symbert.model.fold import fold
 from symbert.model.logits import logits_of
+from symbert.model.network import initialize
 from symbert.model.start import width_of
 from symbert.operators import OPERATORS, define
 

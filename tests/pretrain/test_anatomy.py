@@ -6,7 +6,8 @@ import torch
 
 from model.models import HEADS, trained
 from symbert import cli
-from symbert.model.bert import build_config, initialize
+from symbert.model.bert import build_config
+from symbert.model.network import initialize
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import verify_sha256
 from symbert.model import weights
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel, initialize
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.storage import KEEP, kept_weights
@@ -31,7 +32,7 @@ def make(write_section):
     settings = read_settings(write_section("pretrain"), PretrainSettings)
 
     def build(seed: int):
-        model = SymBertForMaskedLM(build_config("tiny", "pairwise", vocabulary_size=50))
+        model = MaskedModel(configuration_of("tiny", "pairwise", vocabulary_size=50))
         initialize(model, seed)
         optimizer = build_optimizer(model, settings)
         model.masked_logits(torch.arange(20)[None], torch.tensor([3])).sum().backward()

@@ -15,8 +15,9 @@ from pretrain.corpora import SPECIAL
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json
 from symbert.layout import Run
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.configuration import configuration_of
 from symbert.model.masking import Masker
+from symbert.model.network import MaskedModel, initialize
 from symbert.operators import OPERATORS
 from symbert.pretrain import data as module
 from symbert.pretrain.data import (
@@ -59,13 +60,13 @@ def assert_same(one: MaskedBatch, other: MaskedBatch) -> None:
         assert torch.equal(tensor, vars(other)[name]), name
 
 
-def tiny_model(attention: str = "pairwise") -> SymBertForMaskedLM:
-    model = SymBertForMaskedLM(build_config("tiny", attention, 60, dropout=0.0))
+def tiny_model(attention: str = "pairwise") -> MaskedModel:
+    model = MaskedModel(configuration_of("tiny", attention, 60, dropout=0.0))
     initialize(model, 1)
     return model.double()
 
 
-def loss_and_gradients(model: SymBertForMaskedLM, batches: list[MaskedBatch]) -> tuple[Tensor, list[Tensor]]:
+def loss_and_gradients(model: MaskedModel, batches: list[MaskedBatch]) -> tuple[Tensor, list[Tensor]]:
     """Summed loss of the batches, and what it adds up to in the parameters."""
     model.zero_grad()
     total = torch.zeros((), dtype=torch.float64)

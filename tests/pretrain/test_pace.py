@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel
 from symbert.operators import OPERATORS
 from symbert.pretrain.pace import KEPT, PRODUCT_SIZE, Pace, in_words, measure_peak, memory_mb, model_flops
 
@@ -104,7 +105,7 @@ SEQUENCES, TOKENS, MASKED = 3, 20, 11
 CPU = torch.device("cpu")
 
 
-def counted(model: SymBertForMaskedLM) -> int:
+def counted(model: MaskedModel) -> int:
     """Operations of a forward and backward pass, by PyTorch's own counter."""
     ids = torch.randint(0, 50, (SEQUENCES, TOKENS))
     with FlopCounterMode(display=False) as counter:
@@ -115,9 +116,9 @@ def counted(model: SymBertForMaskedLM) -> int:
 
 @pytest.mark.parametrize("attention", OPERATORS)
 def test_the_formula_is_what_pytorch_counts(attention):
-    config = build_config("tiny", attention, vocabulary_size=50)
+    config = configuration_of("tiny", attention, vocabulary_size=50)
     config._attn_implementation = "eager"  # plain products, which the counter sees on every device
-    assert model_flops(SymBertForMaskedLM(config), SEQUENCES, TOKENS, MASKED) == counted(SymBertForMaskedLM(config))
+    assert model_flops(MaskedModel(config), SEQUENCES, TOKENS, MASKED) == counted(MaskedModel(config))
 
 
 @pytest.mark.parametrize(
@@ -131,14 +132,14 @@ def test_the_papers_runs_take_this_many_operations(size, expected):
     """In 10¹⁸ operations for 200,000 steps of 256 × 512 tokens, 15 % of them masked."""
     for attention, exaflop in expected.items():
         with torch.device("meta"):
-            model = SymBertForMaskedLM(build_config(size, attention))
+            model = MaskedModel(configuration_of(size, attention))
         total = 200_000 * model_flops(model, 256, 512, 0.15 * 256 * 512) / 1e18
         assert total == pytest.approx(exaflop, abs=0.0051 if size == "small" else 0.051), attention
 
 
 def test_a_dense_head_would_nearly_double_the_operations_of_small():
     with torch.device("meta"):
-        model = SymBertForMaskedLM(build_config("small", "original"))
+        model = MaskedModel(configuration_of("small", "original"))
     masked, dense = (model_flops(model, 256, 512, share * 256 * 512) for share in (0.15, 1))
     assert dense / masked == pytest.approx(1.79, abs=0.01)
 

@@ -9,7 +9,8 @@ from symbert.config import merge
 from symbert.cost import Work, configured_speed
 from symbert.flops import step_flops
 from symbert.layout import Experiment, Run
-from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.state import RunState, pretraining_speed, pretraining_work, run_state
 from symbert.sizes import SIZES
@@ -135,7 +136,7 @@ def time_run(name: str, mfu: float | None, seed: int = 1, **changes) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_a_step_has_the_operations_that_pretraining_counts_on_the_model_itself(size):
     with torch.device("meta"):
-        model = SymBertForMaskedLM(build_config(size, "original", vocabulary_size=30522))
+        model = MaskedModel(configuration_of(size, "original", vocabulary_size=30522))
     counted = model_flops(model, 256, 512, 0.15 * 256 * 512)
     shape = SIZES[size]
     assert step_flops(shape, shape.layer_weights, 30522, 256, 512, 0.15 * 256 * 512) == pytest.approx(

@@ -3,7 +3,8 @@ import torch
 from msgspec.structs import replace
 
 from symbert.errors import ConfigError
-from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel
 from symbert.settings import GlueSettings, PretrainSettings, read_settings
 from symbert.training import optimizer as module
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
@@ -43,7 +44,7 @@ def test_after_its_end_the_rate_is_zero_and_warm_up_alone_has_no_end():
 
 
 def test_biases_and_layer_norms_are_not_decayed_and_the_factors_are(settings):
-    model = SymBertForMaskedLM(build_config("tiny", "pairwise", vocabulary_size=50))
+    model = MaskedModel(configuration_of("tiny", "pairwise", vocabulary_size=50))
     groups = build_optimizer(model, settings).param_groups
     decayed = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
     for name, parameter in model.named_parameters():

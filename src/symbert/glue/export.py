@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
 from symbert.glue.train import load_classifier
+from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
 from symbert.tasks import task_named
@@ -34,14 +35,15 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
     task = task_named(facts["task"])
-    model = load_classifier(checkpoint, task.num_labels, dropout=0.1).eval()
+    trained = load_classifier(checkpoint, task.num_labels, dropout=0.1)
     try:
-        model.load_state_dict(load_file(weights))
+        trained.load_state_dict(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
         said = " ".join(str(error).split())
         raise IntegrityError(
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
         ) from None
+    model = in_hugging_face(trained.eval())
     model.config.problem_type = "single_label_classification" if task.labels else "regression"
     if task.labels:
         model.config.id2label = dict(enumerate(task.labels))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers.utils import logging
 
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
-from symbert.model.bert import SymBertForSequenceClassification, refuse_other_code
+from symbert.model.configuration import read_configuration
+from symbert.model.network import Classifier
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.stacked import Stack
 from symbert.settings import GlueSettings
@@ -30,35 +31,27 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
 
-def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> SymBertForSequenceClassification:
+def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> Classifier:
     """The encoder of a Hugging Face directory under a pooler and classifier that `reset_head` fills.
 
     `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
-    since, and IntegrityError when it lacks a weight of the encoder: Hugging Face would draw it at random and go on.
+    since, and IntegrityError when it lacks a weight of the encoder.
     """
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    model, report = SymBertForSequenceClassification.from_pretrained(
-        checkpoint,
-        num_labels=num_labels,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        classifier_dropout=dropout,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,  # so that they are reported, and refused below
-        local_files_only=True,
-    )
-    refuse_other_code(model.config, checkpoint)
-    lacking = sorted(name for name in report["missing_keys"] if not name.startswith(NEW_LAYERS))
-    if lacking or report["mismatched_keys"]:
-        wrong = lacking or sorted(str(key) for key in report["mismatched_keys"])
+    config = read_configuration(checkpoint)
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
+    model = Classifier(config, num_labels)
+    encoder = {name: weights for name, weights in model.state_dict().items() if not name.startswith(NEW_LAYERS)}
+    kept = load_file(checkpoint / "model.safetensors")
+    wrong = sorted(name for name in encoder if name not in kept or kept[name].shape != encoder[name].shape)
+    if wrong:
         raise IntegrityError(
             f"{checkpoint / 'model.safetensors'}: {len(wrong)} encoder weights are missing or of another shape, "
             f"first {wrong[0]}; extract the checkpoint again"
         )
+    model.load_state_dict({name: kept[name] for name in encoder}, strict=False)
     return model
 
 
@@ -199,7 +192,7 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
     """The predicted class of each row, or its grade when the classifier has one output."""
     model.eval()
-    predictions = np.zeros(len(rows), dtype=np.float64 if model.config.num_labels == 1 else np.int64)
+    predictions = np.zeros(len(rows), dtype=np.float64 if model.classifier.out_features == 1 else np.int64)
     for index, batch in sorted_batches(rows, EVALUATION_BATCH_SIZE):
         logits = logits_of(model, batch, precision)
         predictions[index] = (logits[:, 0] if logits.shape[1] == 1 else logits.argmax(dim=1)).cpu().numpy()
@@ -225,7 +218,7 @@ def logits_of(
     with autocast(precision, batch.labels.device):
         embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
         pooled = encoder(model.bert, embedded, batch.packing).unflatten(0, (seeds, -1))
-        return model.classifier(model.dropout(pooled)).flatten(0, 1).to(model.dtype)
+        return model.classifier(model.dropout(pooled)).flatten(0, 1).to(model.classifier.weight.dtype)
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:

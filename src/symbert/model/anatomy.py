@@ -14,7 +14,8 @@ from transformers.utils import logging
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertConfig, SymBertModel, refuse_other_code
+from symbert.model.bert import SymBertConfig, SymBertModel
+from symbert.model.configuration import refuse_other_code
 from symbert.model.logits import logits_of, weights_of
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code

@@ -10,15 +10,16 @@ to add one, here or in a package of one's own.
 """
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig
-from transformers import initialization as init
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from symbert.operators import Description
+
+if not TYPE_CHECKING:  # in a block: as part of transformers, which no operator's code covers (symbert.syntax)
+    from symbert.model import from_transformers as init
+    from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS, BertConfig, eager_attention_forward
 
 QueryKeyValue = tuple[Tensor, Tensor, Tensor]  # each `batch heads token head`
 

@@ -2,16 +2,13 @@
 
 After `import symbert.model`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto classes below
 load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
-"""
 
-import importlib
-import inspect
-import zlib
-from pathlib import Path
+They load, fold and export. What trains is `symbert.model.network`, which computes the same.
+"""
 
 import torch
 from huggingface_hub.dataclasses import strict
-from torch import Tensor, nn
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -25,12 +22,10 @@ from transformers import (
 )
 from transformers.models.bert.modeling_bert import BertLayer
 
-from symbert.draws import mix
-from symbert.errors import ConfigError
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
-from symbert.model.start import set_width
-from symbert.operators import operator_code, operator_named, operator_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.model.configuration import configuration_of, refuse_decoder
+from symbert.model.network import Classifier, Model, attention_of
+from symbert.sizes import VOCABULARY_SIZE
 
 
 @strict
@@ -43,20 +38,13 @@ class SymBertConfig(BertConfig):
 
 
 class SymBertPreTrainedModel(BertPreTrainedModel):
-    """What our models share: the configuration class and how operators are initialised and recorded.
-
-    ConfigError for a decoder, whose tokens would not see later ones: no operator has a causal mask.
-    """
+    """What our models share: the configuration class and how operators are initialised and recorded."""
 
     config_class = SymBertConfig
     _can_record_outputs = {"hidden_states": BertLayer, "attentions": SelfAttention}  # noqa: RUF012 (Hugging Face's)
 
     def __init__(self, config: SymBertConfig, **options: bool) -> None:
-        for key in ("is_decoder", "add_cross_attention"):
-            if getattr(config, key):
-                raise ConfigError(
-                    f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
-                )
+        refuse_decoder(config)
         super().__init__(config, **options)
 
     @torch.no_grad()
@@ -65,29 +53,6 @@ class SymBertPreTrainedModel(BertPreTrainedModel):
             module.initialize()
         else:
             super()._init_weights(module)
-
-
-def attention_of(config: BertConfig) -> SelfAttention:
-    """The operator that `config.attention` names, made with its arguments.
-
-    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
-    it refuses.
-    """
-    operator = operator_of(vars(config))
-    module, name = operator.path.split(":")
-    try:
-        made = getattr(importlib.import_module(module), name)
-        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
-            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        return made(config, **operator.arguments)
-    except Exception as error:  # the user's own code raises what it likes
-        if operator.is_built_in:
-            raise
-        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
-        raise ConfigError(
-            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
-            f"{' '.join(str(error).split())}); correct the class or its arguments"
-        ) from error
 
 
 class SymBertModel(SymBertPreTrainedModel, BertModel):
@@ -108,14 +73,6 @@ class SymBertForMaskedLM(SymBertPreTrainedModel, BertForMaskedLM):
         self.bert = SymBertModel(config, add_pooling_layer=False)
         self.post_init()
 
-    def masked_logits(self, input_ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits `masked vocab` at the flat `positions` of `input_ids` (batch token) only.
-
-        Equal to the dense head's rows, at 15 % of its cost. Nothing is padded in pre-training, so no mask is passed.
-        """
-        hidden = self.bert(input_ids).last_hidden_state
-        return self.cls(hidden.flatten(0, 1)[positions])
-
 
 class SymBertForSequenceClassification(SymBertPreTrainedModel, BertForSequenceClassification):
     """The encoder with pooler and classifier, for GLUE."""
@@ -135,48 +92,15 @@ AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceCla
 def build_config(
     size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
 ) -> SymBertConfig:
-    """The configuration of a named size and operator; `dropout` holds everywhere, attention included.
-
-    An operator of the user's own stands there with its class and arguments, so that its checkpoints can be loaded.
-    """
-    return SymBertConfig(
-        **vars(SIZES[size]),
-        attention=attention,
-        **operator_named(attention).own_definition,
-        vocab_size=vocabulary_size,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-    )
+    """The configuration of a named size and operator, as Hugging Face's classes want it."""
+    return SymBertConfig.from_dict(configuration_of(size, attention, vocabulary_size, dropout).to_dict())
 
 
-def refuse_other_code(config: SymBertConfig, checkpoint: Path) -> None:
-    """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
-    else. A checkpoint without a note of its code is accepted."""
-    trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
-    if trained is not None and trained != (today := operator_code(config.attention)):
-        raise ConfigError(
-            f"{checkpoint / 'config.json'}: trained by other code of '{config.attention}' (operator_code: {trained} → "
-            f"{today}); put that code back, or train the operator anew"
-        )
-
-
-@torch.no_grad()
-def initialize(model: SymBertPreTrainedModel, seed: int) -> None:
-    """Draw every parameter anew as a function of (seed, module name) alone, then give each layer its operator's start.
-
-    Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
-    adding a module changes no other: a paired comparison.
-    """
-    drawn: set[nn.Parameter] = set()
-    for name, module in model.named_modules():
-        parameters = set(module.parameters(recurse=False))
-        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
-            for parameter in parameters:
-                parameter._is_hf_initialized = False
-            torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
-            model._init_weights(module)
-            drawn |= parameters
-    if (operator := operator_named(model.config.attention)).start is not None:
-        for module in model.modules():
-            if isinstance(module, SelfAttention):
-                set_width(module, operator)
+def in_hugging_face(model: Model) -> SymBertPreTrainedModel:
+    """The same model in Hugging Face's class."""
+    config = SymBertConfig.from_dict(model.config.to_dict())
+    if isinstance(model, Classifier):
+        config.num_labels = model.classifier.out_features
+    same = (SymBertForSequenceClassification if isinstance(model, Classifier) else SymBertForMaskedLM)(config)
+    same.load_state_dict(model.state_dict())
+    return same.train(model.training)

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from symbert.errors import ConfigError, FailedCheckError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertForSequenceClassification, build_config, initialize
+from symbert.model.bert import SymBertForSequenceClassification, build_config
 from symbert.model.fold import fold
+from symbert.model.network import initialize
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.model.probes import RELATIONS, lookups_of, relations_of
 from symbert.operators import Operator, define, name_of, operator_named

@@ -17,8 +17,8 @@ from symbert.model.bert import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
-    refuse_other_code,
 )
+from symbert.model.configuration import refuse_other_code
 from symbert.model.fold import fold, refuse_non_finite
 from symbert.model.weights import write_weights
 

@@ -3,14 +3,13 @@
 import copy
 
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
 from symbert.model.attention import SelfAttention
 
 
 @torch.no_grad()
-def describe_attention(model: PreTrainedModel, input_ids: Tensor) -> dict[str, list[float]]:
+def describe_attention(model: nn.Module, input_ids: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on `input_ids` (batch token).
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all

@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers.models.bert.modeling_bert import BertLayer, BertModel
 
 from symbert.model.attention import SelfAttention
+from symbert.model.network import Bert, Layer
 
 MOVED = 0.1  # standard deviation: five times that of a start
 # Largest relative difference of layers in float64 that rounds differently: products over rows of other lengths differ
 # by some 1e-15, an operator that mixes tokens by 0.01 and more.
 TOLERANCE = 1e-9
 
-Encoder = Callable[[BertModel, Tensor, "Packing"], Tensor]  # computes what `encode` does
+Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
 Attend = Callable[..., Tensor]  # computes what PyTorch's `scaled_dot_product_attention` does
 _encoders: dict[str, Encoder] = {}  # of each operator, by its name
 
@@ -55,9 +55,7 @@ class Packing:
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
-def encode(
-    bert: BertModel, embedded: Tensor, packing: Packing, attend: Attend = F.scaled_dot_product_attention
-) -> Tensor:
+def encode(bert: Bert, embedded: Tensor, packing: Packing, attend: Attend = F.scaled_dot_product_attention) -> Tensor:
     """The pooler's output `row hidden` of embedded tokens `seed token hidden`, as of padded rows.
 
     The pooler reads the first token of each row. So the last layer has queries, and all that follows its attention,
@@ -70,7 +68,7 @@ def encode(
     return _pooled(bert, _first_tokens(last, hidden, packing, attend)).flatten(0, 1)
 
 
-def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Tensor:
+def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
     """As `encode`, for an operator that mixes tokens: its layers see rows of one length at a time, and no padding.
 
     So each row has what its own BERT makes of it alone, whatever the other rows are; a batch takes as many passes as
@@ -87,7 +85,7 @@ def encode_by_length(bert: BertModel, embedded: Tensor, packing: Packing) -> Ten
     return torch.cat(pooled)[torch.cat(order).argsort()]
 
 
-def encoder_for(bert: BertModel) -> Encoder:
+def encoder_for(bert: Bert) -> Encoder:
     """What computes the model's operator: `encode`, unless it mixes tokens, which a line on stderr says.
 
     Every operator is tried once in a process.
@@ -105,7 +103,7 @@ def encoder_for(bert: BertModel) -> Encoder:
 
 
 @torch.no_grad()
-def mixes_tokens(bert: BertModel) -> bool:
+def mixes_tokens(bert: Bert) -> bool:
     """Whether `encode` is wrong for the model's operator, by what becomes of rows of several lengths and of each alone.
 
     Compared are two of its layers with weights moved at random, so that what starts at zero shows, too. The random
@@ -131,13 +129,13 @@ def mixes_tokens(bert: BertModel) -> bool:
     return not (expected - found).abs().max() <= TOLERANCE * expected.abs().max()
 
 
-def _all_tokens(layer: BertLayer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
+def _all_tokens(layer: Layer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
     query, key, value = layer.attention.self.query_key_value(hidden)
     mixed = _mix(layer.attention.self, _padded(query, packing), key, value, packing, attend)
     return _finish(layer, mixed.flatten(0, 1).index_select(0, packing.slots).reshape(hidden.shape), hidden)
 
 
-def _first_tokens(layer: BertLayer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
+def _first_tokens(layer: Layer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
     """The layer's output `seed row hidden` for the first token of each row."""
     query, key, value = layer.attention.self.query_key_value(hidden)
     first = _tokens(query).index_select(0, packing.first).unsqueeze(2)
@@ -174,11 +172,11 @@ def _padded(values: Tensor, packing: Packing) -> Tensor:
     return empty.index_copy(0, packing.slots, tokens).unflatten(0, (rows, longest)).transpose(1, 2)
 
 
-def _finish(layer: BertLayer, mixed: Tensor, hidden: Tensor) -> Tensor:
+def _finish(layer: Layer, mixed: Tensor, hidden: Tensor) -> Tensor:
     """What follows attention: its projection, and the feed-forward half, each with its residual."""
     return layer.feed_forward_chunk(layer.attention.output(mixed, hidden))
 
 
-def _pooled(bert: BertModel, first: Tensor) -> Tensor:
+def _pooled(bert: Bert, first: Tensor) -> Tensor:
     """What Hugging Face's pooler makes of the first token of each row."""
     return bert.pooler.activation(bert.pooler.dense(first))

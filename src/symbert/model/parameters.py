@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from symbert.files import write_json
-from symbert.model.bert import SymBertForMaskedLM, build_config
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
@@ -19,7 +20,7 @@ def count_parameters(sizes: list[str], attention: list[str], output: Path) -> No
 def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
     with torch.device("meta"):
-        models = {name: SymBertForMaskedLM(build_config(size, name)) for name in attention}
+        models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
     return {
         "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
         "parameters": {name: _count(model) for name, model in models.items()},

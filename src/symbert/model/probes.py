@@ -19,8 +19,9 @@ from torch.nn import functional as F
 
 from symbert.files import write_text
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertConfig, SymBertModel, initialize
+from symbert.model.bert import SymBertConfig, SymBertModel
 from symbert.model.logits import logits_of, weights_of
+from symbert.model.network import initialize
 from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
 from symbert.operators import operator_named
 

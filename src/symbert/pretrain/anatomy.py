@@ -11,7 +11,8 @@ from torch import Tensor
 from symbert.errors import ConfigError
 from symbert.files import read_json, write_text
 from symbert.model.anatomy import anatomy_of, load_encoder
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, SymBertModel, initialize
+from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, SymBertModel
+from symbert.model.network import initialize
 from symbert.pretrain.data import PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are looked at; tokens of a random one, and the seed of all of them

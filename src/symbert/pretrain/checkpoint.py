@@ -125,7 +125,6 @@ def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
     keys = model.load_state_dict(load_file(weights), strict=False)
     if others := sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys)):
         raise IntegrityError(f"{weights}: not of this model, by its tensor {others[0]}; made by another version?")
-    model.tie_weights()
     _restore_states(model, optimizer, directory / "optimizer.safetensors")
     return position
 

@@ -12,7 +12,7 @@ from symbert.operators import operator_code
 from symbert.pretrain.storage import kept_weights
 
 if TYPE_CHECKING:
-    from symbert.model.bert import SymBertForMaskedLM
+    from symbert.model.network import MaskedModel
 
 REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.
@@ -56,10 +56,11 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     write_text(output / "README.md", model_card(config))
 
 
-def initial_model(config: dict[str, Any], seed: int) -> "SymBertForMaskedLM":
+def initial_model(config: dict[str, Any], seed: int) -> "MaskedModel":
     """The model of a run's config.json with the weights that the run starts from."""
-    from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, initialize
+    from symbert.model.configuration import Configuration
+    from symbert.model.network import MaskedModel, initialize
 
-    model = SymBertForMaskedLM(SymBertConfig.from_dict(config))
+    model = MaskedModel(Configuration(**config))
     initialize(model, seed)
     return model

@@ -110,7 +110,7 @@ def _open_records(trainer: Trainer, options: SessionOptions) -> None:
     state, storage = trainer.state, storage_of(trainer.parameters, trainer.settings)
     print(f"pretrain {trainer.run}: {plan(storage, state)}", file=sys.stderr)
     refuse_full(storage, state)
-    trainer.model.config.to_json_file(state / "config.json", use_diff=False)
+    write_json(state / "config.json", trainer.model.config.to_dict())
     facts = {
         **facts_of_machine(trainer.device),
         "commit": commit_of(PROJECT),

@@ -16,9 +16,10 @@ from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.layout import Run
-from symbert.model.bert import SymBertForMaskedLM, build_config, initialize
+from symbert.model.configuration import configuration_of
 from symbert.model.logits import describe_attention
 from symbert.model.masking import Masker
+from symbert.model.network import MaskedModel, initialize
 from symbert.pretrain.data import (
     IGNORED,
     REMEDY,
@@ -56,7 +57,7 @@ class MaskedLoss(nn.Module):
     A module, because it compiles to one graph and processes share it.
     """
 
-    def __init__(self, model: SymBertForMaskedLM) -> None:
+    def __init__(self, model: MaskedModel) -> None:
         super().__init__()
         self.model = model
 
@@ -111,12 +112,11 @@ class Trainer:
         )
         return masker(seed=self.run.pretrain_seed), masker(seed=VALIDATION_SEED)
 
-    def _build_model(self) -> SymBertForMaskedLM:
-        config = build_config(self.run.size, self.run.attention, self.masker.vocabulary_size, self.settings.dropout)
+    def _build_model(self) -> MaskedModel:
+        config = configuration_of(self.run.size, self.run.attention, self.masker.vocabulary_size, self.settings.dropout)
         config.attention_probs_dropout_prob = attention_dropout(self.recipe, self.settings.dropout, self.device)
-        model = SymBertForMaskedLM(config)
+        model = MaskedModel(config)
         initialize(model, self.run.pretrain_seed)
-        config.architectures = [type(model).__name__]
         return model.to(self.device)
 
     def _build_objective(self) -> nn.Module:

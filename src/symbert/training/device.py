@@ -3,10 +3,10 @@
 import platform
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
 
 import symbert
@@ -77,14 +77,14 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager:
 
 def facts_of_machine(device: torch.device) -> dict[str, Any]:
     """Host, device, processor and versions, as this process sees them."""
-    import transformers  # which takes a second, in processes that only join others, too
-
-    modules = (symbert, torch, transformers, numpy)
     return {
         "host": platform.node(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "processor": f"{_processor()}, {torch.backends.cpu.get_cpu_capability()}",
-        "versions": {module.__name__: module.__version__ for module in modules},
+        "versions": {
+            "symbert": symbert.__version__,
+            **{name: version(name) for name in ("torch", "transformers", "numpy")},
+        },
     }
 
 

@@ -1,0 +1,123 @@
+"""What a model's config.json says: its shape, its operator, and the run that it comes from.
+
+As Hugging Face's `BertConfig` of the same values writes it, but without importing transformers, which takes seconds.
+"""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from symbert.errors import ConfigError
+from symbert.files import read_json
+from symbert.model.from_transformers import BertConfig
+from symbert.operators import operator_code, operator_named
+from symbert.sizes import SIZES, VOCABULARY_SIZE
+
+# What stands in the config.json of a BERT, with the values that ours have where nothing else is said.
+DEFAULTS = {
+    "_name_or_path": "",
+    "add_cross_attention": False,
+    "architectures": ["SymBertForMaskedLM"],  # of symbert.model.bert
+    "attention": "original",
+    "attention_probs_dropout_prob": 0.1,
+    "bos_token_id": None,
+    "chunk_size_feed_forward": 0,
+    "classifier_dropout": None,
+    "dtype": None,
+    "eos_token_id": None,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "id2label": {0: "LABEL_0", 1: "LABEL_1"},
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "label2id": {"LABEL_0": 0, "LABEL_1": 1},
+    "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 512,
+    "model_type": "symbert",
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "output_attentions": False,
+    "output_hidden_states": False,
+    "pad_token_id": 0,
+    "pretraining": None,
+    "problem_type": None,
+    "return_dict": True,
+    "tie_word_embeddings": True,
+    "type_vocab_size": 2,
+    "use_cache": True,
+    "vocab_size": VOCABULARY_SIZE,
+}
+
+
+class Configuration(SimpleNamespace):
+    """What config.json says of a model, as attributes: BERT's, the name of the operator, and the facts of its run."""
+
+    _attn_implementation = "sdpa"  # PyTorch's kernels
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**{**DEFAULTS, **values})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands in config.json, in its order."""
+        values = {**vars(self), "transformers_version": version("transformers")}
+        return json.loads(json.dumps(values, sort_keys=True))
+
+
+def configuration_of(
+    size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
+) -> Configuration:
+    """The configuration of a named size and operator; `dropout` holds everywhere, attention included.
+
+    An operator of the user's own stands there with its class and arguments, so that its checkpoints can be loaded.
+    """
+    return Configuration(
+        **vars(SIZES[size]),
+        attention=attention,
+        **operator_named(attention).own_definition,
+        vocab_size=vocabulary_size,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+
+
+def read_configuration(checkpoint: Path) -> Configuration:
+    """That of one of our Hugging Face directories.
+
+    ConfigError names the file where it is of another kind of model, or where the operator's code is not that which
+    trained it.
+    """
+    file = checkpoint / "config.json"
+    values = read_json(file, {"model_type": str, "attention": str})
+    if values["model_type"] != DEFAULTS["model_type"]:
+        raise ConfigError(
+            f"{file}: 'model_type' is {values['model_type']}, expected {DEFAULTS['model_type']}; give a checkpoint "
+            "that this project wrote"
+        )
+    config = Configuration(**{**values, "_name_or_path": str(checkpoint)})
+    refuse_other_code(config, checkpoint)
+    return config
+
+
+def refuse_decoder(config: BertConfig) -> None:
+    """ConfigError for a decoder, whose tokens would not see later ones: no operator has a causal mask."""
+    for key in ("is_decoder", "add_cross_attention"):
+        if getattr(config, key):
+            raise ConfigError(
+                f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
+            )
+
+
+def refuse_other_code(config: BertConfig, checkpoint: Path) -> None:
+    """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
+    else. A checkpoint without a note of its code is accepted."""
+    trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
+    if trained is not None and trained != (today := operator_code(config.attention)):
+        raise ConfigError(
+            f"{checkpoint / 'config.json'}: trained by other code of '{config.attention}' (operator_code: {trained} → "
+            f"{today}); put that code back, or train the operator anew"
+        )

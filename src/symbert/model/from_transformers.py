@@ -1,0 +1,103 @@
+"""What attention needs of Hugging Face's transformers, under its names there, without importing it: that takes seconds.
+
+It computes what transformers computes, to the bit. An operator's code ends where transformers begins, and so it ends
+here: another line of this file makes no run another one.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Attention = Callable[..., tuple[Tensor, Tensor | None]]  # mixed values `batch token heads head`, and the weights
+
+
+class BertConfig(Protocol):
+    """What an operator may read of a configuration, ours or Hugging Face's."""
+
+    hidden_size: int
+    num_attention_heads: int
+    initializer_range: float  # standard deviation of a weight at its start
+    attention_probs_dropout_prob: float
+    _attn_implementation: str
+
+
+def _is_loaded(tensor: Tensor) -> bool:
+    """Whether `from_pretrained` has filled a weight, which then keeps its value."""
+    return getattr(tensor, "_is_hf_initialized", False)
+
+
+def normal_(tensor: Tensor, mean: float, std: float) -> None:
+    """Draw from N(mean, std²) with torch's generator."""
+    if not _is_loaded(tensor):
+        nn.init.normal_(tensor, mean, std)
+
+
+def ones_(tensor: Tensor) -> None:
+    """Fill with ones."""
+    if not _is_loaded(tensor):
+        nn.init.ones_(tensor)
+
+
+def zeros_(tensor: Tensor) -> None:
+    """Fill with zeros."""
+    if not _is_loaded(tensor):
+        nn.init.zeros_(tensor)
+
+
+def copy_(tensor: Tensor, values: Tensor) -> None:
+    """Fill with these values."""
+    if not _is_loaded(tensor):
+        with torch.no_grad():
+            tensor.copy_(values)
+
+
+def sdpa_attention_forward(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs,
+) -> tuple[Tensor, None]:
+    """PyTorch's kernels, which give no weights."""
+    mixed = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling
+    )
+    return mixed.transpose(1, 2).contiguous(), None
+
+
+def eager_attention_forward(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float = 1.0,
+    **kwargs,
+) -> tuple[Tensor, Tensor]:
+    """Step by step, with the weights `batch heads token token`; a mask is added to the logits."""
+    logits = (query @ key.transpose(2, 3)) * scaling
+    weights = (logits if attention_mask is None else logits + attention_mask).softmax(-1)
+    weights = F.dropout(weights, dropout, module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+class AttentionFunctions:
+    """Attention by the name of its kernel: PyTorch's here, all others where transformers has them."""
+
+    def get_interface(self, name: str, default: Attention) -> Attention:
+        """The function of that name; the default for `eager`."""
+        if name in ("eager", "sdpa"):
+            return sdpa_attention_forward if name == "sdpa" else default
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as others
+
+        return others.get_interface(name, default)
+
+
+ALL_ATTENTION_FUNCTIONS = AttentionFunctions()

@@ -1,0 +1,278 @@
+"""BERT with an exchangeable attention operator as torch modules: what is trained and fine-tuned.
+
+Parameters have Hugging Face's names and order. What is computed is, to the bit, what the classes of
+`symbert.model.bert` compute, which take seconds to import.
+"""
+
+import importlib
+import inspect
+import zlib
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from symbert.draws import mix
+from symbert.errors import ConfigError
+from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
+from symbert.model.configuration import Configuration, refuse_decoder
+from symbert.model.from_transformers import BertConfig, normal_, ones_, zeros_
+from symbert.model.start import set_width
+from symbert.operators import operator_named, operator_of
+
+
+def attention_of(config: BertConfig) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments.
+
+    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
+    it refuses.
+    """
+    operator = operator_of(vars(config))
+    module, name = operator.path.split(":")
+    try:
+        made = getattr(importlib.import_module(module), name)
+        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
+        return made(config, **operator.arguments)
+    except Exception as error:  # the user's own code raises what it likes
+        if operator.is_built_in:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
+        raise ConfigError(
+            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}); correct the class or its arguments"
+        ) from error
+
+
+class Embeddings(nn.Module):
+    """The sum of the embeddings of a token's piece, of its place and of its text, normalised."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.register_buffer("places", torch.arange(config.max_position_embeddings)[None], persistent=False)
+
+    def forward(self, ids: Tensor, types: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; without `types` there is one text, without `places` each row begins at the first."""
+        types = torch.zeros_like(ids) if types is None else types
+        places = self.places[:, : ids.shape[1]] if places is None else places
+        summed = self.word_embeddings(ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
+        return self.dropout(self.LayerNorm(summed))
+
+
+class Residual(nn.Module):
+    """A projection, added to what it began with, normalised."""
+
+    def __init__(self, features: int, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(features, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, values: Tensor, hidden: Tensor) -> Tensor:
+        """`batch token hidden`."""
+        return self.LayerNorm(self.dropout(self.dense(values)) + hidden)
+
+
+class Attention(nn.Module):
+    """The operator of a layer and its projection."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.self = attention_of(config)
+        self.output = Residual(config.hidden_size, config)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`batch token hidden`."""
+        return self.output(self.self(hidden)[0], hidden)
+
+
+class Intermediate(nn.Module):
+    """A projection to the wide half of a layer, and GELU."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`batch token intermediate`."""
+        return F.gelu(self.dense(hidden))
+
+
+class Layer(nn.Module):
+    """Attention, then the feed-forward half."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.intermediate = Intermediate(config)
+        self.output = Residual(config.intermediate_size, config)
+
+    def feed_forward_chunk(self, hidden: Tensor) -> Tensor:
+        """The feed-forward half, by Hugging Face's name."""
+        return self.output(self.intermediate(hidden), hidden)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`batch token hidden`."""
+        return self.feed_forward_chunk(self.attention(hidden))
+
+
+class Encoder(nn.Module):
+    """The layers, one after the other."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`batch token hidden`."""
+        for layer in self.layer:
+            hidden = layer(hidden)
+        return hidden
+
+
+class Pooler(nn.Module):
+    """What a classifier reads of a row: its first token, projected."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = nn.Tanh()
+
+
+class Bert(nn.Module):
+    """Embeddings and layers; `symbert.model.packed` has what a pooler makes of them."""
+
+    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.encoder = Encoder(config)
+        if has_pooler:
+            self.pooler = Pooler(config)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The last hidden states `batch token hidden` of rows without padding."""
+        return self.encoder(self.embeddings(ids))
+
+
+class Transform(nn.Module):
+    """The projection of hidden states before they are compared with the embeddings."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`token hidden`."""
+        return self.LayerNorm(F.gelu(self.dense(hidden)))
+
+
+class Predictions(nn.Module):
+    """BERT's masked-token head: logits of all pieces; its decoder has the weights of the embeddings."""
+
+    def __init__(self, config: Configuration, embeddings: nn.Embedding) -> None:
+        super().__init__()
+        self.transform = Transform(config)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.decoder.weight, self.decoder.bias = embeddings.weight, self.bias
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`token vocab`."""
+        return self.decoder(self.transform(hidden))
+
+
+class Model(nn.Module):
+    """A BERT with a head."""
+
+    _tied_weights_keys: tuple[str, ...] = ()  # of weights that have another name, too (Hugging Face's word)
+
+    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+        super().__init__()
+        refuse_decoder(config)
+        if config.hidden_act != "gelu":
+            raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; train the model anew")
+        self.config = config
+        self.bert = Bert(config, has_pooler)
+
+    @property
+    def base_model(self) -> Bert:
+        """The part below the head (Hugging Face's word)."""
+        return self.bert
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Fill the parameters of a module itself as BERT's start (Hugging Face's word, whose draws these are)."""
+        if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
+            module.initialize()
+        elif type(module) is nn.Linear:
+            normal_(module.weight, 0.0, self.config.initializer_range)
+            zeros_(module.bias)
+        elif type(module) is nn.Embedding:
+            normal_(module.weight, 0.0, self.config.initializer_range)
+            if module.padding_idx is not None:
+                zeros_(module.weight[module.padding_idx])
+        elif type(module) is nn.LayerNorm:
+            ones_(module.weight)
+            zeros_(module.bias)
+        elif isinstance(module, Predictions):
+            zeros_(module.bias)
+        else:  # of an operator of the user's own
+            from transformers import PreTrainedModel
+
+            PreTrainedModel._init_weights(SimpleNamespace(config=self.config), module)
+
+
+class MaskedModel(Model):
+    """The encoder with BERT's masked-token head."""
+
+    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__(config, has_pooler=False)
+        self.cls = nn.ModuleDict({"predictions": Predictions(config, self.bert.embeddings.word_embeddings)})
+
+    def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
+
+        Equal to the dense head's rows, at 15 % of its cost. Nothing is padded in pre-training, so no mask is passed.
+        """
+        return self.cls["predictions"](self.bert(ids).flatten(0, 1)[positions])
+
+
+class Classifier(Model):
+    """The encoder with pooler and classifier, for GLUE; one label is a grade."""
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        super().__init__(config, has_pooler=True)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.hidden_size, num_labels)
+
+
+@torch.no_grad()
+def initialize(model: nn.Module, seed: int) -> None:
+    """Draw every parameter anew as a function of (seed, module name) alone, then give each layer its operator's start.
+
+    Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
+    adding a module changes no other: a paired comparison. The model is ours, or Hugging Face's with our operators.
+    """
+    drawn: set[nn.Parameter] = set()
+    for name, module in model.named_modules():
+        parameters = set(module.parameters(recurse=False))
+        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
+            for parameter in parameters:
+                parameter._is_hf_initialized = False
+            torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
+            model._init_weights(module)
+            drawn |= parameters
+    if (operator := operator_named(model.config.attention)).start is not None:
+        for module in model.modules():
+            if isinstance(module, SelfAttention):
+                set_width(module, operator)

@@ -1,0 +1,67 @@
+"""Ours beside transformers' own functions: equal to the bit."""
+
+import pytest
+import torch
+from torch import nn
+from transformers import initialization
+from transformers.integrations import sdpa_attention
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.bert import modeling_bert
+
+from symbert.model import from_transformers
+from symbert.operators import OPERATORS
+from symbert.syntax import syntax_of
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", ["sdpa", "eager"])
+def test_attention_mask_weights_and_dropout_are_theirs(kind, masked, dropout):
+    module = nn.Module().train()
+    module.is_causal = False
+    generator = torch.Generator().manual_seed(0)
+    sides = [torch.randn(2, 3, 5, 4, generator=generator) for _ in range(3)]
+    mask = torch.zeros(2, 1, 5, 5).masked_fill(torch.arange(5) > 3, -1e9) if masked else None
+    own, name = from_transformers, f"{kind}_attention_forward"
+    theirs = getattr(sdpa_attention if kind == "sdpa" else modeling_bert, name)
+    found = []
+    for attend in (own.ALL_ATTENTION_FUNCTIONS.get_interface(kind, own.eager_attention_forward), theirs):
+        torch.manual_seed(1)
+        found.append(attend(module, *sides, mask, dropout=dropout, scaling=0.4))
+    (mixed, weights), (its_mixed, its_weights) = found
+    assert torch.equal(mixed, its_mixed) and mixed.is_contiguous()
+    assert weights is its_weights is None or torch.equal(weights, its_weights)
+
+
+def test_another_kernel_is_that_of_transformers():
+    name = "flex_attention"
+    assert from_transformers.ALL_ATTENTION_FUNCTIONS.get_interface(name, None) is ALL_ATTENTION_FUNCTIONS[name]
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(("name", "arguments"), [("normal_", (0.5, 2.0)), ("ones_", ()), ("zeros_", ())])
+def test_weights_are_drawn_as_theirs_unless_they_were_loaded(name, arguments, loaded):
+    found = []
+    for module in (from_transformers, initialization):
+        weights = nn.Parameter(torch.full((3, 4), 7.0))
+        weights._is_hf_initialized = loaded
+        torch.manual_seed(1)
+        getattr(module, name)(weights, *arguments)
+        found.append(weights)
+    assert torch.equal(*found) and (found[0] == 7).all() == loaded
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_copy_leaves_what_was_loaded(loaded):
+    weights = nn.Parameter(torch.full((3,), 7.0))
+    weights._is_hf_initialized = loaded
+    from_transformers.copy_(weights, torch.arange(3.0))
+    assert weights.tolist() == ([7, 7, 7] if loaded else [0, 1, 2])
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_an_operators_code_ends_here_as_it_ended_at_transformers(operator):
+    """An edit of that file would make every run another one."""
+    covered = {module for module, *_ in syntax_of(*operator.path.split(":"))}
+    assert covered == {"symbert.model.attention", "symbert.operators"} or from_transformers.__name__ not in covered
+    assert "symbert.model.attention" in covered
