@@ -22,8 +22,10 @@ from benchmarks.protocol import STOCK
 from benchmarks.scored import IMPORTS, MODELS, SEEDS, measure_tables, steps
 from benchmarks.stages import STAGES
 from benchmarks.tables import figure_table, table
-from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.network import initialize
+from symbert.files import write_json
+from symbert.model.configuration import configuration_of
+from symbert.model.network import MaskedModel, initialize
+from symbert.model.weights import write_weights
 from symbert.tasks import GLUE
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow", "pandas")
@@ -96,9 +98,10 @@ def describe(finetuning: Finetuning) -> str:
 
 def write_checkpoint(size: str, attention: str, folder: Path) -> Path:
     """A model as initialised, which is as fast as a trained one."""
-    model = SymBertForMaskedLM(build_config(size, attention))
+    model = MaskedModel(configuration_of(size, attention))
     initialize(model, seed=1)
-    model.save_pretrained(folder)
+    write_weights(model, folder / "model.safetensors")
+    write_json(folder / "config.json", model.config.to_dict())
     return folder
 
 

@@ -18,8 +18,8 @@ from benchmarks.paper import finetuning_settings
 from benchmarks.prepared import stand_in
 from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.train import logits_of, reset_head, train, train_together
-from symbert.model.bert import SymBertForSequenceClassification, build_config
-from symbert.model.network import initialize
+from symbert.model.configuration import configuration_of
+from symbert.model.network import Classifier, initialize
 from symbert.settings import GlueSettings
 from symbert.tasks import GLUE
 from symbert.training.recipe import RECIPES, attention_dropout
@@ -136,10 +136,9 @@ def milliseconds(training: Callable[[Callable[[int], None]], object]) -> float:
 
 def classifiers(size: str, seeds: Sequence[int], settings: GlueSettings, device: torch.device) -> Models:
     """A classifier as initialised for each seed, with a head of its own."""
-    config = build_config(size, OPERATOR, VOCABULARY, settings.dropout)
+    config = configuration_of(size, OPERATOR, VOCABULARY, settings.dropout)
     config.attention_probs_dropout_prob = attention_dropout(RECIPES[settings.recipe], settings.dropout, device)
-    config.num_labels = TASK.num_labels
-    model = SymBertForSequenceClassification(config)
+    model = Classifier(config, TASK.num_labels)
     initialize(model, seed=1)
     models = {seed: copy.deepcopy(model) for seed in seeds}
     for seed, each in models.items():

@@ -8,7 +8,6 @@ from transformers import BertForMaskedLM
 
 from benchmarks.trainers import Task, stock_model
 from symbert.layout import Run
-from symbert.model.bert import in_hugging_face
 from symbert.model.fold import fold
 from symbert.pretrain.data import IGNORED, training_batch
 from symbert.pretrain.train import Trainer
@@ -50,7 +49,7 @@ def losses_of(task: Task, attention: str, recipe: str, folder: Path) -> tuple[fl
 def stock_twin(trainer: Trainer, task: Task) -> BertForMaskedLM:
     """Hugging Face's own model with the trainer's weights: copied for the original, folded for other operators."""
     if trainer.run.attention != "original":
-        return fold(in_hugging_face(trainer.model))
+        return fold(trainer.model)
     stock = stock_model(task.size, trainer.model.config.vocab_size, 0.0)
     stock.load_state_dict(trainer.model.state_dict())
     return stock

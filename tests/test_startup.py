@@ -17,14 +17,17 @@ LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at m
 MIRROR = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "pandas"}
 DRAWING = REPORT | {"matplotlib"}
+TRAINING = LIGHT | {"torch"}
 MODEL = HEAVY - {"datasets", "matplotlib", "pandas", "sklearn", "snakemake"}  # transformers brings most of them
 MEASURING = MODEL | {"pandas"}
-PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [MODEL, MEASURING])
+PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [TRAINING, MODEL, MEASURING])
 
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
-    **{f"load({name!r})": MODEL for name in ("finetune", "measure-robustness", "export-classifier")},
+    **{f"load({name!r})": TRAINING for name in ("count-parameters", "finetune", "measure-robustness")},
+    **{f"import symbert.{name}": TRAINING for name in ("pretrain.session", "study.train")},  # in their commands
+    "load('export-classifier')": MODEL,
     **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
     "load('fetch-mirror')": MIRROR,
     "load('bundle')": REPORT,

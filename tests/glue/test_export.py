@@ -12,6 +12,7 @@ from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.glue.export import export_classifier
 from symbert.glue.finetune import finetune
 from symbert.glue.train import load_classifier
+from symbert.model.bert import in_hugging_face
 
 LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
 IDS = torch.arange(5, 17).reshape(2, 6)
@@ -52,7 +53,7 @@ def logits(start, weights) -> torch.Tensor:
     tensors = load_file(weights)
     model = load_classifier(start, len(tensors["classifier.bias"]), dropout=0.0).eval()
     model.load_state_dict(tensors)
-    return model(IDS).logits
+    return in_hugging_face(model)(IDS).logits
 
 
 def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labels(finetuned, tmp_path):

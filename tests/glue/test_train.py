@@ -30,6 +30,7 @@ from symbert.glue.train import (
     train,
     train_used_embeddings,
 )
+from symbert.model.bert import in_hugging_face
 from symbert.model.fold import fold
 from symbert.model.packed import encode, encode_by_length
 from symbert.operators import operator_code
@@ -147,11 +148,11 @@ def test_losses_are_squared_error_of_grades_and_cross_entropy_of_classes():
 
 def test_predictions_stand_in_the_order_of_the_rows(trained):
     model, rows, _ = trained()
-    predicted = predict(model, rows["validation"], "fp32")
+    predicted, stock = predict(model, rows["validation"], "fp32"), fold(model)
     with torch.no_grad():
         for place in (0, 7, 39):
             batch = rows["validation"].batch(np.array([place]))
-            logits = model(batch.input_ids[None], None, batch.token_type_ids[None]).logits
+            logits = stock(batch.input_ids[None], None, batch.token_type_ids[None]).logits
             assert predicted[place] == logits.argmax().item()
 
 
@@ -190,7 +191,7 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     models = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)]
     for model in models:
         reset_head(model, 1)
-    ours, naive = models
+    ours, naive = models[0], in_hugging_face(models[1])
     monkeypatch.setattr(module, "encoder_of", lambda model, recipe, _, choose=encoder_of: choose(model, recipe, GPU))
     train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
     naive_training(naive, rows["train"], settings, 3, one_by_one)

@@ -60,7 +60,7 @@ def started(manifest, brief, tmp_path):
         state, output = tmp_path / "state", tmp_path / f"{attention}-{seed}"
         trainer = Trainer(Run("tiny", attention, seed), read_settings(brief(), PretrainSettings), manifest, state)
         state.mkdir(exist_ok=True)
-        trainer.model.config.to_json_file(state / "config.json", use_diff=False)
+        write_json(state / "config.json", trainer.model.config.to_dict())
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
         write_json(tmp_path / "done.json", {**vars(trainer.run), **facts})
         write_vocabulary(tmp_path / "vocab.txt", 60)

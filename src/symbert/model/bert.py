@@ -102,5 +102,5 @@ def in_hugging_face(model: Model) -> SymBertPreTrainedModel:
     if isinstance(model, Classifier):
         config.num_labels = model.classifier.out_features
     same = (SymBertForSequenceClassification if isinstance(model, Classifier) else SymBertForMaskedLM)(config)
-    same.load_state_dict(model.state_dict())
+    same.to(next(model.parameters())).load_state_dict(model.state_dict())
     return same.train(model.training)

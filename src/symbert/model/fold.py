@@ -18,7 +18,9 @@ from symbert.model.bert import (
     SymBertForSequenceClassification,
     SymBertModel,
     SymBertPreTrainedModel,
+    in_hugging_face,
 )
+from symbert.model.network import Model
 
 BERT: dict[type[SymBertPreTrainedModel], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
@@ -31,12 +33,14 @@ TOLERANCE = 1e-9  # of the attention's output in float64, relative to its larges
 
 
 @torch.no_grad()
-def fold(model: SymBertPreTrainedModel) -> BertModel | BertForMaskedLM | BertForSequenceClassification:
+def fold(model: SymBertPreTrainedModel | Model) -> BertModel | BertForMaskedLM | BertForSequenceClassification:
     """Hugging Face's BERT that computes what `model` computes, in evaluation mode.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
+    if isinstance(model, Model):
+        model = in_hugging_face(model)
     refuse_non_finite(model, "the model")
     state = {name: values for name, values in model.state_dict().items() if ".attention.self." not in name}
     for name, module in model.named_modules():
