@@ -15,6 +15,12 @@ from symbert.bundle.archive import bundle, contents_of
 from symbert.bundle.results import Results
 from symbert.errors import DataError, MissingInputError, UsageError
 
+TERMS = {  # of the context of RO-Crate 1.1, where they were looked up
+    *("about", "author", "conformsTo", "contentSize", "creator", "datePublished", "description", "encodingFormat"),
+    *("hasPart", "identifier", "license", "mainEntity", "mentions", "name", "programmingLanguage", "publisher", "url"),
+    "version",
+}
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
@@ -70,6 +76,15 @@ def test_every_file_is_described_by_itself_or_with_its_folder_and_exists(archive
     for entity in graph:
         if "contentSize" in entity:
             assert int(entity["contentSize"]) == (archive / entity["@id"]).stat().st_size
+
+
+def test_every_term_is_one_of_ro_crates_or_declared(archive):
+    """A property that the context does not have is dropped by whoever reads the file as JSON-LD; sha256 was one."""
+    described = json.loads((archive / "ro-crate-metadata.json").read_text())
+    address, declared = described["@context"]
+    assert address == "https://w3id.org/ro/crate/1.1/context" and declared.keys() == {"sha256"}
+    terms = {term for entity in described["@graph"] for term in entity}
+    assert terms <= {"@id", "@type", *TERMS, *declared} and terms >= TERMS
 
 
 def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archive):

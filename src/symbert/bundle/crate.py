@@ -12,6 +12,7 @@ from symbert.bundle.software import citation, packaging
 from symbert.report.exhibits import exhibit_of
 
 WORKFLOW = "Snakefile"
+SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"  # a term that RO-Crate 1.1 does not have by itself
 FOLDERS = {  # of many files each, which are described together
     "workflow/": "The rules of the workflow",
     "src/": "The package that the rules run",
@@ -54,6 +55,7 @@ MEDIA = {
 def metadata_text(title: str, description: str, date: str, contents: dict[str, bytes]) -> str:
     """ro-crate-metadata.json of an archive with these files, which were made on that date."""
     crate = ROCrate(version="1.1")
+    crate.metadata.extra_terms["sha256"] = SHA256
     crate.name, crate.description, crate.datePublished = title, description, date
     crate.license = _licence(crate)
     (author,) = citation()["authors"]
