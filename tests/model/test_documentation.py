@@ -1,4 +1,4 @@
-"""docs/operators.md against the code that it points to."""
+"""docs/operators.md, and the operator of README.md, against the code that they point to."""
 
 import re
 import shlex
@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import BertConfig
 
+from documented import own_files
 from model.models import trained
 from symbert import cli
 from symbert.files import read_json
@@ -56,6 +57,24 @@ def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_pa
     model = trained("biased")
     ids = torch.arange(12)[None]
     torch.testing.assert_close(fold(model)(ids).logits, model(ids).logits, rtol=0, atol=1e-5)
+
+
+def test_the_operator_of_readme_has_the_logits_of_its_formula(root, monkeypatch, tmp_path):
+    """tanh Q(x) tanh K(y)ᵀ in float64, written out."""
+    (tmp_path / "bounded.py").write_text(own_files(root)["bounded.py"], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    bounded = Operator("bounded", "bounded:Bounded")
+    monkeypatch.setitem(OPERATORS, "bounded", bounded)
+    assert bounded.formula == "tanh Q(x) tanh K(y)ᵀ"
+    config = BertConfig(hidden_size=24, num_attention_heads=3, attention="bounded")
+    module = attention_of(config).double()
+    hidden = torch.randn(2, 5, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    query, key, _ = module.query_key_value(hidden)
+    q, k = (
+        torch.tanh(hidden @ linear.weight.T + linear.bias).view(2, 5, 3, 8).transpose(1, 2)
+        for linear in (module.query, module.key)
+    )
+    torch.testing.assert_close(query @ key.mT, q @ k.mT, rtol=0, atol=1e-12)
 
 
 def test_the_printed_export_command_works(page, tmp_path, monkeypatch):
