@@ -13,11 +13,6 @@ def build_blocklist(folder: Path) -> Command:
     return _symbert("build-blocklist", archive=archive, output=trie, summary=trie.with_suffix(".json"))
 
 
-def scan_characters(folder: Path) -> Command:
-    """What tokie's guard must know of the vocabulary; it outlives the rounds."""
-    return _symbert("scan-characters", vocabulary=folder / "input/vocab.txt", output=folder / "characters.json")
-
-
 def filter_part(folder: Path, part: str, name: str) -> Command:
     """The kept documents of `input/<part>.jsonl.zst` as `output/<name>.parquet`."""
     return _symbert(
@@ -37,7 +32,6 @@ def tokenize_part(folder: Path, name: str) -> Command:
         "tokenize-part",
         documents=folder / f"output/{name}.parquet",
         vocabulary=folder / "input/vocab.txt",
-        characters=folder / "characters.json",
         output=folder / f"output/{name}.npy",
         offsets=folder / f"output/{name}.offsets.npy",
         record=folder / f"output/{name}.json",

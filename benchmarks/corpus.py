@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.commands import build_blocklist, filter_part, pack_shards, scan_characters, tokenize_part
+from benchmarks.commands import build_blocklist, filter_part, pack_shards, tokenize_part
 from benchmarks.host import facts
 from benchmarks.measure import Command, Contestant, Figure, Usages, interleave, measure
 from benchmarks.tables import figure_table, usage_table
@@ -23,7 +23,6 @@ def preparations(folder: Path) -> list[Contestant]:
     """What runs once, as in the workflow, whatever the number of parts."""
     return [
         Contestant("build the blocklist: symbert", [[build_blocklist(folder)]]),
-        Contestant("compare two encoders: symbert", [[scan_characters(folder)]]),
     ]
 
 

@@ -1,7 +1,6 @@
 """`symbert <command>`: one command per rule, with the rule's name, and those that people type.
 
-Options of a command are the parameters of its function; a positional-only one is an argument without a name. In a list
-of files `@LIST` stands for all names in a file, each ended by a NUL (`find -print0`).
+Options of a command are the parameters of its function; a positional-only one is an argument without a name.
 """
 
 import argparse
@@ -65,7 +64,6 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
         "download-harmful-model": "symbert.corpus.sources:download_harmful_model",
         "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
         "filter-part": "symbert.corpus.parts:filter_part",
-        "scan-characters": "symbert.corpus.characters:scan_characters",
         "tokenize-part": "symbert.corpus.tokens:tokenize_part",
         "count-batch": "symbert.corpus.counts:count_batch",
         "pack-shards": "symbert.corpus.shards:pack_shards",

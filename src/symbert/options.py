@@ -62,7 +62,6 @@ OPTIONS: dict[str, str] = {
     "keep_rejected": "file for the documents that were dropped (.parquet)",
     "documents": "kept documents of a part (.parquet)",
     "offsets": "where each document begins among the tokens (.npy)",
-    "characters": "what scan-characters wrote; without it, every text goes to the slower tokenizer",
     "records": "records of parts, as tokenize-part writes them",
     "previous": "the sum over the batches before",
     "tokens": "tokens of parts (.npy)",

@@ -31,8 +31,6 @@ def measured(tmp_path_factory, root, prose):
         patch.setattr(inputs, "VOCABULARY_TEXTS", 100)
         inputs.build(folder / "input", 1, large=2, listed=4000, vocabulary=None)
         measure(preparations(folder)[0], "once")
-        # Of no versions: the second preparation takes ten seconds, and without it the ids are the same.
-        (folder / "characters.json").write_text('{"versions": {}, "problem": null, "differing": []}')
         present = [contestant for contestant in contestants(folder, "python") if "datatrove" not in contestant.name]
         (only,) = interleave(present, 1, lambda: empty(folder / "output"))
         yield folder, only, compare(folder)

@@ -2,7 +2,6 @@ import pytest
 
 from corpus.oscar import write_archive
 from symbert.corpus.blocklist import Blocklist, build_blocklist
-from symbert.corpus.characters import scan_characters
 from symbert.corpus.embedded import write_vocabulary
 from symbert.corpus.sources import BLOCKLIST
 from symbert.corpus.stand_ins import write_blocklist_archive
@@ -45,13 +44,4 @@ def vocabulary(tmp_path_factory):
     """A vocabulary as the embedded source makes it."""
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     write_vocabulary(["the function returns the value of the given function", "mixed blanks and tabs"] * 50, 120, path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def characters(vocabulary, tmp_path_factory):
-    """Where tokie and tokenizers differ on that vocabulary: all code points, which takes ten seconds."""
-    pytest.importorskip("tokie")
-    path = tmp_path_factory.mktemp("characters") / "characters.json"
-    scan_characters(vocabulary, path)
     return path

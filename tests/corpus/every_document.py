@@ -6,25 +6,20 @@ It ends with 1 if any document has other ids.
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 from corpus.oscar import refuse
 from corpus.stock import stock_ids
-from symbert.corpus.characters import scan_characters
 from symbert.corpus.document import documents
+from symbert.corpus.guarded import guarded
 from symbert.corpus.sources import VOCABULARY
-from symbert.corpus.wordpiece import Reference, encoder, guarded
-from symbert.files import sha256_of
+from symbert.corpus.wordpiece import Reference, encoder
 
 
 def main(mirror: Path) -> int:
     """Compare all parts; the number of documents that differ."""
     vocabulary = mirror / VOCABULARY.location
-    with tempfile.TemporaryDirectory() as folder:
-        characters = Path(folder, "characters.json")
-        scan_characters(vocabulary, characters)
-        fast = guarded(Reference(encoder(vocabulary)), characters, sha256_of(vocabulary))
+    fast = guarded(Reference(encoder(vocabulary)))
     compared = tokens = different = 0
     for part in sorted(mirror.glob("oscar-corpus/OSCAR-2301/en_meta/*.jsonl.zst")):
         texts = [document.content for _, document in documents(part, "published", refuse)]

@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 TEXTS = [
@@ -20,6 +21,16 @@ TEXTS = [
     "   ",
     "word " * 4000 + "é\n" * 9000 + "中" * 17_000 + ", " + "x" * 33_000 + " " + "ж" * 33_000,
 ]
+
+HARD = [
+    *("[SEP]", "[sep]", "[MASK", "[[CLS]", "##ing", "##", "x" * 99, "é" * 100, "function" * 13, "[PAD][PAD]"),
+    *("\u0301", "\u0323", "\u302e", "\U0001d165", "\u200d", "\ufe0f", "\u00ad", "\ufeff", "\ufffd", "\x00", "\x7f"),
+    *("\u00a0", "\u2028", "\u0085", "\u3000", "\t", "\n", "\r", " ", "İ", "ı", "ß", "ẞ", "ﬁ", "Σ", "ς", "中", "\uf900"),
+    *("각", "ᄀ", "ᅡ", "ᆨ", "\U0002f800", "\U0001f468", "\U0001f1eb", "\U0010ffff", "\ue000", "\u0378", "Ⅳ", "ŉ"),
+]
+hard_texts = st.lists(
+    st.one_of(st.sampled_from(HARD), st.text(max_size=8), st.sampled_from(["the ", "value", "."]))
+).map("".join)
 
 
 def stock_ids(vocabulary: Path, texts: list[str]) -> list[list[int]]:

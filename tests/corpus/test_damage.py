@@ -78,19 +78,6 @@ def test_annotations_that_nobody_knows_are_refused_with_those_that_there_are(
     assert "filter.json: 'annotations' is 'guessed'; did you mean 'published'?" in said
 
 
-def test_a_scan_of_characters_that_is_none_is_named(tmp_path, write_section, vocabulary, blocklist_file, capsys):
-    pytest.importorskip("tokie")
-    from symbert.corpus.parts import filter_part
-
-    part = write_part(tmp_path / "part.jsonl.zst", [record(harmful_pp=7.5)])
-    kept, counts = tmp_path / "part.parquet", tmp_path / "counts.json"
-    filter_part(part, "part", write_section("filter"), kept, counts, blocklist=blocklist_file)
-    scan = write(tmp_path / "characters.json", {"versions": {}, "problem": None, "differing": []})
-    outputs = {name: tmp_path / name for name in ("output", "offsets", "record")}
-    given = options(documents=tmp_path / "part.parquet", vocabulary=vocabulary, characters=scan, **outputs)
-    assert_named(["tokenize-part", *given], scan, capsys)
-
-
 @pytest.mark.parametrize("damaged", ["settings", "records"])
 def test_what_packing_is_told_is_named_when_it_is_something_else(tmp_path, write_section, capsys, damaged):
     files = write_parts(tmp_path / "parts", [(number, 8) for number in range(20)])

@@ -11,7 +11,7 @@ ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "backports.zstd", "c
     [
         ("symbert.corpus.wordpiece", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.tokens", (*ABSENT_FROM_GPU_IMAGES, "torch")),
-        ("symbert.corpus.characters", (*ABSENT_FROM_GPU_IMAGES, "torch")),
+        ("symbert.corpus.guarded", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub", "httpx2")),

@@ -72,29 +72,12 @@ rule filter_part:
         " --output {output.documents:q} --counts {output.counts:q}"
 
 
-rule scan_characters:
-    input:
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
-    output:
-        f"{RESULTS}/corpus/characters.json",
-    log:
-        f"{LOGS}/scan_characters.log",
-    benchmark:
-        f"{BENCHMARKS}/scan_characters.tsv"
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=growing(2000),
-    shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} scan-characters --vocabulary {input.vocabulary:q}"
-        " --output {output:q}"
-
-
 rule tokenize_part:
     input:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
-        characters=f"{RESULTS}/corpus/characters.json",
+        # Of an earlier version, and not read: with other inputs than then, every part would be tokenized again.
+        characters=[name for name in [f"{RESULTS}/corpus/characters.json"] if Path(name).exists()],
     output:
         tokens=f"{RESULTS}/corpus/tokens/{{part}}.npy",
         offsets=f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy",
@@ -111,8 +94,7 @@ rule tokenize_part:
         mem_mb=growing(2000),
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} tokenize-part --documents {input.documents:q}"
-        " --vocabulary {input.vocabulary:q} --characters {input.characters:q} --output {output.tokens:q}"
-        " --offsets {output.offsets:q} --record {output.record:q}"
+        " --vocabulary {input.vocabulary:q} --output {output.tokens:q} --offsets {output.offsets:q} --record {output.record:q}"
 
 
 rule count_batch:

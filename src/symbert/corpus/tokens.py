@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from symbert.corpus.counts import histogram
-from symbert.corpus.wordpiece import TOKEN, DisagreementError, Guarded, Reference, encoder, guarded
+from symbert.corpus.guarded import DisagreementError, Guarded, guarded
+from symbert.corpus.wordpiece import TOKEN, Reference, encoder
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import publish, sha256_of, write_json
 from symbert.progress import Progress
@@ -68,28 +69,24 @@ def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def tokenize_part(
-    documents: Path, vocabulary: Path, output: Path, offsets: Path, record: Path, characters: Path | None = None
-) -> None:
+def tokenize_part(documents: Path, vocabulary: Path, output: Path, offsets: Path, record: Path) -> None:
     """Write the ids of a part's documents, each [CLS] ... [SEP], as one flat uint16 .npy.
 
     `offsets` has one row per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its id, by
     which the split into training and validation is made; `line`, its line in the raw part. `record` has counts,
     checksums, and which encoder gave the ids: `checked` documents were encoded twice and compared, `reference`
-    documents have text that went to tokenizers. With `characters`, made by `scan-characters`, most text is encoded
-    by tokie; the ids are the same without.
+    documents have text that went to tokenizers. Most text is encoded by tokie; the ids are the same without.
     """
     reference = Reference(encoder(vocabulary))
     part = _Part(Path(documents))
-    vocabulary_sha256 = sha256_of(vocabulary)
-    fast = guarded(reference, characters, vocabulary_sha256)
+    fast = guarded(reference)
     try:
         counts = part.write(fast or reference, fast and reference, output, offsets)
     except DisagreementError as difference:
         print(f"{documents}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
         counts = part.write(reference, None, output, offsets)
     checksums = {"tokens_sha256": sha256_of(output), "offsets_sha256": sha256_of(offsets)}
-    facts = {"part": part.name, "taken": part.taken, **counts, "vocabulary_sha256": vocabulary_sha256, **checksums}
+    facts = {"part": part.name, "taken": part.taken, **counts, "vocabulary_sha256": sha256_of(vocabulary), **checksums}
     write_json(record, facts)
 
 

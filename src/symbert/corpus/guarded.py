@@ -1,0 +1,218 @@
+"""tokie behind its guard: ids as tokenizers gives them, more than ten times as fast.
+
+tokie (https://github.com/chonkie-inc/tokie) is young. It gets no text with a character around which the two differ:
+each character is compared when it first occurs. What the vocabulary alone decides is compared at the start.
+"""
+
+import string
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from symbert.corpus.wordpiece import (
+    CODE_POINTS,
+    LONGEST_WORD,
+    PIECE,
+    SPECIAL_TOKENS,
+    Reference,
+    join,
+)
+
+CONTEXTS = (
+    "x?x",
+    "? X? ?X 1?1 .?.",
+    "\u0301?x ?\u0301 x\u0301?\u0301x i\u0307?İ",
+    "é?É Σ?Σ?ς 中?中 ᄀ?ᅡ \u200d?\ufe0f",
+)
+"""Texts around a code point `?`, where `x` is a letter of the vocabulary: words of either case, accents, sigmas
+(whose small form may depend on the place), ideographs, parts of syllables, joiners."""
+
+TEXTS_AT_ONCE = 128
+LATIN = 0x100  # the code points that are compared at the start
+NOT_USED = ("Cn", "Cs")  # categories: not assigned, surrogates
+PRIVATE_PLANES = 0xF0000
+SEPARATOR = SPECIAL_TOKENS["pad"]
+
+
+class DisagreementError(Exception):
+    """tokie gave other ids than tokenizers, or broke down."""
+
+
+def guarded(reference: Reference) -> "Guarded | None":
+    """tokie behind its guard; None, and a line that says why, where it cannot be trusted: the ids are the same."""
+    tokie = load_tokie(reference.tokenizer)
+    vocabulary = reference.tokenizer.get_vocab()
+    letter = next((x for x in string.ascii_lowercase if x in vocabulary and f"##{x}" in vocabulary), None)
+    if tokie is None:
+        problem = "tokie is not installed (no wheel for this platform, or: pip install -c envs/constraints.txt tokie)"
+    elif letter is None:
+        problem = "the vocabulary has no letter that both begins and continues words, by which to compare tokie"
+    else:
+        comparison = _Comparison(reference, tokie, vocabulary[SEPARATOR])
+        agreement = Agreement(comparison, letter)
+        problem = _problem(comparison, agreement, _odd_texts(letter), _words(vocabulary, letter))
+    if problem:
+        print(f"{problem}: tokenizers alone gives the ids, the same, at a tenth of the speed", file=sys.stderr)
+        return None
+    return Guarded(tokie, reference, agreement)
+
+
+class Guarded:
+    """tokie, and tokenizers for what tokie is not trusted with; `referred` counts texts of which that was a part."""
+
+    def __init__(self, tokie: Any, reference: Reference, agreement: "Agreement") -> None:
+        self.name = f"tokie {metadata.version('tokie')}"
+        self.referred = 0
+        self._tokie = tokie
+        self._reference = reference
+        self._agreement = agreement
+        self._differing_ascii = [chr(point) for point in range(128) if not agreement.holds(np.array([point]))]
+
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text, [CLS] ... [SEP]; DisagreementError when tokie breaks down."""
+        cut = self._reference.pieces(text)
+        accepted = [self._accepts(piece) for piece in cut]
+        self.referred += not all(accepted)
+        return join(
+            [
+                encode_piece(self._tokie, piece) if fine else self._reference.encode(piece)
+                for piece, fine in zip(cut, accepted, strict=True)
+            ]
+        )
+
+    def _accepts(self, piece: str) -> bool:
+        # From 65,536 bytes on tokie cuts a text for its threads, within words where it finds no blank (seen on 0.1.4).
+        if len(piece) > PIECE:
+            return False
+        if piece.isascii():
+            return not any(character in piece for character in self._differing_ascii)
+        return self._agreement.holds(np.frombuffer(piece.encode("utf-32-le"), np.uint32))
+
+
+class Agreement:
+    """Around which code points tokie gives the ids of tokenizers; each is compared when it is first asked for.
+
+    Around those that no text should have it is not trusted, without comparison: those of the private planes, and those
+    that Unicode, as Python knows it, does not assign.
+    """
+
+    def __init__(self, comparison: "_Comparison", letter: str) -> None:
+        self._comparison = comparison
+        self._contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
+        self._compared = np.zeros(CODE_POINTS, bool)
+        self._agreeing = np.zeros(CODE_POINTS, bool)
+        self._compare(np.arange(LATIN))
+        for point in np.flatnonzero(self._agreeing[:128]):  # alone: text that is all ASCII has a path of its own
+            self._agreeing[point] = not any(
+                comparison.differ([context.replace("?", chr(point))])[0] for context in self._contexts
+            )
+
+    def holds(self, points: np.ndarray) -> bool:
+        """Whether it does around all of these code points."""
+        if self._agreeing[points].all():
+            return True
+        self._compare(np.unique(points[~self._compared[points]]))
+        return bool(self._agreeing[points].all())
+
+    def _compare(self, points: np.ndarray) -> None:
+        self._compared[points] = True
+        used = [
+            point for point in points if point < PRIVATE_PLANES and unicodedata.category(chr(point)) not in NOT_USED
+        ]
+        for first in range(0, len(used), TEXTS_AT_ONCE):
+            some = np.array(used[first : first + TEXTS_AT_ONCE])
+            for context in self._contexts:
+                if len(some):
+                    some = some[~self._comparison.differ([context.replace("?", chr(point)) for point in some])]
+            self._agreeing[some] = True
+
+
+class _Comparison:
+    """The two encoders on the same texts."""
+
+    def __init__(self, reference: Reference, tokie: Any, separator: int) -> None:
+        self._reference, self._tokie, self._separator = reference, tokie, separator
+
+    def differ(self, texts: list[str]) -> np.ndarray:
+        """For each text, whether the ids differ; the texts are encoded together, special tokens between them."""
+        joined = SEPARATOR.join(texts)
+        expected = self._reference.encode(joined).astype(np.uint32)
+        try:
+            found = encode_piece(self._tokie, joined)
+        except DisagreementError:
+            found = np.empty(0, np.uint32)  # none are right: there is always a [CLS]
+        if np.array_equal(expected, found):
+            return np.zeros(len(texts), bool)
+        if len(texts) == 1:
+            return np.ones(1, bool)
+        one, other = list(self._split(expected)), list(self._split(found))
+        if len(one) == len(other) == len(texts):
+            return np.array([ids != others for ids, others in zip(one, other, strict=True)])
+        half = len(texts) // 2
+        return np.concatenate([self.differ(texts[:half]), self.differ(texts[half:])])
+
+    def _split(self, ids: np.ndarray) -> Iterator[bytes]:
+        start = 0
+        for end in [*np.flatnonzero(ids == self._separator), len(ids)]:
+            yield ids[start:end].tobytes()
+            start = end + 1
+
+
+def _problem(comparison: _Comparison, agreement: Agreement, odd_texts: list[str], words: list[str]) -> str | None:
+    """Names a text on which the two encoders differ though they agree around its code points, if there is one."""
+    points = {character: ord(character) for text in [*odd_texts, *words] for character in text}
+    agreement.holds(np.array(list(points.values())))
+    differing = {character for character, point in points.items() if not agreement.holds(np.array([point]))}
+    groups = [[text] for text in odd_texts if differing.isdisjoint(text)]
+    words = [word for word in words if differing.isdisjoint(word)]
+    groups += [words[first : first + TEXTS_AT_ONCE] for first in range(0, len(words), TEXTS_AT_ONCE)]
+    for group in groups:
+        for place in np.flatnonzero(comparison.differ(group)):
+            return f"with this vocabulary tokie and tokenizers differ on {group[place][:60]!a}"
+    return None
+
+
+def _odd_texts(x: str) -> list[str]:
+    """Texts about blanks, word length, the size of pieces, and special tokens; `x` is a letter of the vocabulary."""
+    lengths = [letter * count for letter in (x, "é", "\U00020000") for count in (99, 100, 101, PIECE)]
+    odd = ["", "   ", "\n", f"##{x}", f"{x}##{x}", "[unused1]", f"{x} " * (PIECE // 2), "\u00a0é" * (PIECE // 2)]
+    for token in SPECIAL_TOKENS.values():
+        odd += [token, token * 2, f"{x}{token}{x}", f"[{token}]", f" {token} é "]
+        odd += [token.lower(), token[:-1], token[1:], f"{token[:-1]}{token}"]
+    return lengths + odd
+
+
+def _words(vocabulary: dict[str, int], letter: str) -> list[str]:
+    """Every piece, cut short after each of its characters: what follows a piece may begin like one and be none."""
+    stems = {letter + piece[2:] if piece.startswith("##") else piece for piece in vocabulary}
+    return sorted({stem[:length] for stem in stems for length in range(1, min(len(stem), LONGEST_WORD) + 1)})
+
+
+def encode_piece(tokie: Any, piece: str) -> np.ndarray:
+    """tokie's ids of a text of at most PIECE characters; DisagreementError when it breaks down."""
+    # One text at a time: given several, tokie starts a thread per processor, whatever RAYON_NUM_THREADS says.
+    try:
+        return tokie.encode_batch_flat([piece])[0]
+    except BaseException as error:  # a panic in Rust is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DisagreementError(f"tokie broke down ({error})") from None
+
+
+def load_tokie(tokenizer: Tokenizer) -> Any:
+    """tokie's tokenizer with the settings of `tokenizer`; None where tokie is not installed."""
+    try:
+        import tokie
+    except ImportError:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "tokenizer.json"))
+        tokenizer.save(path)
+        return tokie.Tokenizer.from_json(path)
