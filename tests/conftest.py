@@ -33,7 +33,7 @@ os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must 
 
 # Files, by folder, whose tests share what is costly to make: one run of the workflow, one scan of all characters.
 SHARED = {
-    "workflow": ("cluster", "end_to_end", "experiment", "hygiene", "own_things", "report", "reruns"),
+    "workflow": ("bundle", "cluster", "end_to_end", "experiment", "hygiene", "own_things", "report", "reruns"),
     "corpus": ("characters", "tokens", "wordpiece"),
 }
 # What begins first: a scope, files and folders; then comes all else.
