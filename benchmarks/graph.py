@@ -16,7 +16,7 @@ from symbert.operators import OPERATORS
 from workflow.checkout import Checkout, check_out
 
 ROOT = Path(__file__).parents[1]
-PAPER, EMPTY = "paper", "an empty Snakefile"
+PAPER, EMPTY, MANY = "paper", "an empty Snakefile", "paper, 10,000 parts"
 EXPERIMENTS = {  # what each changes in the configuration
     "demo": ["scale=demo"],
     PAPER: ["scale=paper", "source=hub"],
@@ -24,12 +24,15 @@ EXPERIMENTS = {  # what each changes in the configuration
         *("scale=paper", "source=hub"),
         f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1, 2, 3]}}",
     ],
+    "paper, 1,000 parts": ["scale=paper", "source=hub", "corpus={parts: 1000}"],
+    MANY: ["scale=paper", "source=hub", "corpus={parts: 10000}"],
 }
 FIGURES: list[Figure[Usages]] = [
     Figure(f"{PAPER}: wall time", "s", lambda round: round[PAPER].wall, at_most=15),
     Figure(f"{PAPER}: CPU time", "s", lambda round: round[PAPER].cpu),
     Figure(f"{PAPER}: CPU time beside {EMPTY}", "s", lambda round: round[PAPER].cpu - round[EMPTY].cpu),
     Figure(f"{PAPER}: peak memory", "MB", lambda round: round[PAPER].memory, at_most=400),
+    Figure(f"{MANY}: wall time", "s", lambda round: round[MANY].wall, at_most=180),
 ]
 
 

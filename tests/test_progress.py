@@ -114,33 +114,47 @@ def test_a_plain_table_has_its_first_column_to_the_left_and_the_others_to_the_ri
 # Logs, read back.
 
 
-def logged(log, label: str, total: int | None, unit: str, done: int, note: str = "") -> tuple[str, float | None]:
-    """The last place in a log that ends with this progress."""
-    with open(log, "a") as file, redirect_stderr(file):
-        Progress(label, total, unit, interval=0).update(done, note)
-    return last_place(log)
+@pytest.fixture
+def logged(tmp_path, monkeypatch):
+    """Writes progress to a log, ten seconds after its beginning, and gives the last place in it."""
+
+    def write(label: str, total: int | None, unit: str, done: int, note: str = "", start: int = 0):
+        clock = iter([0.0, 10.0])
+        monkeypatch.setattr("symbert.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        with open(tmp_path / "log", "a") as file, redirect_stderr(file):
+            Progress(label, total, unit, start, interval=0).update(done, note)
+        return last_place(tmp_path / "log")
+
+    return write
 
 
-def test_the_place_in_a_log_is_what_progress_wrote_last(tmp_path):
-    """Only the steps of a training say how much of its work is done: of other lines there may be several in a log."""
+def test_the_place_in_a_log_is_what_progress_wrote_last(logged, tmp_path):
+    """Only the steps of a training say how much time its job has left: of other lines there may be several in a log."""
+    assert logged("verify shards", 12, "shards", 12) == ("12/12 shards, 1.2/s, 0 s left", None)
+    assert logged("filter x", None, "documents", 12_345, "so many") == ("12,345 documents, 1,234.5/s", None)
+    training = "pretrain tiny-pairwise seed 1"
+    assert logged(training, 1600, "steps", 400, "56,053 tokens/s") == ("400/1,600 steps, 40.0/s, 30 s left", 30.0)
+    task = "finetune tiny-pairwise seed 1 step 1600: mrpc seed 2"
+    assert logged(task, 315, "steps", 63) == ("mrpc seed 2: 63/315 steps, 6.3/s, 40 s left", None)
+    (tmp_path / "log").open("a").write("a warning: of 3/4 libraries\n\n")
+    assert last_place(tmp_path / "log")[0] == "mrpc seed 2: 63/315 steps, 6.3/s, 40 s left"
+
+
+@pytest.mark.parametrize(("total", "left"), [(3960, 80.0), (11_240, 1900.0), (1_000_000, 249_090.0)])
+def test_the_time_that_is_left_is_read_in_its_units(logged, total, left):
+    """Of a training that was resumed at step 3,600: its steps are no measure of the time that it takes from there."""
+    assert logged("pretrain x", total, "steps", 3640, start=3600)[1] == pytest.approx(left, rel=0.02)
+
+
+def test_a_training_that_has_made_no_step_has_no_time_left_yet(logged):
+    assert logged("pretrain x", 10, "steps", 0) == ("0/10 steps, 0.0/s, inf h left", None)
+
+
+def test_what_is_older_than_a_job_is_of_another_one(logged, tmp_path):
     log = tmp_path / "log"
-    place, part = logged(log, "verify shards", 12, "shards", 12)
-    assert place.startswith("12/12 shards, ") and part is None
-    place, part = logged(log, "filter x", None, "documents", 1_234_567, "so many")
-    assert place.startswith("1,234,567 documents, ") and place.endswith("/s") and part is None
-    place, part = logged(log, "pretrain tiny-pairwise seed 1", 1600, "steps", 400, "loss 4.3, 56,053 tokens/s")
-    assert place.startswith("400/1,600 steps, ") and place.endswith(" left") and part == 0.25
-    place, part = logged(log, "finetune tiny-pairwise seed 1 step 1600: mrpc seed 2", 315, "steps", 63)
-    assert place.startswith("mrpc seed 2: 63/315 steps, ") and part is None
-    log.open("a").write("a warning: of 3/4 libraries\n\n")
-    assert last_place(log)[0] == place
-
-
-def test_what_is_older_than_a_job_is_of_another_one(tmp_path):
-    log = tmp_path / "log"
-    logged(log, "pretrain x", 10, "steps", 5)
+    logged("pretrain x", 10, "steps", 5)
     os.utime(log, (100, 100))
-    assert last_place(log, since=101) == ("", None) and last_place(log, since=99)[1] == 0.5
+    assert last_place(log, since=101) == ("", None) and last_place(log, since=99)[1] == 10.0
     assert last_place(tmp_path / "none") == ("", None) and last_lines(tmp_path) == []
 
 

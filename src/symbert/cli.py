@@ -1,6 +1,7 @@
 """`symbert <command>`: one command per rule, with the rule's name, and those that people type.
 
-Options of a command are the parameters of its function; a positional-only one is an argument without a name.
+Options of a command are the parameters of its function; a positional-only one is an argument without a name. In a list
+of files `@LIST` stands for all names in a file, each ended by a NUL (`find -print0`).
 """
 
 import argparse

@@ -42,8 +42,9 @@ class Running(NamedTuple):
         if self.logs and not Path(self.logs[0]).exists():
             return "not started yet", 0.0  # it waits in a cluster's queue
         elapsed = time.time() - self.since
-        said, part = last_place(Path(self.logs[0]), self.since) if self.logs else ("", None)
-        return said or duration(elapsed), min(elapsed / self.seconds if part is None else part, 0.95)
+        said, left = last_place(Path(self.logs[0]), self.since) if self.logs else ("", None)
+        whole = self.seconds if left is None else elapsed + left
+        return said or duration(elapsed), min(elapsed / max(whole, 1e-9), 0.95)
 
 
 class Console(logging.Handler):

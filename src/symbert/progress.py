@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 REDRAWN = 0.2  # seconds between two pictures of the bar
-# A line of a log, as `Progress` writes it: label, place, what is done of how much, and its unit.
-PLACE = re.compile(r"(.+): (([\d,]+)(?:/([\d,]+))? ([\w ]+), [\d,.]+/s(?:, [^,]+ left)?)")
+# A line of a log, as `Progress` writes it: label, place, unit of what is counted, and the time that is left.
+PLACE = re.compile(r"(.+): ([\d,]+(?:/[\d,]+)? ([\w ]+), [\d,.]+/s(?:, (?:([\d.]+) (s|min|h)|inf h) left)?)")
+SECONDS = {"s": 1, "min": 60, "h": 3600}  # in the units of `duration`
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as `cli` writes it
 END = 1 << 14  # bytes of a log that are read for its last lines
 CLEAR = "\r\x1b[K"  # back to the start of the line, which is emptied
@@ -62,21 +63,16 @@ class Progress:
 def last_place(log: Path, since: float = 0.0) -> tuple[str, float | None]:
     """Where the command that writes `log` said last that it stands: '858/1,600 steps, 42.7/s, 17 s left'.
 
-    And the part of its work that this is, which only the steps of a training tell; None for others. What was written
-    before `since`, seconds of the clock, is of an earlier command.
+    And the seconds that are left of its work, which only the steps of a training tell; None for others. What was
+    written before `since`, seconds of the clock, is of an earlier command.
     """
-    lines = last_lines(log, since)
-    match = next(filter(None, map(PLACE.match, reversed(lines))), None)
+    match = next(filter(None, map(PLACE.match, reversed(last_lines(log, since)))), None)
     if match is None:
         return "", None
-    label, place, done, total, unit = match.groups()
+    label, place, unit, left, of_time = match.groups()
     _, *task = label.split(": ")  # 'finetune small-original: mrpc seed 1' is one of several
-    is_whole = total and unit == "steps" and not task
-    return ": ".join([*task, place]), _number(done) / _number(total) if is_whole else None
-
-
-def _number(text: str) -> int:
-    return int(text.replace(",", ""))
+    is_whole = left and unit == "steps" and not task
+    return ": ".join([*task, place]), float(left) * SECONDS[of_time] if is_whole else None
 
 
 def last_error(logs: Sequence[str]) -> str:

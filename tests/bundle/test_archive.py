@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rocrate.rocrate import ROCrate
 
+from bundle import small
 from bundle.small import HOSTS, MIRROR
 from symbert.bundle.archive import bundle, contents_of
 from symbert.bundle.results import Results
@@ -21,13 +22,21 @@ TERMS = {  # of the context of RO-Crate 1.1, where they were looked up
 }
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A small experiment and, in `unpacked`, what its archive has: to be read only."""
+    place = tmp_path_factory.mktemp("small")
+    bundle([small.make(place / "results/small-mirror")], place / "small.zip")
+    with zipfile.ZipFile(place / "small.zip") as packed:
+        for name in packed.namelist():
+            packed.extract(name, place / "unpacked")
+    return place
+
+
 @pytest.fixture
-def archive(folder, tmp_path) -> Path:
-    """The unpacked archive of the small experiment."""
-    bundle([folder], tmp_path / "small.zip")
-    with zipfile.ZipFile(tmp_path / "small.zip") as packed:
-        packed.extractall(tmp_path / "unpacked")
-    return tmp_path / "unpacked"
+def archive(made) -> Path:
+    """The unpacked archive."""
+    return made / "unpacked"
 
 
 def test_the_same_results_give_the_same_bytes_wherever_they_lie(folder, tmp_path, capsys):
@@ -100,8 +109,8 @@ def test_scores_are_one_csv_in_one_order(archive):
     assert not (archive / "robustness.csv").exists(), "nothing was measured"
 
 
-def test_no_host_path_or_name_of_the_machine_is_inside(archive, folder):
-    canaries = [*HOSTS.values(), MIRROR, str(folder), str(folder.parents[1]), str(Path.home())]
+def test_no_host_path_or_name_of_the_machine_is_inside(archive, made):
+    canaries = [*HOSTS.values(), MIRROR, str(made), str(Path.home())]
     for file in archive.rglob("*.*"):
         if file.is_file() and not file.is_relative_to(archive / "src") and file.suffix in (".json", ".csv", ".md"):
             assert [canary for canary in canaries if canary in file.read_text()] == [], file

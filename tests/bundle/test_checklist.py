@@ -45,6 +45,14 @@ def test_hours_of_gpus_are_told_where_there_were_some(folder):
     assert answers["Which machines computed?"].startswith("2 runs of pre-training on 2 × NVIDIA H100, in fp32")
 
 
+def test_sessions_without_a_record_are_told(folder):
+    """A run of three sessions, of which timing.json tells one: its hours looked like those of the whole run."""
+    change(folder / "pretrain/tiny-original/seed-1/timing.json", sessions=3, energy_joules=3.6e6, energy_source=GPUS)
+    answers = answers_of(Results([folder]))
+    assert answers["How long did pre-training take?"].endswith("; at least, for the records of 2 sessions are gone.")
+    assert answers["How much energy did pre-training take?"].endswith("; not measured, sessions: 3.")
+
+
 def test_energy_is_told_as_measured_or_not(folder):
     question = "How much energy did pre-training take?"
     assert answers_of(Results([folder]))[question] == "Not measured."

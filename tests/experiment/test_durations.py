@@ -53,6 +53,11 @@ def test_a_training_takes_its_work_and_any_job_its_start(experiment):
     assert short == start < min(training, finetuning)
 
 
+def test_a_job_takes_time_also_where_its_start_is_configured_to_take_none(changed):
+    """The bar divided by 0."""
+    assert expected_seconds(changed({"rates": {"job_seconds": 0}}), [SHORT]) == [0.1]
+
+
 def test_what_a_run_has_trained_is_not_to_come(experiment, traces, changed):
     whole, _ = expected_seconds(experiment, [TRAINING, SHORT])
     traces.run(Run("tiny", "pairwise", 1), "preempted", step=1200)

@@ -12,7 +12,8 @@ HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE'
 TABLES, FIGURES, TEXTS = ([each for each in REPORT.exhibits if each.kind == kind] for kind in VERBS)
 # Others' operators, of imported scores, have no code here to count the parameters of.
 KNOWN_OPERATORS = [name for name in SWEEP["attention"] if name in OPERATORS] or ["original"]
-# On a cluster, which has --jobs, all of the report is one job; here each table is a job of its own.
+# On a cluster, which has --jobs, the report is one job, but for what waits for files of all parts of the corpus, through
+# which Snakemake would go whenever one of them is done; here each table is a job of its own.
 GROUP = "report" if is_on_cluster(workflow) else None
 # A parameter of every report rule: editing the report's code, or what it imports from the stages, makes tables and
 # figures anew, and nothing else.
@@ -91,7 +92,7 @@ for exhibit in REPORT.exhibits:
         log:
             f"{LOGS}/{exhibit.log}",
         group:
-            GROUP
+            GROUP if exhibit.chapter != "Corpus" else None
         conda:
             ENVIRONMENT
         params:

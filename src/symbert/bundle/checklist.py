@@ -10,8 +10,7 @@ from statistics import mean
 
 from symbert.bundle.licences import NOT_CHECKED, NOT_STATED, licences_of
 from symbert.bundle.results import Results
-from symbert.energy import in_words
-from symbert.report.machines import PretrainedRun, hours_of
+from symbert.report.machines import PretrainedRun, energy_of, hours_of
 from symbert.report.tables.settings import PAPER
 
 IMPORTED = "not recorded: the scores were imported, and their files do not say it"
@@ -111,7 +110,9 @@ def _computing(results: Results) -> Iterator[Answer]:
     wall, gpu = hours_of(session for run in runs for session in run.sessions)
     on_gpus = f" ({_hours(gpu)} of GPUs)" if gpu else ""
     per_run = f"{_counted(len(runs), 'run')} in {_hours(wall)}{on_gpus}, {_hours(wall / len(runs))} each on average"
-    yield "How long did pre-training take?", per_run
+    unknown = sum(run.unknown_sessions for run in runs)
+    lost = f"; at least, for the records of {_counted(unknown, 'session')} are gone" if unknown else ""
+    yield "How long did pre-training take?", per_run + lost
     fine = [job.wall for job in results.jobs if job.rule == "finetune"]
     yield (
         "How long did fine-tuning take?",
@@ -120,7 +121,7 @@ def _computing(results: Results) -> Iterator[Answer]:
         if fine
         else "not recorded: no benchmark file of fine-tuning",
     )
-    yield "How much energy did pre-training take?", in_words(session for run in runs for session in run.sessions)
+    yield "How much energy did pre-training take?", energy_of(runs)
     yield "How much work went into trials that are not shown?", "not recorded: only jobs of these results are measured"
 
 

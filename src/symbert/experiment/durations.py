@@ -15,6 +15,8 @@ from symbert.pretrain.state import RunState, pretraining_cost, pretraining_speed
 from symbert.report.machines import read_benchmarks
 from symbert.snakemake_internals import Job
 
+SHORTEST = 0.1  # seconds of any job
+
 
 def expected_seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
     """Of each job, from its start: what it adds to files of today's settings, at the speeds that `symbert plan` has.
@@ -58,7 +60,8 @@ def _seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
             seeds = experiment.finetune_seeds(size, step)
         else:
             work_of, scored = robustness_work, robustness_seeds(experiment, state, step)
-        work = (work_of(experiment, size, task, len(seeds) - len(there)) for task, there in scored.items())
+        work = (work_of(experiment, size, task, len(seeds) - len(done)) for task, done in scored.items())
         return speed_of(size).hours(sum(work, Work())).core
 
-    return [config["rates"]["job_seconds"] + 3600 * hours(job) for job in jobs]
+    start = max(config["rates"]["job_seconds"], SHORTEST)
+    return [start + 3600 * hours(job) for job in jobs]

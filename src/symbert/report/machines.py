@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from symbert.energy import in_words
 from symbert.files import read_json
 from symbert.report.order import model_rank
 
@@ -45,6 +46,11 @@ class PretrainedRun:
     def name(self) -> str:
         """As logs and benchmarks call it."""
         return f"{self.size}-{self.attention}-seed-{self.pretrain_seed}"
+
+    @property
+    def unknown_sessions(self) -> int:
+        """Those whose record was removed."""
+        return self.facts.get("sessions", len(self.sessions)) - len(self.sessions)
 
     def facts_of(self, key: str) -> str | None:
         """The value of `key` in each session, each once, in words; None where no session has it."""
@@ -102,6 +108,12 @@ def hours(session: Facts) -> float:
         return 0.0
     begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
     return (ended - begun).total_seconds() / 3600
+
+
+def energy_of(runs: list[PretrainedRun]) -> str:
+    """The energy of all sessions in words, as far as it was measured."""
+    known = [session for run in runs for session in run.sessions]
+    return in_words([*known, *[{} for run in runs for _ in range(run.unknown_sessions)]])
 
 
 def hours_of(sessions: Iterable[Facts]) -> tuple[float, float]:

@@ -9,11 +9,11 @@ from importlib import metadata
 
 import symbert
 from symbert.commit import PROJECT, commit_of
-from symbert.energy import in_words
 from symbert.files import read_json
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
+from symbert.report.machines import energy_of
 from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (
@@ -52,7 +52,7 @@ def provenance_table(data: Data) -> Table:
         sessions = sum(run.facts.get("sessions", 0) for run in data.machines)
         facts |= {"pre-training: runs": f"{len(data.machines)}, in {sessions} sessions"}
         facts |= {f"pre-training: {key}": values for key, values in machines.items() if values}
-        facts["pre-training: energy"] = in_words(session for run in data.machines for session in run.sessions)
+        facts["pre-training: energy"] = energy_of(data.machines)
     for file in data.files.get("sections", []):
         values = read_json(file, dict)
         settings_from(values, SECTIONS[file.stem], str(file))
