@@ -336,7 +336,8 @@ def test_missing_seeds_are_computed_together_into_the_records_of_one_by_one(run,
     for kept in kept_files(tmp_path, ".json")[1:]:
         kept.unlink()
     groups = request.getfixturevalue("together")
-    assert run(seeds=[1, 2, 3, 4], keep=300, dropout=0.1) == [plain]
+    (records,) = run(seeds=[1, 2, 3, 4], keep=300, dropout=0.1)
+    assert [record.pop("stacked_seeds", None) for record in records] == [None, *[[2, 3, 4]] * 3] and records == plain
     assert groups == [[2, 3, 4]] and counted == [1, 2, 3, 4]
     assert "rte seeds 2 3 4: 4/4 steps" in capfd.readouterr().err
     for kept, weights in zip(kept_files(tmp_path, ".json"), kept_files(tmp_path, ".safetensors"), strict=True):
@@ -387,7 +388,7 @@ def test_beside_a_seed_that_diverges_the_others_keep_their_results(run, tmp_path
     ):
         run(seeds=[1, 2, 3])
     kept = [json.loads(path.read_text())["record"] for path in kept_files(tmp_path, ".json")]
-    assert kept == [plain[0], plain[2]]
+    assert kept == [{**plain[0], "stacked_seeds": [1, 2, 3]}, {**plain[2], "stacked_seeds": [1, 2, 3]}]
 
 
 def test_an_operator_that_cannot_be_stacked_is_fine_tuned_one_by_one_and_says_why(

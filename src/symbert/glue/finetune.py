@@ -233,7 +233,7 @@ class Finetuning:
         diverged = self._train(models)
         for seed, model in models.items():
             if seed not in diverged:
-                self._keep(model, seed)
+                self._keep(model, seed, seeds)
         if diverged:
             raise DivergedError("; ".join(diverged.values()))
         return models[seeds[-1]]
@@ -255,8 +255,12 @@ class Finetuning:
                     diverged = {seeds[0]: error}
         return {seed: f"{name}: {self.task.name} seed {seed}: {error}" for seed, error in diverged.items()}
 
-    def _keep(self, model: torch.nn.Module, seed: int) -> None:
-        """Keep what a model scores, and its weights if asked; an existing record stays."""
+    def _keep(self, model: torch.nn.Module, seed: int, seeds: Sequence[int]) -> None:
+        """Keep what a model scores, and its weights if asked; an existing record stays.
+
+        `seeds` are those that were trained as one computation: more than one stand in the record, because its last
+        bits depend on them.
+        """
         kept = self.kept_result(seed)
         weights, is_new = kept.with_suffix(".safetensors"), not kept.is_file()
         if is_new:
@@ -267,7 +271,8 @@ class Finetuning:
         if is_new:
             predictions = self.predictions(model)
             rows = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
-            record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance}
+            together = {"stacked_seeds": list(seeds)} if len(seeds) > 1 else {}
+            record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance, **together}
             listed = {split: values.tolist() for split, values in predictions.items()}
             write_json(kept, {"record": record, "predictions": listed})
 
