@@ -19,7 +19,11 @@ from traces import Traces
 
 ROOT = Path(__file__).parents[1]
 STEADY = {  # of the experiment that tests count jobs and files of, however the demo is tuned
-    "pretrain": {"steps": 2400, "save_every": 300, "learning_rate": 1e-3, "warmup_steps": 200},
+    "pretrain": {
+        **{"steps": 2400, "schedule_steps": None, "save_every": 300, "evaluate_every": 25},
+        **{"learning_rate": 1e-3, "warmup_steps": 200},
+    },
+    "glue": {"epochs": 5},
     "sweep": {
         "attention": ["original", "symmetric", "pairwise", "shared"],
         "pretrain_seeds": [1],

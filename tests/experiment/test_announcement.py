@@ -32,7 +32,7 @@ def test_the_banner_says_what_the_scale_overrides(experiment, demo):
     assert lines[0] == (
         "symbert: experiment demo-embedded (scale demo, corpus embedded, GLUE embedded, recipe faithful)"
     )
-    assert ", 7 keys of pretrain, " in lines[1] and "  results        results/demo-embedded" in lines
+    assert ", 8 keys of pretrain, " in lines[1] and "  results        results/demo-embedded" in lines
 
 
 def test_the_papers_scale_overrides_nothing(experiment, root):
