@@ -24,7 +24,7 @@ printf 'text,label\n' > "$folder/own/irony.csv"
 for number in $(seq 40); do
   printf 'What a fine day number %s.,no\nOf course it rains again on day %s.,yes\n' "$number" "$number"
 done >> "$folder/own/irony.csv"
-for file in "$origin"/docs/*.md; do cp "$file" "$folder/own/crawl/$(basename "$file" .md).txt"; done
+cat "$origin"/docs/*.md > "$folder/own/crawl/docs.txt"
 
 # Blocks of commands as they are; blocks with a title become files.
 awk '
