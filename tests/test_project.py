@@ -12,7 +12,7 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
     config = read_chosen(root, None, [tmp_path / "own.yaml"], ["pretrain={steps: 3000}", "experiment=mine"])
     assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (3000, 7)
     assert config["pretrain"]["warmup_steps"] == 100, "of the demo"
-    assert config["glue"]["epochs"] == 5, "of config.yaml"
+    assert config["glue"]["warmup_ratio"] == 0.1, "of config.yaml"
     assert (config["sweep"]["attention"], config["experiment"]) == (["shared"], "mine")
 
 
