@@ -21,7 +21,9 @@ ENVIRONMENT = {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
 TINY = """\
 # The whole chain in seconds: fewer steps and examples than the demo.
 corpus: {parts: 1, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
-pretrain: {steps: 20, batch_size: 8, learning_rate: 1.0e-3, warmup_steps: 5, evaluate_every: 5, save_every: 5}
+pretrain:
+  {steps: 20, schedule_steps: null, batch_size: 8, learning_rate: 1.0e-3, warmup_steps: 5, evaluate_every: 5,
+   save_every: 5}
 glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1, robustness: {noise: [0.2]}}
 sweep:
   attention: [original, pairwise]
