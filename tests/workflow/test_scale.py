@@ -72,7 +72,7 @@ def test_ten_thousand_parts_are_packed_by_one_job_and_told_of_by_tables(many):
     assert run.code == 0, run.output[-5000:]
     assert run.jobs["filter_part"] == run.jobs["tokenize_part"] == TO_RUN
     assert run.jobs["pack_shards"] == run.jobs["record_files"] == run.jobs["tabulate_corpus"] == 1
-    assert set(run.jobs).isdisjoint({"scan_characters", "download_vocabulary", "count_batch"})
+    assert set(run.jobs).isdisjoint({"download_vocabulary", "count_batch"})
     manifest = json.loads((copy.directory / CORPUS / "shards/manifest.json").read_text())
     assert manifest["parts"] == NAMES and sum(manifest["documents"].values()) > PARTS - 100
     assert len(json.loads((copy.directory / CORPUS / "sources.json").read_text())["files"]) == PARTS
