@@ -147,7 +147,7 @@ class _Part:
                 lengths = np.array([len(document) for document in ids])
                 table = np.empty(len(ids), OFFSET)
                 table["start"] = tokens.length + np.cumsum(lengths) - lengths
-                table["id_hash"], table["line"] = hashes, batch["line"].to_numpy()
+                table["id_hash"], table["line"] = hashes, _values(batch["line"], np.uint32, len(batch))
                 rows.append(table)
                 tokens.append(np.concatenate(ids).astype(TOKEN))
                 words += count_words(batch["text"])
@@ -163,15 +163,14 @@ class _Part:
 
     def _batches(self) -> Iterator["pyarrow.RecordBatch"]:
         """At least one document each, and more as long as their texts have no more than BYTES_AT_ONCE."""
-        from pyarrow import compute
-
         for group in range(self._file.num_row_groups):
             try:
                 documents = self._file.read_row_group(group, COLUMNS, use_threads=False)
             except OSError as error:
                 raise IntegrityError(f"{self._path}: damaged ({error}); delete it and run filter-part") from None
             for batch in documents.to_batches():
-                ends = np.cumsum(compute.binary_length(batch["text"]).to_numpy(), dtype=np.int64)
+                bounds = _values(batch["text"], np.int32, len(batch) + 1)
+                ends = bounds[1:] - bounds[:1]
                 first = 0
                 while first < len(ends):
                     before = ends[first - 1] if first else 0
@@ -182,11 +181,15 @@ class _Part:
 
 def count_words(texts: "pyarrow.StringArray") -> int:
     """Runs of characters between ASCII white space, in all texts together; counted on Arrow's bytes."""
-    _, offset_buffer, data = texts.buffers()
-    bounds = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    space = WHITE_SPACE[np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]]
+    bounds = _values(texts, np.int32, len(texts) + 1)
+    space = WHITE_SPACE[np.frombuffer(texts.buffers()[2] or b"", np.uint8)[bounds[0] : bounds[-1]]]
     begins = ~space
     begins[1:] &= space[:-1]
     firsts = bounds[:-1][np.diff(bounds) > 0] - bounds[0]
     begins[firsts] = ~space[firsts]  # whatever the text before ends with
     return int(np.count_nonzero(begins))
+
+
+def _values(array: "pyarrow.Array", dtype: type[np.generic], count: int) -> np.ndarray:
+    """The numbers in an array, or where its texts begin and end; Arrow's own way to numpy imports pandas."""
+    return np.frombuffer(array.buffers()[1] or b"", dtype)[array.offset : array.offset + count]
