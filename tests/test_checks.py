@@ -8,7 +8,8 @@ from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
-from symbert.tasks import GLUE
+from symbert.suites import SUITES
+from symbert.tasks import PUBLISHED
 
 
 @pytest.fixture
@@ -101,7 +102,9 @@ def test_a_size_of_the_curve_without_steps_is_named(config):
         check(changed)
 
 
-@pytest.mark.parametrize(("key", "known"), [("attention", OPERATORS), ("sizes", SIZES), ("tasks", GLUE)])
+@pytest.mark.parametrize(
+    ("key", "known"), [("attention", OPERATORS), ("sizes", SIZES), ("tasks", PUBLISHED), ("suites", SUITES)]
+)
 def test_the_sweep_takes_just_the_operators_sizes_and_tasks_that_exist(config, key, known):
     changed = merge(config, {"sweep": {key: ["none of them"]}})
     with pytest.raises(ConfigError) as refused:

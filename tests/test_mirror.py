@@ -31,10 +31,12 @@ from symbert.corpus.sources import (
     resolve_corpus,
 )
 from symbert.files import read_json
-from symbert.glue.sources import REPOSITORY, download_task, published_schema, published_split, resolve_glue
+from symbert.glue.sources import download_task, published_schema, published_split, resolve_glue
+from symbert.suites import SUITES
 from symbert.tasks import GLUE
 
 OSCAR, KENLMS, BERT = (file.repository for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY))
+REPOSITORY = SUITES["glue"].repository
 RTE = GLUE["rte"]
 SPLITS = [published_split(RTE, split) for split in RTE.splits]
 PARTS = {f"en_meta_part_{number}": random.Random(number).randbytes(1 << 20) for number in (1, 2)}

@@ -4,9 +4,14 @@ import sys
 
 import pytest
 
-from symbert.errors import UsageError
-from symbert.glue import embedded
-from symbert.tasks import GLUE, task_named
+from symbert.checks import check
+from symbert.config import merge
+from symbert.errors import ConfigError, UsageError
+from symbert.glue import embedded, embedded_superglue, forms
+from symbert.glue.heads import HEADS
+from symbert.glue.metrics import METRICS, METRICS_OF_GROUPS
+from symbert.suites import SUITES
+from symbert.tasks import GLUE, PUBLISHED, task_named
 
 
 def test_the_eight_tasks_of_the_configuration_give_nine_columns(config):
@@ -33,7 +38,7 @@ def test_each_task_has_a_maker_of_its_stand_in():
 
 
 def test_a_misspelt_task_is_answered_with_the_nearest():
-    with pytest.raises(UsageError, match=r"unknown GLUE task 'mnil'; did you mean 'mnli'\?"):
+    with pytest.raises(UsageError, match=r"unknown task 'mnil'; did you mean 'mnli'\?"):
         task_named("mnil")
 
 
@@ -51,3 +56,39 @@ def test_a_module_runs_where_these_packages_are_absent(module, absent):
     hidden = "".join(f"sys.modules[{name!r}] = None; " for name in absent)
     script = f"import sys; {hidden}import symbert.{module}"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def tasks_of(config, **sweep):
+    """The tasks that are fine-tuned with these keys of the sweep."""
+    changed = merge(config, {"sweep": sweep})
+    check(changed)
+    check(changed)  # once more, as a command does that reads what the workflow has checked
+    return changed["sweep"]["tasks"]
+
+
+def test_a_suite_brings_its_tasks_unless_some_are_named(config):
+    eight, superglue = list(config["sweep"]["tasks"]), list(SUITES["superglue"].tasks)
+    assert tasks_of(config, suites=["glue"]) == eight
+    assert tasks_of(config, suites=["superglue"]) == superglue
+    assert tasks_of(config, suites=["glue", "superglue"]) == [*eight, *superglue]
+    assert tasks_of(config, suites=["glue", "superglue"], tasks=["rte", "cb"]) == ["rte", "cb"]
+
+
+def test_a_sweep_without_tasks_and_a_task_without_its_suite_are_refused(config):
+    with pytest.raises(ConfigError, match="'sweep.tasks' has boolq, but 'sweep.suites' lacks superglue; add it there"):
+        tasks_of(config, tasks=["sst2", "boolq"])
+    with pytest.raises(ConfigError, match="glue.source' is files, which has no superglue; set it to hub or mirror"):
+        files = {"source": "files", "files": "."}
+        tasks_of(merge(config, {"glue": files}), suites=["superglue"])
+
+
+def test_each_task_of_superglue_names_functions_that_exist_and_counts_as_published():
+    published = "9427/3270 250/56 400/100 27243/4848 100730/10000 2490/277 5428/638 554/104"
+    rows = (task.official_rows for task in SUITES["superglue"].tasks.values())
+    assert " ".join(f"{each['train']}/{each['validation']}" for each in rows) == published
+    for task in PUBLISHED.values():
+        assert task.head in HEADS and {*task.metrics} <= {*METRICS, *METRICS_OF_GROUPS}
+        assert not task.form or getattr(forms, task.form).__doc__
+    for task in SUITES["superglue"].tasks.values():
+        assert getattr(embedded_superglue, task.stand_in).__doc__
+    assert len({column for suite in SUITES.values() for column in suite.columns}) == 10 + 8, "no column is of two tasks"

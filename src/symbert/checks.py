@@ -38,6 +38,7 @@ def check(config: Config) -> None:
     _check_extends(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
+    _check_suites(config)
     _check_braces(config)
     _check_robustness(config)
     _check_processes(config)
@@ -108,6 +109,13 @@ def _check_braces(config: Config) -> None:
             raise ConfigError(
                 f"config: '{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
             )
+
+
+def _check_suites(config: Config) -> None:
+    """Original archives are read of GLUE alone."""
+    others = [suite for suite in config["sweep"]["suites"] if suite != "glue"]
+    if others and not SOURCES[source_of(config, "glue")].is_published:
+        raise ConfigError(f"config: 'glue.source' is files, which has no {others[0]}; set it to hub or mirror")
 
 
 def _check_robustness(config: Config) -> None:

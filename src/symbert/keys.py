@@ -172,6 +172,7 @@ class Sweep(Settings):
     pretrain_seeds: Seeds
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
+    suites: Annotated[list[str], Meta(min_length=1)]
     tasks: Annotated[list[str], Meta(min_length=1)]
     untrained: bool
     anatomy: bool

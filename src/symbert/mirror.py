@@ -20,7 +20,7 @@ from symbert.corpus.sources import (
 )
 from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
-from symbert.glue.sources import REPOSITORY, published_split
+from symbert.glue.sources import published_split
 from symbert.progress import data_size, end_line
 from symbert.project import read_chosen
 from symbert.sources import (
@@ -34,7 +34,8 @@ from symbert.sources import (
     harmful_model_file,
     part_file,
 )
-from symbert.tasks import GLUE
+from symbert.suites import SUITES
+from symbert.tasks import PUBLISHED
 
 
 def fetch_mirror(
@@ -70,13 +71,19 @@ def wanted_files(config: Config) -> list[PublishedFile]:
     """What the experiment reads from the hub's repositories: small files first, the parts of the corpus last."""
     repositories = repositories_of(config)
     names = config["sweep"]["tasks"] if SOURCES[source_of(config, "glue")].is_published else []
-    tasks = [GLUE[name] for name in names if name in GLUE]  # the user's own are here
+    tasks = [PUBLISHED[name] for name in names if name in PUBLISHED]  # the user's own are here
     files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
     if HARMFUL_MODEL.repository in repositories:
         files.append(harmful_model_file(config["corpus"]["harmful_model"]))
     if CORPUS_CHECKSUMS.repository in repositories:
         files += [CORPUS_CHECKSUMS, *map(part_file, parts_of(config))]
     return files
+
+
+def _revision_of(config: Config, repository: str) -> str:
+    """The revision of a data set: that of a suite, or of OSCAR."""
+    suites = {suite.repository: suite.revision or config["glue"]["revision"] for suite in SUITES.values()}
+    return suites.get(repository, config["corpus"]["revision"])
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,7 @@ class Mirror:
         if CORPUS_CHECKSUMS in files:
             hub.require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
         for name, kind in {file.repository: file.kind for file in files}.items():
-            stage = "glue" if name == REPOSITORY else "corpus"
-            self._fix_commit(name, kind, config[stage]["revision"] if kind == "dataset" else "main")
+            self._fix_commit(name, kind, _revision_of(config, name) if kind == "dataset" else "main")
         self._save()
         self._announce(files)
         self._fetch_blocklist(sections(config, "")["blocklist_source"])

@@ -14,7 +14,8 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
-from symbert.tasks import GLUE
+from symbert.suites import SUITES
+from symbert.tasks import PUBLISHED, tasks_of_sweep
 
 VARIABLE = "SYMBERT_OWN"  # of the environment: these keys of the configuration, as JSON
 KEYS = ("operators", "sizes", "tasks")
@@ -23,7 +24,8 @@ KEYS = ("operators", "sizes", "tasks")
 def define_own(config: dict[str, Any]) -> None:
     """Make `operators`, `sizes` and `tasks` of a configuration known, here and to processes that start from here.
 
-    In `sweep.attention`, the name of an operator replaces the import path of its class. ConfigError for a name that
+    In `sweep.attention`, the name of an operator replaces the import path of its class, and in `sweep.tasks` stand all
+    that are fine-tuned. ConfigError for a name that
     another one has, for an unknown class, and for an unknown name in the sweep.
     """
     sweep, curve = config["sweep"], config["sweep"]["curve"]
@@ -37,7 +39,9 @@ def define_own(config: dict[str, Any]) -> None:
     _refuse_unknown("sweep.probes", sweep["probes"], list(OPERATORS))
     _refuse_unknown("sweep.sizes", sweep["sizes"], list(SIZES))
     _refuse_unknown("sweep.curve.sizes", curve["sizes"], list(SIZES))
-    _refuse_unknown("sweep.tasks", sweep["tasks"], [*GLUE, *config["tasks"]])
+    _refuse_unknown("sweep.suites", sweep["suites"], list(SUITES))
+    _refuse_unknown("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])
+    sweep["tasks"] = tasks_of_sweep(sweep["suites"], sweep["tasks"])
     for name in curve["steps"].keys() - SIZES.keys():
         raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
     define(config)

@@ -1,174 +1,55 @@
-"""GLUE as a table: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
-
-The hub (nyu-mll/glue) holds one parquet file per split, GLUE's own archives (gluebenchmark.com) tab-separated ones.
-Beside these stand the user's own tasks, which the configuration defines.
-"""
+"""The tasks by name: those of the suites, and the user's own, which the configuration defines."""
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from collections import ChainMap
 from typing import Any
 
 from symbert.errors import ConfigError, UsageError
+from symbert.suites import SUITES, Layout, Task, suite_of
 
-HIGHEST_GRADE = 5  # of similarity; the lowest is 0
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
 COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
-COLUMNS_OF_TABLES += ("task", "column", "glue_score", "std", "mean_of_tasks")
+COLUMNS_OF_TABLES += ("task", "column", "glue_score", "superglue_score", "std", "mean_of_tasks")
 
-
-@dataclass(frozen=True)
-class Layout:
-    """Which columns of a file hold text and label."""
-
-    text: tuple[str, ...]
-    label: str = "label"
-    header: tuple[str, ...] = ()  # of a file whose first line is a row already
-    has_broken_rows: bool = False  # the publisher's file has some, without text or label: they are skipped
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a task reads, what it predicts, and how it is scored."""
-
-    name: str
-    columns: tuple[str, ...]  # text: one sentence, or a pair
-    labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
-    metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
-    scores: dict[str, str]  # score column of each evaluation split
-    official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
-    folder: str = ""  # of GLUE's archives
-    stand_in: str = ""  # the function of symbert.glue.embedded that makes rows; none: the shape of STS-B's
-    layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
-    files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
-
-    @property
-    def num_labels(self) -> int:
-        """Outputs of the classifier: 1 for a grade."""
-        return max(1, len(self.labels))
-
-    @property
-    def highest_label(self) -> int:
-        """The last class, or the highest grade; the lowest is 0."""
-        return len(self.labels) - 1 if self.labels else HIGHEST_GRADE
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Training first, then the splits that are scored; the unlabelled test splits are never read."""
-        return ("train", *self.scores)
-
-
-_TASKS = (
-    Task(
-        "mrpc",
-        columns=("sentence1", "sentence2"),
-        labels=("not_equivalent", "equivalent"),
-        metrics=("accuracy", "f1"),
-        scores={"validation": "mrpc"},
-        official_rows={"train": 3_668, "validation": 408},
-        folder="MRPC",
-        stand_in="paraphrase",
-        layout=Layout(("#1 String", "#2 String"), "Quality"),
-    ),
-    Task(
-        "cola",
-        columns=("sentence",),
-        labels=("unacceptable", "acceptable"),
-        metrics=("matthews",),
-        scores={"validation": "cola"},
-        official_rows={"train": 8_551, "validation": 1_043},
-        folder="CoLA",
-        stand_in="acceptability",
-        layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
-    ),
-    Task(
-        "mnli",
-        columns=("premise", "hypothesis"),
-        labels=("entailment", "neutral", "contradiction"),
-        metrics=("accuracy",),
-        scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
-        official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
-        folder="MNLI",
-        stand_in="inference",
-        layout=Layout(("sentence1", "sentence2"), "gold_label"),
-    ),
-    Task(
-        "qqp",
-        columns=("question1", "question2"),
-        labels=("not_duplicate", "duplicate"),
-        metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
-        scores={"validation": "qqp"},
-        official_rows={"train": 363_846, "validation": 40_430},
-        folder="QQP",
-        stand_in="duplicate",
-        layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
-    ),
-    Task(
-        "rte",
-        columns=("sentence1", "sentence2"),
-        labels=("entailment", "not_entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "rte"},
-        official_rows={"train": 2_490, "validation": 277},
-        folder="RTE",
-        stand_in="entailment",
-    ),
-    Task(
-        "stsb",
-        columns=("sentence1", "sentence2"),
-        labels=(),
-        metrics=("pearson", "spearman"),
-        scores={"validation": "stsb"},
-        official_rows={"train": 5_749, "validation": 1_500},
-        folder="STS-B",
-        layout=Layout(("sentence1", "sentence2"), "score"),
-    ),
-    Task(
-        "qnli",
-        columns=("question", "sentence"),
-        labels=("entailment", "not_entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "qnli"},
-        official_rows={"train": 104_743, "validation": 5_463},
-        folder="QNLI",
-        stand_in="answer",
-    ),
-    Task(
-        "sst2",
-        columns=("sentence",),
-        labels=("negative", "positive"),
-        metrics=("accuracy",),
-        scores={"validation": "sst2"},
-        official_rows={"train": 67_349, "validation": 872},
-        folder="SST-2",
-        stand_in="direction",
-    ),
-    Task(
-        "wnli",  # the authors run it, but leave it out of the GLUE score
-        columns=("sentence1", "sentence2"),
-        labels=("not_entailment", "entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "wnli"},
-        official_rows={"train": 635, "validation": 71},
-        folder="WNLI",
-        stand_in="pronoun",
-    ),
-)
-
-GLUE: dict[str, Task] = {task.name: task for task in _TASKS}
+GLUE: dict[str, Task] = SUITES["glue"].tasks
+PUBLISHED = ChainMap(*(suite.tasks for suite in reversed(SUITES.values())))  # which names the last map's keys first
 OWN: dict[str, Task] = {}
 """The tasks of the user's own."""
 
 
 def task_named(name: str) -> Task:
     """The row of a task; UsageError suggests the nearest name."""
-    known = {**GLUE, **OWN}
+    known = {**PUBLISHED, **OWN}
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)
     remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
-    raise UsageError(f"unknown GLUE task '{name}'; {remedy}")
+    raise UsageError(f"unknown task '{name}'; {remedy}")
+
+
+def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
+    """The tasks that are fine-tuned: those of `tasks` that are of these suites or the user's own, and every task of a
+    suite other than GLUE of which `tasks` names none.
+
+    ConfigError for a task whose suite is not chosen, but for GLUE's, which the default names; and where none is left.
+    """
+    for name in tasks:
+        if name in PUBLISHED and (suite := suite_of(PUBLISHED[name]).name) not in ("glue", *suites):
+            raise ConfigError(f"config: 'sweep.tasks' has {name}, but 'sweep.suites' lacks {suite}; add it there")
+    others = {name for suite in SUITES.values() if suite.name not in suites for name in suite.tasks}
+    chosen = [name for name in tasks if name not in others]
+    whole = [SUITES[name].tasks for name in suites if name != "glue" and SUITES[name].tasks.keys().isdisjoint(chosen)]
+    fine_tuned = [*chosen, *(name for rows in whole for name in rows)]
+    if not fine_tuned:
+        raise ConfigError("config: 'sweep.suites' has none of the tasks of 'sweep.tasks'; add their suite")
+    return fine_tuned
+
+
+def tasks_of_suite(suite: str, tasks: list[str]) -> list[str]:
+    """Those of `tasks` that are reported with a suite: the user's own with GLUE's."""
+    return [name for name in tasks if suite_of(task_named(name)).name == suite]
 
 
 def define(name: str, definition: dict[str, Any]) -> Task:
@@ -179,7 +60,8 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     """
     key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
     metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
-    taken = {*GLUE, *(column for task in GLUE.values() for column in task.scores.values()), *COLUMNS_OF_TABLES}
+    columns = (column for suite in SUITES.values() for column in suite.columns)
+    taken = {*PUBLISHED, *columns, *COLUMNS_OF_TABLES}
     if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise ConfigError(
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "

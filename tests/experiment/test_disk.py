@@ -8,11 +8,11 @@ from symbert.errors import InputOutputError
 from symbert.experiment import disk
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import plan_experiment
-from symbert.glue.cost import GLUE_BYTES
 from symbert.layout import Run
 from symbert.model.parameters import counts_of
 from symbert.pretrain.state import extracted_weights
 from symbert.pretrain.storage import parameters_of, storage_of
+from symbert.suites import SUITES
 from traces import write
 
 ORIGINAL = Run("tiny", "original", 1)
@@ -53,7 +53,7 @@ def test_the_papers_disk_is_that_of_its_corpus_its_checkpoints_and_its_models(pa
     assert bytes_of(paper, "states of runs")[0] == (200 + 4 * 3) * (small + base)
     assert bytes_of(paper, "checkpoints")[0] == small + (1 + 17) * base
     assert bytes_of(paper, "shards")[0] == pytest.approx(140 * GIGABYTE, rel=0.01), "70e9 tokens of two bytes"
-    assert bytes_of(paper, "tasks")[0] == pytest.approx(GLUE_BYTES, rel=0.01), "all but WNLI"
+    assert bytes_of(paper, "tasks")[0] == pytest.approx(SUITES["glue"].bytes, rel=0.01), "all but WNLI"
 
 
 def test_what_lies_there_is_not_written_again(experiment, traces):
@@ -110,7 +110,7 @@ def test_weights_of_fine_tunings_are_to_come_by_their_seeds(experiment, traces):
 def test_of_glue_the_wanted_tasks_are_downloaded_and_each_only_once(changed, folder):
     few = changed({"glue": {"source": "hub"}, "sweep": {"tasks": ["rte", "mnli"]}})
     planned, to_come = bytes_of(few, "tasks")
-    assert planned == to_come and 0.4 * GLUE_BYTES < planned < 0.5 * GLUE_BYTES
+    assert planned == to_come and 0.4 * SUITES["glue"].bytes < planned < 0.5 * SUITES["glue"].bytes
     write(folder / few.results / "glue/raw/mnli.parquet", 0)
     assert 0 < bytes_of(few, "tasks")[1] < 0.02 * planned
 

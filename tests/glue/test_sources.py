@@ -18,7 +18,6 @@ from symbert.errors import DataError, IntegrityError, MissingInputError, Permiss
 from symbert.files import read_json, sha256_of
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import (
-    REPOSITORY,
     download_task,
     published_schema,
     published_split,
@@ -26,7 +25,10 @@ from symbert.glue.sources import (
     read_rows,
     resolve_glue,
 )
+from symbert.suites import SUITES
 from symbert.tasks import GLUE
+
+REPOSITORY = SUITES["glue"].repository
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from symbert.errors import ConfigError, DivergedError, IntegrityError, MissingIn
 from symbert.files import read_json, write_json
 from symbert.glue import train as module
 from symbert.glue.batches import read_rows
+from symbert.glue.heads import head_of
 from symbert.glue.train import (
     build_optimizer,
     encoder_of,
     learning_rate,
     load_classifier,
     logits_of,
-    loss_of,
     predict,
     reset_head,
     steps_of,
@@ -141,9 +141,10 @@ def test_training_rows_are_learned_by_heart(trained):
 
 
 def test_losses_are_squared_error_of_grades_and_cross_entropy_of_classes():
-    assert loss_of(torch.tensor([[1.0], [3.0]]), torch.tensor([2.0, 5.0])).item() == pytest.approx((1 + 4) / 2)
+    grades, classes = head_of(GLUE["stsb"]), head_of(GLUE["rte"])
+    assert grades.loss(torch.tensor([[1.0], [3.0]]), torch.tensor([2.0, 5.0])).item() == pytest.approx((1 + 4) / 2)
     expected = -math.log(math.exp(1) / (math.exp(1) + math.exp(3)))
-    assert loss_of(torch.tensor([[1.0, 3.0]]), torch.tensor([0])).item() == pytest.approx(expected)
+    assert classes.loss(torch.tensor([[1.0, 3.0]]), torch.tensor([0])).item() == pytest.approx(expected)
 
 
 def test_predictions_stand_in_the_order_of_the_rows(trained):

@@ -12,7 +12,7 @@ from symbert.report.exhibits import EXHIBITS
 from symbert.report.inputs import ReportFiles, given, report_code
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
-OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes")
+OWN += ("superglue", "superglue_curve", "counts", "categories", "records", "manifest", "anatomy", "probes")
 ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 WORDS = {
     "finetune_seeds": [1, 2],
@@ -52,6 +52,8 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
         ("robustness", {"table-robustness", "figure-robustness"}),
         ("categories", {"table-corpus_categories"}),
         ("curve", {"figure-figure3_checkpoints"}),
+        ("superglue", {"table-superglue", "table-superglue_scores", "table-superglue_statistics"}),
+        ("superglue_curve", {"figure-superglue_checkpoints"}),
         ("anatomy", {"table-anatomy", "figure-anatomy"}),
         ("probes", {"table-probes", "figure-probes", "table-predictions"}),
     ],
@@ -66,7 +68,7 @@ def test_exits_are_compared_over_several_pre_training_seeds_only(report):
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
-    lacking += ("anatomy", "probes")
+    lacking += ("anatomy", "probes", "superglue", "superglue_curve")
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
     made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints", "summary"}
@@ -99,10 +101,8 @@ def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
 
 
 def test_hours_wait_for_the_scores_that_they_do_not_read(report):
-    hours = EXHIBITS["table-hours"]
-    assert report().made_before(hours) == [
-        f"in/{name}.{n}" for name in ("scores", "curve", "robustness") for n in (1, 2)
-    ]
+    hours, scores = EXHIBITS["table-hours"], ("scores", "curve", "superglue", "superglue_curve", "robustness")
+    assert report().made_before(hours) == [f"in/{name}.{n}" for name in scores for n in (1, 2)]
     assert report().made_of(hours).keys() == {"provenance"}
 
 

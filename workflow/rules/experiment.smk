@@ -15,7 +15,8 @@ from symbert.layout import Experiment, Run
 from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
-from symbert.tasks import task_named
+from symbert.suites import SUITES
+from symbert.tasks import task_named, tasks_of_suite
 
 with one_line_errors():
     EXPERIMENT = Experiment(config)
@@ -129,6 +130,11 @@ TASK_FILES = {
 }
 
 
+def published_tasks(suite):
+    """The published files of a suite's tasks, where stand-ins of them are written."""
+    return [f"{EMBEDDED}/{file.location}" for task in tasks_of_suite(suite, TASKS) for file in TASK_FILES[task]]
+
+
 def own_task(wildcards):
     """What a task of one's own stands for, the content of its files among it; none for a task of GLUE."""
     section = f"task-{wildcards.task}"
@@ -195,9 +201,10 @@ def scores(run, step):
     return {task: str(home.place(home.score, run, step=step, task=task)) for task in TASKS}
 
 
-def final_scores():
+def final_scores(suite):
     """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
-    return [file for run in FINETUNED for step in COMPARED for file in scores(run, step).values()]
+    tasks = tasks_of_suite(suite, TASKS)
+    return [scores(run, step)[task] for run in FINETUNED for step in COMPARED for task in tasks]
 
 
 def robustness():
@@ -210,10 +217,10 @@ def robustness():
     ]
 
 
-def curve_scores():
+def curve_scores(suite):
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
-    steps = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}
-    return [file for run in steps for step in steps[run] for file in scores(run, step).values()]
+    steps, tasks = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}, tasks_of_suite(suite, TASKS)
+    return [scores(run, step)[task] for run in steps for step in steps[run] for task in tasks]
 
 
 def finetune_seeds(wildcards):

@@ -9,8 +9,8 @@ localrules:
 
 rule glue:
     input:
-        final_scores(),
-        curve_scores(),
+        [final_scores(suite) for suite in SUITES],
+        [curve_scores(suite) for suite in SUITES],
         robustness(),
 
 
@@ -18,7 +18,7 @@ rule write_embedded_tasks:
     input:
         stand_ins("glue"),
     output:
-        [f"{EMBEDDED}/{file.location}" for files in TASK_FILES.values() for file in files],
+        published_tasks("glue"),
     log:
         f"{LOGS}/write_embedded_tasks.log",
     conda:
@@ -29,6 +29,23 @@ rule write_embedded_tasks:
         root=lambda wildcards: EMBEDDED,
     shell:
         "python -m symbert --log {log:q} write-embedded-tasks --root {params.root:q}"
+
+
+rule write_embedded_superglue:
+    input:
+        stand_ins("glue"),
+    output:
+        published_tasks("superglue"),
+    log:
+        f"{LOGS}/write_embedded_superglue.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=growing(2000),
+    params:
+        root=lambda wildcards: EMBEDDED,
+    shell:
+        "python -m symbert --log {log:q} write-embedded-superglue --root {params.root:q}"
 
 
 rule resolve_glue:

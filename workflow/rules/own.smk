@@ -4,8 +4,10 @@ COUNTS = counts(CORPUS.results)
 STAGES = ("filter", "pack", "pretrain", "task", "glue", "report")
 INPUTS = {
     "settings": [settings("report")],
-    "scores": final_scores(),
-    "curve": curve_scores(),
+    "scores": final_scores("glue"),
+    "curve": curve_scores("glue"),
+    "superglue": final_scores("superglue"),
+    "superglue_curve": curve_scores("superglue"),
     "robustness": robustness(),
     "timing": TIMING,
     "provenance": [*DONE, *TIMING],

@@ -218,6 +218,8 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
     """What the numbers rest on."""
     rates = experiment.config["rates"]
     steps = sum(glue.finetuning_steps(experiment, task) for task in experiment.tasks)
+    lengths = sorted({glue.example_tokens(experiment, task) for task in experiment.tasks})
+    tokens = " to ".join(map(str, dict.fromkeys([lengths[0], lengths[-1]])))
     others = "of the others: " if measured else ""
     return [
         "rests on",
@@ -227,7 +229,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
         f"               per step and layer; {rates['job_seconds']:g} s to start a job",
         "  GPU-hours    two GPUs busy for one hour are two GPU-hours; beside each a core is busy",
         "  operators    hours of all as of `original`; bytes by the parameters of each",
-        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {glue.EXAMPLE_TOKENS} tokens an example",
+        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {tokens} tokens an example",
         "  corpus       `symbert plan-corpus` says what it rests on",
         "  disk         at its most; raw parts are gone when shards are written, unless corpus.keep_raw is set",
     ]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from symbert.draws import permute
+from symbert.glue.heads import Head, head_of
 from symbert.model.packed import Packing
 from symbert.tasks import Task
 
@@ -32,16 +33,35 @@ class TaskBatch:
 
 @dataclass(frozen=True)
 class TaskRows:
-    """One split: ids and types `token`, the first token and the length of each row, labels (classes, or grades)."""
+    """One split: ids and types `token`, the first token and the length of each row, labels (classes, or grades).
+
+    Rows that are answers to one question have its number in `groups`, in which they stand together, and `credits`.
+    """
 
     input_ids: Tensor
     token_type_ids: Tensor
     first: np.ndarray
     lengths: np.ndarray
     labels: Tensor
+    head: Head
+    groups: np.ndarray | None = None
+    credits: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def examples(self) -> int:
+        """How many a batch counts: a row, or the rows that one example has."""
+        return len(self) // self.head.rows_of_example
+
+    @property
+    def truth(self) -> np.ndarray:
+        """What predictions are compared with: labels or, of rows in groups, records of `label`, `group`, `credit`."""
+        labels = self.labels.cpu().numpy()
+        if self.groups is None:
+            return labels
+        return np.rec.fromarrays([labels, self.groups, self.credits], names="label, group, credit")
 
     def batch(self, index: np.ndarray) -> TaskBatch:
         """The rows of `index`, in that order: `row`, or `seed row` for as many rows of each of several seeds."""
@@ -76,14 +96,17 @@ def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
     arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8), labels
     tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
-    return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers)
+    groups, credits = (table[name].to_numpy() if name in table.column_names else None for name in ("group", "credit"))
+    return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, head_of(task), groups, credits)
 
 
 def shuffled_batches(rows: TaskRows, batch_size: int, seeds: Sequence[int], epoch: int) -> Iterator[TaskBatch]:
-    """All rows once for each seed, in an order that only (seed, epoch) decides; the last batch may be smaller."""
-    orders = np.stack([permute(np.arange(len(rows)), len(rows), seed, epoch) for seed in seeds])
-    for start in range(0, len(rows), batch_size):
-        yield rows.batch(orders[:, start : start + batch_size])
+    """All examples once for each seed, in an order that only (seed, epoch) decides; the last batch may be smaller."""
+    examples, size = rows.examples, rows.head.rows_of_example
+    orders = np.stack([permute(np.arange(examples), examples, seed, epoch) for seed in seeds])
+    for start in range(0, examples, batch_size):
+        chosen = orders[:, start : start + batch_size, None] * size + np.arange(size)
+        yield rows.batch(chosen.reshape(len(seeds), -1))
 
 
 def sorted_batches(rows: TaskRows, batch_size: int) -> Iterator[tuple[np.ndarray, TaskBatch]]:

@@ -16,12 +16,10 @@ from symbert.pretrain.state import RunState, run_home
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.sizes import SIZES
 from symbert.sources import SOURCES, is_stand_in
-from symbert.tasks import GLUE, task_named
+from symbert.suites import SUITES, suite_of
+from symbert.tasks import PUBLISHED, task_named
 
-# Tokens of an example without padding: padding GLUE's training rows to 128 computes 3.6 times as many.
-EXAMPLE_TOKENS = 36
 BYTES_OF_A_ROW = 100  # of a file of the user's own, about
-GLUE_BYTES = 160_000_000  # GLUE's tables as published, of all tasks together; of each by its share of the rows
 
 
 def finetuning_steps(experiment: Experiment, task: str) -> int:
@@ -53,8 +51,8 @@ def _rows(experiment: Experiment, task: str, split: str) -> int:
 def finetuning_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
     """One task on one checkpoint, with its evaluation."""
     shape, steps = SIZES[size], finetuning_steps(experiment, task)
-    training = 3 * steps * _examples_flops(experiment, size, experiment.finetuning.batch_size)
-    evaluation = _examples_flops(experiment, size, evaluated_rows(experiment, task))
+    training = 3 * steps * _examples_flops(experiment, size, task, experiment.finetuning.batch_size)
+    evaluation = _examples_flops(experiment, size, task, evaluated_rows(experiment, task))
     return Work(seeds * (training + evaluation), seeds * steps * shape.num_hidden_layers)
 
 
@@ -62,14 +60,20 @@ def robustness_work(experiment: Experiment, size: str, task: str, seeds: int = 1
     """Scores on noise, of models that were kept, or else are fine-tuned again. Out-of-domain sets are not counted."""
     glue = experiment.config["glue"]
     levels = 1 + len(glue["robustness"]["noise"]) * len(glue["robustness"]["noise_kinds"])
-    scoring = Work(seeds * levels * _examples_flops(experiment, size, evaluated_rows(experiment, task)))
+    scoring = Work(seeds * levels * _examples_flops(experiment, size, task, evaluated_rows(experiment, task)))
     return scoring if glue["keep_finetuned"] else scoring + finetuning_work(experiment, size, task, seeds)
 
 
-def _examples_flops(experiment: Experiment, size: str, rows: int) -> float:
-    """Operations, forward, on examples of GLUE."""
-    tokens = min(EXAMPLE_TOKENS, experiment.config["glue"]["max_length"])
-    return encoder_flops(SIZES[size], SIZES[size].layer_weights, rows, tokens)
+def example_tokens(experiment: Experiment, task: str) -> int:
+    """Tokens of what a classifier reads at a time, about."""
+    row = task_named(task)
+    return min(row.row_tokens, suite_of(row).lengths * experiment.config["glue"]["max_length"])
+
+
+def _examples_flops(experiment: Experiment, size: str, task: str, rows: int) -> float:
+    """Operations, forward, on rows of a task as published."""
+    read = rows * task_named(task).rows_of_row
+    return encoder_flops(SIZES[size], SIZES[size].layer_weights, read, example_tokens(experiment, task))
 
 
 def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
@@ -129,8 +133,12 @@ def bytes_to_download(experiment: Experiment) -> float:
 
 
 def _bytes_of(tasks: list[str]) -> float:
-    rows = {name: sum(task.official_rows.values()) for name, task in GLUE.items()}
-    return GLUE_BYTES * sum(rows.get(task, 0) for task in tasks) / sum(rows.values())  # 0 of the user's own
+    """A table's share of those of its suite is that of its rows; the user's own are not downloaded."""
+    rows = {name: sum(task.official_rows.values()) for name, task in PUBLISHED.items()}
+    return sum(
+        suite.bytes * sum(rows[task] for task in tasks if task in suite.tasks) / sum(rows[name] for name in suite.tasks)
+        for suite in SUITES.values()
+    )
 
 
 def task_files(experiment: Experiment) -> Iterator[Files]:

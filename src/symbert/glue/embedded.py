@@ -5,7 +5,7 @@ them says that the chain works, not how good a model is at GLUE.
 
 A function below turns one sentence into a row of each class: it changes the order of the words, or what stands between
 them. So the words alone say little, and to know which words follow each other, as pre-training teaches, helps.
-`symbert.tasks` says which task has which function.
+`symbert.suites` says which task has which function.
 """
 
 import math
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,8 @@ from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentat
 from symbert.files import publish
 from symbert.glue.sources import STAND_IN, published_schema, published_split
 from symbert.progress import Progress
-from symbert.tasks import GLUE, Task
+from symbert.suites import Task
+from symbert.tasks import GLUE
 
 STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a split
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
@@ -43,7 +45,7 @@ class Sentence:
     @property
     def text(self) -> str:
         """The sentence, written out."""
-        return _text(self.words)
+        return text_of(self.words)
 
     @property
     def clause(self) -> str:
@@ -70,13 +72,14 @@ Row = tuple[str, ...]
 
 def write_embedded_tasks(root: Path, documentation: Path = DOCUMENTATION) -> None:
     """Write the files of all tasks below `root` in the hub's layout, the same bytes for the same documentation."""
-    sentences = _sentences(read_documentation(documentation))
+    sentences = sentences_in(read_documentation(documentation))
     progress = Progress("write embedded tasks", len(GLUE), "tasks", interval=0)
     for done, (name, task) in enumerate(GLUE.items(), start=1):
         for split in task.splits:
-            pool = Pool(_of_split(sentences, task, split), Random(f"{name} {split}"))
+            pool = Pool(of_split(sentences, task, split), Random(f"{name} {split}"))
             rows = rows_of(task, pool, STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS)
-            _write(root / published_split(task, split).location, task, rows)
+            columns = [*zip(*rows, strict=True), range(len(rows))]
+            write_rows(root / published_split(task, split).location, task, columns)
         progress.update(done, name)
 
 
@@ -93,7 +96,7 @@ def rows_of(task: Task, pool: Pool, count: int) -> list[tuple[str | float, ...]]
     return rows[:count]
 
 
-def _sentences(passages: Iterable[Passage]) -> list[Sentence]:
+def sentences_in(passages: Iterable[Passage]) -> list[Sentence]:
     """The first sentence of each passage, if it is neither short nor long; each once."""
     sentences: dict[tuple[str, ...], Sentence] = {}
     for passage in passages:
@@ -104,7 +107,7 @@ def _sentences(passages: Iterable[Passage]) -> list[Sentence]:
     return list(sentences.values())
 
 
-def _of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentence]:
+def of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentence]:
     """Training and evaluation share no sentence; the splits of MNLI that are not mismatched have no foreign genre."""
     chosen = [
         sentence
@@ -117,9 +120,9 @@ def _of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentenc
     return chosen
 
 
-def _write(path: Path, task: Task, rows: list[tuple[str | float, ...]]) -> None:
+def write_rows(path: Path, task: Task, columns: Iterable[Iterable[Any]]) -> None:
+    """Write the hub's columns of a split, marked as those of a stand-in."""
     schema = published_schema(task)
-    columns = [*zip(*rows, strict=True), range(len(rows))]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     table = pa.table(arrays, schema=schema.with_metadata({**schema.metadata, STAND_IN: b"true"}))
     with publish(path) as temporary:
@@ -128,24 +131,24 @@ def _write(path: Path, task: Task, rows: list[tuple[str | float, ...]]) -> None:
 
 def acceptability(pool: Pool, sentence: Sentence) -> list[Row]:
     """CoLA: unacceptable is the words of two sentences in turn."""
-    return [(_text(_mixed(pool, sentence)),), (sentence.text,)]
+    return [(text_of(mixed_words(pool, sentence)),), (sentence.text,)]
 
 
 def direction(pool: Pool, sentence: Sentence) -> list[Row]:
     """SST-2: positive reads forwards, negative backwards."""
-    return [(_text(sentence.words[::-1]),), (sentence.text,)]
+    return [(text_of(sentence.words[::-1]),), (sentence.text,)]
 
 
 def paraphrase(pool: Pool, sentence: Sentence) -> list[Row]:
     """MRPC: a sentence is equivalent to its beginning, but not when it is read backwards."""
-    beginning = _text(_beginning(pool, sentence))
-    return [(_text(sentence.words[::-1]), beginning), (sentence.text, beginning)]
+    beginning = text_of(beginning_of(pool, sentence))
+    return [(text_of(sentence.words[::-1]), beginning), (sentence.text, beginning)]
 
 
 def duplicate(pool: Pool, sentence: Sentence) -> list[Row]:
     """QQP: a question has its beginning as a duplicate, but not when its words are shuffled."""
-    beginning = _question(_beginning(pool, sentence))
-    return [(_question(_shuffled(pool, sentence)), beginning), (_question(sentence.words), beginning)]
+    beginning = question_of(beginning_of(pool, sentence))
+    return [(question_of(shuffled_words(pool, sentence)), beginning), (question_of(sentence.words), beginning)]
 
 
 def graded(pool: Pool, sentence: Sentence, classes: int, texts: int) -> list[Row]:
@@ -153,15 +156,15 @@ def graded(pool: Pool, sentence: Sentence, classes: int, texts: int) -> list[Row
 
     The rest is mixed with another sentence; the last class keeps all. A pair has the whole sentence beside it.
     """
-    mixed, words = _mixed(pool, sentence), sentence.words
+    mixed, words = mixed_words(pool, sentence), sentence.words
     intact = [math.ceil(len(words) * label / (classes - 1)) for label in range(classes)]
-    return [(_text([*words[:count], *mixed[count:]]), sentence.text)[:texts] for count in intact]
+    return [(text_of([*words[:count], *mixed[count:]]), sentence.text)[:texts] for count in intact]
 
 
 def inference(pool: Pool, sentence: Sentence) -> list[Row]:
     """MNLI: a sentence entails its beginning; mixed with another it is neutral, read backwards it contradicts."""
-    premises = (sentence.words, _mixed(pool, sentence), sentence.words[::-1])
-    return [(_text(words), _text(_beginning(pool, sentence))) for words in premises]
+    premises = (sentence.words, mixed_words(pool, sentence), sentence.words[::-1])
+    return [(text_of(words), text_of(beginning_of(pool, sentence))) for words in premises]
 
 
 def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
@@ -177,27 +180,31 @@ def pronoun(pool: Pool, sentence: Sentence) -> list[Row]:
 
 def answer(pool: Pool, sentence: Sentence) -> list[Row]:
     """QNLI: a question is answered by the sentence that it was made of, but not when its words are shuffled."""
-    return [(_question(sentence.words), sentence.text), (_question(_shuffled(pool, sentence)), sentence.text)]
+    return [(question_of(sentence.words), sentence.text), (question_of(shuffled_words(pool, sentence)), sentence.text)]
 
 
-def _mixed(pool: Pool, sentence: Sentence) -> list[str]:
+def mixed_words(pool: Pool, sentence: Sentence) -> list[str]:
     """The words of the sentence and of one from another package in turn, as many as the sentence has."""
     both = zip(sentence.words, pool.elsewhere(sentence).words, strict=False)
     mixed = [word for pair in both for word in pair]
     return mixed[: len(sentence.words)]
 
 
-def _shuffled(pool: Pool, sentence: Sentence) -> list[str]:
+def shuffled_words(pool: Pool, sentence: Sentence) -> list[str]:
+    """The words of the sentence in another order, most times."""
     return pool.draw.sample(sentence.words, len(sentence.words))
 
 
-def _question(words: Iterable[str]) -> str:
+def question_of(words: Iterable[str]) -> str:
+    """Words written as a question."""
     return " ".join(words) + "?"
 
 
-def _beginning(pool: Pool, sentence: Sentence) -> tuple[str, ...]:
+def beginning_of(pool: Pool, sentence: Sentence) -> tuple[str, ...]:
+    """Four words of the sentence or more, but for the last two."""
     return sentence.words[: pool.draw.randint(4, len(sentence.words) - 2)]
 
 
-def _text(words: Iterable[str]) -> str:
+def text_of(words: Iterable[str]) -> str:
+    """Words written as a sentence."""
     return " ".join(words).rstrip(",;:") + "."

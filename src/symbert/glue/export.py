@@ -44,8 +44,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
         ) from None
     model = in_hugging_face(trained.eval())
-    model.config.problem_type = "single_label_classification" if task.labels else "regression"
-    if task.labels:
+    has_classes = task.num_labels > 1  # a choice of COPA's has one output
+    model.config.problem_type = "single_label_classification" if has_classes else "regression"
+    if has_classes:
         model.config.id2label = dict(enumerate(task.labels))
         model.config.label2id = {label: number for number, label in enumerate(task.labels)}
     model.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}

@@ -243,7 +243,7 @@ class Finetuning:
         protocol, rows, seeds = self.protocol, self.rows["train"], list(models)
         name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**protocol.identity)
         label = f"{name}: {self.task.name} seed{'s' * (len(seeds) > 1)} {' '.join(map(str, seeds))}"
-        progress = Progress(label, steps_of(len(rows), protocol.settings), "steps")
+        progress = Progress(label, steps_of(rows.examples, protocol.settings), "steps")
         diverged = {}
         with compiler_explained():
             if len(seeds) > 1:
@@ -291,9 +291,9 @@ class Finetuning:
 
     def scores(self, predictions: dict[str, np.ndarray]) -> Record:
         """By score column `metrics`, `details` and `majority`; and whether each prediction is the same."""
-        labels = {split: rows.labels.cpu().numpy() for split, rows in self.rows.items()}
+        truth = {split: rows.truth for split, rows in self.rows.items()}
         columns = {
-            column: scored(self.task, labels["train"], labels[split], predictions[split])
+            column: scored(self.task, truth["train"], truth[split], predictions[split])
             for split, column in self.task.scores.items()
         }
         names = {"metrics": "score", "details": "details", "majority": "majority"}

@@ -1,4 +1,4 @@
-"""Scores of predictions, as GLUE defines them, and those of the best constant prediction; all between -1 and 1.
+"""Scores of predictions, as the suites define them, and those of the best constant prediction; all between -1 and 1.
 
 A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN.
 The formulas are written out, because importing scipy and scikit-learn takes longer than many a fine-tuning.
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symbert.tasks import Task
+from symbert.suites import Task
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -21,6 +21,12 @@ def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     of_class, as_class = labels == 1, predictions == 1
     both = of_class.sum() + as_class.sum()
     return float(2 * (of_class & as_class).sum() / both) if both else 0.0
+
+
+def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Mean F1 of the classes that are present or predicted."""
+    classes = np.union1d(labels, predictions)
+    return float(np.mean([f1(labels == each, predictions == each) for each in classes]))
 
 
 def matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -48,36 +54,93 @@ def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
     return float(np.corrcoef(_ranks(labels), _ranks(predictions))[1, 0])
 
 
-METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews, "pearson": pearson, "spearman": spearman}
+def whole_groups(truth: np.ndarray, predictions: np.ndarray) -> float:
+    """Share of the questions of which every answer is judged right (MultiRC's exact match)."""
+    wrong = np.unique(truth["group"][truth["label"] != predictions])
+    return float(1 - wrong.size / _groups(truth).size)
 
 
-def measure(task: Task, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
-    """Each metric of the task; the score is their mean. Predictions are classes, or grades."""
-    return {name: METRICS[name](labels, predictions) for name in task.metrics}
+def chosen_right(truth: np.ndarray, predictions: np.ndarray) -> float:
+    """Share of the questions whose highest row is a right one: COPA's accuracy, ReCoRD's exact match."""
+    return float(truth["label"][_chosen(truth, predictions)].mean())
 
 
-def scored(task: Task, training_labels: np.ndarray, labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
+def chosen_credit(truth: np.ndarray, predictions: np.ndarray) -> float:
+    """Mean credit of the highest row of each question: ReCoRD's F1."""
+    return float(truth["credit"][_chosen(truth, predictions)].astype(float).mean())
+
+
+METRICS = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "macro_f1": macro_f1,
+    "matthews": matthews,
+    "pearson": pearson,
+    "spearman": spearman,
+}
+METRICS_OF_GROUPS = {"whole_groups": whole_groups, "chosen_right": chosen_right, "chosen_credit": chosen_credit}
+
+
+def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+    """Each metric of the task; the score is their mean. Predictions are classes, grades, or numbers that rank rows.
+
+    The truth is that of `symbert.glue.batches.TaskRows`: labels or, of answers to questions, with group and credit.
+    """
+    labels = truth["label"] if truth.dtype.names else truth
+    return {
+        name: METRICS_OF_GROUPS[name](truth, predictions)
+        if name in METRICS_OF_GROUPS
+        else METRICS[name](labels, predictions)
+        for name in task.metrics
+    }
+
+
+def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
     """`score`, its `details` (the metrics whose mean it is) and the score of the `majority` baseline."""
-    details = measure(task, labels, predictions)
-    baseline = majority(task, training_labels, labels)
+    details = measure(task, truth, predictions)
+    baseline = majority(task, training, truth)
     return {"score": _mean(details), "details": details, "majority": _mean(baseline)}
 
 
-def majority(task: Task, training_labels: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """The task's metrics when the most frequent training class (for grades: their mean) is always predicted.
 
-    Of equally frequent classes it is the one that scores best, so that no constant prediction beats the baseline.
+    Where one answer of several is chosen, it is that at the place where the right one stands most often. Of equally
+    frequent classes or places it is the one that scores best, so that no constant prediction beats the baseline.
     """
     if not task.labels:
-        return measure(task, labels, np.full(len(labels), training_labels.mean()))
-    counts = np.bincount(training_labels.astype(int))
-    constants = [measure(task, labels, np.full(len(labels), label)) for label in np.flatnonzero(counts == counts.max())]
+        return measure(task, truth, np.full(len(truth), training.mean()))
+    if task.head == "classes":
+        labels = training["label"] if training.dtype.names else training
+        counts = np.bincount(labels.astype(int))
+        predictions = [np.full(len(truth), label) for label in np.flatnonzero(counts == counts.max())]
+    else:
+        counts = np.bincount(_places(training)[training["label"] == 1])
+        predictions = [1.0 * (_places(truth) == place) for place in np.flatnonzero(counts == counts.max())]
+    constants = [measure(task, truth, each) for each in predictions]
     return max(constants, key=lambda scores: sum(scores.values()))
 
 
 def is_constant(values: np.ndarray) -> bool:
     """Whether all values are the same."""
     return bool(np.all(values == values[0]))
+
+
+def _groups(truth: np.ndarray) -> np.ndarray:
+    """The first row of each group, whose rows stand together."""
+    return np.flatnonzero(np.diff(truth["group"], prepend=-1))
+
+
+def _places(truth: np.ndarray) -> np.ndarray:
+    """The place of each row in its group, from 0."""
+    first = _groups(truth)
+    return np.arange(len(truth)) - np.repeat(first, np.diff([*first, len(truth)]))
+
+
+def _chosen(truth: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    """The highest row of each group; of equal ones the first."""
+    first = _groups(truth)
+    return np.array([at + part.argmax() for at, part in zip(first, np.split(predictions, first[1:]), strict=True)])
 
 
 def _mean(scores: dict[str, float]) -> float:

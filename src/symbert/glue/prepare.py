@@ -14,24 +14,29 @@ from symbert.corpus.wordpiece import encoder
 from symbert.draws import mix
 from symbert.errors import DataError
 from symbert.files import publish
+from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.settings import TaskSettings, read_settings
-from symbert.tasks import Task, task_named
+from symbert.suites import Task, suite_of
+from symbert.tasks import task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 10_000
+LONGEST_ROW = 512  # tokens, that models have positions for
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 
 
 def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output: Path) -> None:
     """Write the parquet file split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
+    Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
+
     The schema's metadata says under `symbert` how many rows are used and official (see `facts_of`).
     Raises DataError when there are not as many rows as official and `glue.allow_partial` is false.
     """
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
     table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
-    tokenizer = pair_encoder(vocabulary, wanted.max_length)
+    tokenizer = pair_encoder(vocabulary, min(suite_of(row).lengths * wanted.max_length, LONGEST_ROW))
     available = {split: table.filter(pc.field("split") == split) for split in row.splits}
     official = row.official_rows or {split: rows.num_rows for split, rows in available.items()}
     for split, rows in available.items():
@@ -47,7 +52,8 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     }
     if row.files:  # of an own task these may change; of scores kept under the hash of this file, none is of others
         facts |= {"labels": row.labels, "metrics": row.metrics}
-    prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in used.values()]
+    read = [formed(row, split, rows) for split, rows in used.items()]
+    prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in read]
     write_prepared(output, pa.concat_tables(prepared), facts)
 
 
@@ -93,15 +99,16 @@ def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
 
 
 def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
-    """Columns input_ids, token_type_ids and label for rows of text."""
+    """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them."""
     ids, types = [], []
-    for batch in rows.select(list(task.columns)).to_batches(max_chunksize=ROWS_AT_ONCE):
+    names = [name for name in (TEXTS if task.form else task.columns) if name in rows.column_names]
+    for batch in rows.select(names).to_batches(max_chunksize=ROWS_AT_ONCE):
         text = [column.to_pylist() for column in batch.columns]
         encodings = tokenizer.encode_batch_fast(text[0] if len(text) == 1 else list(zip(*text, strict=True)))
         ids.append(pa.array([encoding.ids for encoding in encodings], IDS))
         types.append(pa.array([encoding.type_ids for encoding in encodings], TYPES))
     columns = {"input_ids": pa.chunked_array(ids, IDS), "token_type_ids": pa.chunked_array(types, TYPES)}
-    return pa.table({**columns, "label": rows["label"]})
+    return pa.table({**columns, **{name: rows[name] for name in TRUTH if name in rows.column_names}})
 
 
 def check_complete(name: str, rows: int, official: int, settings: TaskSettings) -> None:

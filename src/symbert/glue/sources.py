@@ -1,10 +1,10 @@
-"""GLUE as published, checked and joined to one file per task.
+"""Suites as published, checked and joined to one file per task.
 
-The hub (nyu-mll/glue) and mirrors hold one parquet file per split; GLUE's archives, as gluebenchmark.com gives them, a
-folder per task and a tab-separated file per split. Those are read by the rules of Hugging Face's script
-(github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was made: quotation marks are
-text, a label is a class by its name or its number, a row's `idx` is its place in the file. Unlike there, a line ends
-at \\n only: the text may hold other separators.
+The hub (nyu-mll/glue, aps/super_glue) and mirrors hold one parquet file per split; GLUE's archives, as
+gluebenchmark.com gives them, a folder per task and a tab-separated file per split. Those are read by the rules of
+Hugging Face's script (github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was made:
+quotation marks are text, a label is a class by its name or its number, a row's `idx` is its place in the file. Unlike
+there, a line ends at \\n only: the text may hold other separators.
 """
 
 import json
@@ -24,23 +24,31 @@ from symbert.files import publish, read_json, write_json
 from symbert.glue.own_files import read_own_split
 from symbert.settings import SourceSettings, read_settings
 from symbert.sources import SOURCES, PublishedFile
-from symbert.tasks import HIGHEST_GRADE, Layout, Task, task_named
+from symbert.suites import HIGHEST_GRADE, SUITES, Layout, Task, suite_of
+from symbert.tasks import task_named
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
-REPOSITORY = "nyu-mll/glue"
 
 # MRPC comes from Microsoft, unsplit: GLUE adds the pairs of sentence numbers that make the evaluation split.
 PARAPHRASES, EVALUATION_PAIRS = "msr_paraphrase_train.txt", "dev_ids.tsv"
 PAIR = ("#1 ID", "#2 ID")
+
+INDEX = pa.int32()
+TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.suites` calls them
+    "int32": INDEX,
+    "texts": pa.list_(pa.string()),
+    "paragraph question answer": pa.struct([("paragraph", INDEX), ("question", INDEX), ("answer", INDEX)]),
+    "passage query": pa.struct([("passage", INDEX), ("query", INDEX)]),
+}
 
 Record = dict[str, str]
 Row = dict[str, Any]
 
 
 def resolve_glue(settings: Path, output: Path) -> None:
-    """Write sources.json: the commit of GLUE's repository, if it is the hub's, from which all tasks are downloaded."""
+    """Write sources.json: the commit of GLUE's repository, if it is the hub's, from which its tasks are downloaded."""
     read = read_settings(settings, SourceSettings)
-    write_json(output, resolve(read, {REPOSITORY: ("dataset", read.revision)}))
+    write_json(output, resolve(read, {SUITES["glue"].repository: ("dataset", read.revision)}))
 
 
 def download_task(settings: Path, sources: Path, task: str, output: Path) -> None:
@@ -60,7 +68,7 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
         else:
             file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
             try:
-                open_source(read, read_json(sources, RESOLVED)).fetch(file, fetched)
+                open_source(read, _commits(read_json(sources, RESOLVED))).fetch(file, fetched)
                 rows = read_published(fetched, file.location, schema, row.labels)
             finally:
                 fetched.unlink(missing_ok=True)
@@ -71,19 +79,47 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
 
 def published_split(task: Task, split: str) -> PublishedFile:
     """The hub's file of a split."""
-    return PublishedFile("dataset", REPOSITORY, f"{task.name}/{split}-00000-of-00001.parquet")
+    folder = task.folder_at_hub or task.name
+    return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")
+
+
+def _commits(sources: dict[str, Any]) -> dict[str, Any]:
+    """The content of sources.json, and beside GLUE's commit those of the suites whose revision is one."""
+    fixed = {suite.repository: {"commit": suite.revision} for suite in SUITES.values() if suite.revision}
+    return {**sources, "repositories": {**fixed, **sources["repositories"]}}
 
 
 def published_schema(task: Task) -> pa.Schema:
     """The hub's columns and types, with the class names as its library writes them."""
-    text = {column: {"dtype": "string", "_type": "Value"} for column in task.columns}
-    label = (
-        {"names": list(task.labels), "_type": "ClassLabel"} if task.labels else {"dtype": "float32", "_type": "Value"}
-    )
-    features = {**text, "label": label, "idx": {"dtype": "int32", "_type": "Value"}}
     fields = [pa.field(column, pa.string()) for column in task.columns]
-    fields += [pa.field("label", pa.int64() if task.labels else pa.float32()), pa.field("idx", pa.int32())]
+    fields += [pa.field(column, TYPES[kind]) for column, kind in task.details.items()]
+    if task.has_label:
+        fields.append(pa.field("label", pa.int64() if task.labels else pa.float32()))
+    fields.append(pa.field("idx", TYPES[task.index]))
+    features = {field.name: _feature(field.type) for field in fields}
+    if task.labels and task.has_label:
+        features["label"] = {"names": list(task.labels), "_type": "ClassLabel"}
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
+
+
+def _feature(kind: pa.DataType) -> dict[str, Any]:
+    """What the hub's library says of a column of this type."""
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "Sequence"}
+    return {"dtype": "float32" if kind == pa.float32() else str(kind), "_type": "Value"}
+
+
+def _fits(kind: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a column can be read as one of the expected type: texts, indices and lists may be of another width."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(expected):
+        return {field.name for field in kind} == {field.name for field in expected}
+    if pa.types.is_list(expected):
+        return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _fits(kind.value_type, expected.value_type)
+    if pa.types.is_string(expected):
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return kind == expected or (pa.types.is_int32(expected) and pa.types.is_integer(kind))
 
 
 def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
@@ -99,7 +135,7 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
             found = ", ".join(table.column_names)
             raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
         kind = table.schema.field(field.name).type
-        if kind != field.type and not (pa.types.is_large_string(kind) and pa.types.is_string(field.type)):
+        if not _fits(kind, field.type):
             raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
     try:
         written = json.loads(metadata.get(b"huggingface", b"{}"))
@@ -112,13 +148,14 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     for column in table.column_names:
         if table[column].null_count:
             raise DataError(f"{location}: column '{column}' has empty cells; get the file again")
-    lowest, highest = pc.min_max(table["label"]).as_py().values()
-    limit = len(labels) - 1 if labels else HIGHEST_GRADE
-    if table.num_rows and not (lowest >= 0 and highest <= limit):
-        raise DataError(
-            f"{location}: labels from {lowest} to {highest}, expected 0 to {limit}; "
-            "an unlabelled test split cannot be scored"
-        )
+    if table.num_rows and "label" in table.column_names:
+        lowest, highest = pc.min_max(table["label"]).as_py().values()
+        limit = len(labels) - 1 if labels else HIGHEST_GRADE
+        if not (lowest >= 0 and highest <= limit):
+            raise DataError(
+                f"{location}: labels from {lowest} to {highest}, expected 0 to {limit}; "
+                "an unlabelled test split cannot be scored"
+            )
     marks = {STAND_IN: b"true"} if STAND_IN in metadata else None
     return table.cast(expected.remove_metadata()).replace_schema_metadata(marks)
 

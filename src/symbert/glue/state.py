@@ -17,7 +17,7 @@ from symbert.glue.own_files import identity_of
 from symbert.layout import Experiment, Run
 from symbert.pretrain.state import RunState, Values, run_state, weights_of
 from symbert.settings import hash_of
-from symbert.tasks import task_named
+from symbert.tasks import task_named, tasks_of_suite
 
 # What a fine-tuning is of, but for the seed.
 ORIGIN = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
@@ -32,13 +32,15 @@ ROWS = {
 
 
 def measured_tasks(experiment: Experiment) -> list[str]:
-    """The tasks whose classifiers are scored on noise or on an out-of-domain set.
+    """The tasks whose classifiers are scored on noise or on an out-of-domain set: of GLUE and of the user's own.
 
     ConfigError when sets are asked for and no task answers any.
     """
     chosen = experiment.config["glue"]["robustness"]
     measured = [
-        task for task in experiment.tasks if chosen["noise"] or challenges_for(task_named(task), chosen["sets"])
+        task
+        for task in tasks_of_suite("glue", experiment.tasks)
+        if chosen["noise"] or challenges_for(task_named(task), chosen["sets"])
     ]
     if chosen["sets"] and not measured:
         sets = ", ".join(chosen["sets"])

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
@@ -85,12 +84,12 @@ def train(
     # Weight decay would move the embeddings of pieces that no row has, too.
     with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
         updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
-        encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(len(rows), settings)
+        encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
             for batch in shuffled_batches(numbered, settings.batch_size, [seed], epoch):
                 with attention_kernels(recipe, device):
-                    loss = loss_of(logits_of(model, batch, precision, encoder), batch.labels)
+                    loss = rows.head.loss(logits_of(model, batch, precision, encoder), batch.labels)
                 updater.backward(loss)
                 updater.clip()
                 updater.update(learning_rate(step, steps, settings))
@@ -134,13 +133,13 @@ def train_together(
         model = stack.model.train()
         optimizer = build_optimizer(model, settings, vector=2)
         updater = Updater(model, optimizer, settings.gradient_clip, precision, device)
-        encoder, step, steps = partial(encode, attend=stack.draws.attend), 0, steps_of(len(rows), settings)
+        encoder, step, steps = partial(encode, attend=stack.draws.attend), 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
             for batch in shuffled_batches(numbered, settings.batch_size, seeds, epoch):
                 stack.draws.begin(batch.lengths)
                 logits = logits_of(model, batch, precision, encoder, len(seeds))
-                loss = losses_of(logits, batch.labels, len(seeds))
+                loss = rows.head.loss(logits, batch.labels, "none").view(len(seeds), -1).mean(dim=1)
                 updater.backward(loss.sum())
                 stack.clip(settings.gradient_clip)
                 updater.update(learning_rate(step, steps, settings))
@@ -190,18 +189,18 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """The predicted class of each row, or its grade when the classifier has one output."""
+    """What the head predicts for each row: its class, its grade, or a number that ranks it."""
     model.eval()
-    predictions = np.zeros(len(rows), dtype=np.float64 if model.classifier.out_features == 1 else np.int64)
+    predictions = np.zeros(len(rows), dtype=rows.head.predicted)
     for index, batch in sorted_batches(rows, EVALUATION_BATCH_SIZE):
         logits = logits_of(model, batch, precision)
-        predictions[index] = (logits[:, 0] if logits.shape[1] == 1 else logits.argmax(dim=1)).cpu().numpy()
+        predictions[index] = rows.head.predictions(logits).cpu().numpy()
     return predictions
 
 
-def steps_of(rows: int, settings: GlueSettings) -> int:
+def steps_of(examples: int, settings: GlueSettings) -> int:
     """Optimizer steps of a whole fine-tuning."""
-    return settings.epochs * math.ceil(rows / settings.batch_size)
+    return settings.epochs * math.ceil(examples / settings.batch_size)
 
 
 def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
@@ -219,19 +218,3 @@ def logits_of(
         embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
         pooled = encoder(model.bert, embedded, batch.packing).unflatten(0, (seeds, -1))
         return model.classifier(model.dropout(pooled)).flatten(0, 1).to(model.classifier.weight.dtype)
-
-
-def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared error of grades (one logit), mean cross-entropy in nats of classes."""
-    if logits.shape[1] == 1:
-        return F.mse_loss(logits[:, 0], labels.to(logits.dtype))
-    return F.cross_entropy(logits, labels)
-
-
-def losses_of(logits: Tensor, labels: Tensor, seeds: int) -> Tensor:
-    """`loss_of` for the rows of each seed."""
-    if logits.shape[1] == 1:
-        losses = F.mse_loss(logits[:, 0], labels.to(logits.dtype), reduction="none")
-    else:
-        losses = F.cross_entropy(logits, labels, reduction="none")
-    return losses.view(seeds, -1).mean(dim=1)

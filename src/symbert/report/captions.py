@@ -1,11 +1,13 @@
 """What a caption must say: experiment, scale, recipe, where corpus and tasks come from, and what stands in for them."""
 
 import pandas as pd
+from msgspec.structs import replace
 
 from symbert.report import published
 from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
-from symbert.tasks import OWN
+from symbert.suites import SUITES, suite_of
+from symbert.tasks import OWN, task_named, tasks_of_suite
 
 UNTRAINED = "no pre-training"
 FINETUNE_UNITS = (
@@ -63,11 +65,17 @@ def wording_of(settings: ReportSettings) -> Wording:
         pretraining=f"Pre-trained for {settings.steps:,} steps in {batch} on {documents}",
         units=FINETUNE_UNITS,
         beside_printed="",
-        facts={"Scale": settings.scale, "Recipe": settings.recipe},
+        facts={"Scale": settings.scale, "Recipe": settings.recipe, **_other_suites(settings)},
         warnings=[] if is_the_papers(settings) else _warnings(settings),
         other_training=None if is_pretrained_as_the_paper(settings) else reason,
         other_finetuning=None if is_the_papers(settings) else "fine-tuning is not the paper’s",
     )
+
+
+def _other_suites(settings: ReportSettings) -> dict[str, str]:
+    """The suites that models are scored on beside GLUE; nothing without any."""
+    titles = [suite.title for suite in SUITES.values() if suite.name != "glue" and {*suite.tasks} & {*settings.tasks}]
+    return {"Other suites": ", ".join(titles)} if titles else {}
 
 
 def _warnings(settings: ReportSettings) -> list[str]:
@@ -81,6 +89,14 @@ def _warnings(settings: ReportSettings) -> list[str]:
     others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
     notes = stand_ins if has_stand_ins(settings) else [*stand_ins, others]
     return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]
+
+
+def of_suite(settings: ReportSettings, suite: str) -> ReportSettings:
+    """The settings as those of one suite other than GLUE: its tasks, and what captions say of them."""
+    source = SOURCES.get(settings.glue_source)
+    words = source.tasks.replace("GLUE", SUITES[suite].title) if source else f"source {settings.glue_source}"
+    wording = replace(wording_of(settings), tasks=words, beside_printed="")
+    return replace(settings, tasks=tasks_of_suite(suite, settings.tasks), wording=wording)
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:
@@ -126,12 +142,12 @@ def _unit_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
 
 def _flaws_of(settings: ReportSettings, scores: pd.DataFrame) -> str:
     """Which scores are stand-ins or partial, and where one class was predicted throughout; empty without any."""
-    notes = []
+    notes, title = [], suite_of(task_named(scores["task"].iloc[0])).title
     stand_ins, partial, constant = stand_in_tasks(scores), partial_tasks(scores), constant_predictions(scores)
     if stand_ins and not has_stand_ins(settings):
-        notes.append(f"Stand-ins for GLUE's tasks, not GLUE: {stand_ins}.")
+        notes.append(f"Stand-ins for {title}'s tasks, not {title}: {stand_ins}.")
     if partial:
-        whole = "GLUE or their files have" if own_tasks(settings) else "GLUE has"
+        whole = "GLUE or their files have" if own_tasks(settings) else f"{title} has"
         notes.append(f"Partial tasks (other rows than {whole}): {partial}.")
     if constant:
         notes.append(f"One class predicted throughout: {'; '.join(constant)}.")

@@ -18,6 +18,7 @@ from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.statistics import final_scores, of_whole_seeds
 from symbert.settings import ReportSettings, read_settings
+from symbert.tasks import tasks_of_suite
 
 SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
 PARAMETERS = {"shape": {**SHAPE, "vocab_size": int}, "parameters": {str: int}, "attention_parameters": {str: int}}
@@ -53,12 +54,17 @@ class Data:
 
     @cached_property
     def scores(self) -> pd.DataFrame | None:
-        """The scores of the comparison, a table of `symbert.report.scores`, at the last step and at step 0.
+        """The scores of the comparison on GLUE and the user's own tasks, a table of `symbert.report.scores`, at the
+        last step and at step 0.
 
         MissingInputError when they do not reach the last step.
         """
-        table = self._read_scores("scores", "finetune_seeds", self.settings.scored_runs) if self.has("scores") else None
-        return None if table is None else final_scores(table, self.settings.steps)
+        return self._compared_scores("scores", "glue")
+
+    @cached_property
+    def superglue(self) -> pd.DataFrame | None:
+        """The scores of the comparison on SuperGLUE, as `scores`."""
+        return self._compared_scores("superglue", "superglue")
 
     @cached_property
     def trained(self) -> pd.DataFrame | None:
@@ -68,12 +74,27 @@ class Data:
     @cached_property
     def curve(self) -> pd.DataFrame | None:
         """The scores of checkpoints; NaN for seeds that lack a column which counts for the GLUE score."""
-        table = self._read_scores("curve", "curve_seeds", self.settings.curve_runs) if self.has("curve") else None
-        return None if table is None else of_whole_seeds(table)
+        return self._curve_scores("curve", "glue")
 
-    def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]]) -> pd.DataFrame:
+    @cached_property
+    def superglue_curve(self) -> pd.DataFrame | None:
+        """The scores of checkpoints on SuperGLUE, as `curve`."""
+        return self._curve_scores("superglue_curve", "superglue")
+
+    def _compared_scores(self, files: str, suite: str) -> pd.DataFrame | None:
+        if not self.has(files):
+            return None
+        table = self._read_scores(files, "finetune_seeds", self.settings.scored_runs, suite)
+        return final_scores(table, self.settings.steps)
+
+    def _curve_scores(self, files: str, suite: str) -> pd.DataFrame | None:
+        if not self.has(files):
+            return None
+        return of_whole_seeds(self._read_scores(files, "curve_seeds", self.settings.curve_runs, suite))
+
+    def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]], suite: str) -> pd.DataFrame:
         settings, allow_missing = self.settings, "allow_missing" in self.files
-        known = (settings.tasks, self.files.get(seeds, []), settings.settings_hash)
+        known = (tasks_of_suite(suite, settings.tasks), self.files.get(seeds, []), settings.settings_hash)
         return read_scores(self.files[files], *known, allow_missing, runs)
 
     @cached_property
@@ -156,6 +177,8 @@ def write_exhibit(
     pretrain_seeds: list[int] | None = None,
     curve: list[Path] | None = None,
     curve_seeds: list[int] | None = None,
+    superglue: list[Path] | None = None,
+    superglue_curve: list[Path] | None = None,
     robustness: list[Path] | None = None,
     done: list[Path] | None = None,
     metrics: list[Path] | None = None,
@@ -178,12 +201,12 @@ def write_exhibit(
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
     caption stands in .txt, and in .tex with the .pdf for a paper; a text is a .txt file, a sentence a line.
-    `curve` are scores of checkpoints; `done`, `metrics` and `timing` files of the runs of pre-training;
-    `pretrain_seeds` those over which exits are compared; `provenance` their done.json and timing.json; `sessions` the
-    records in their state, of which those that are gone are left out; `origin` the import.json of imported scores;
-    `sections` settings files; `benchmarks` the folder of Snakemake's benchmark files; `counts` (for the table of
-    categories `categories`) and `records` files of each part of the corpus; `anatomy` and `probes` what the commands
-    `anatomy` and `probe` wrote.
+    `curve` are scores of checkpoints; `superglue` and `superglue_curve` such scores on SuperGLUE's tasks;
+    `done`, `metrics` and `timing` files of the runs of pre-training; `pretrain_seeds` those over which exits are
+    compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
+    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
+    folder of Snakemake's benchmark files; `counts` (for the table of categories `categories`) and `records` files of
+    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -20,6 +20,7 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
     "Robustness",
     "Operators",
     "GLUE",
+    "SuperGLUE",
     "Statistics of scores",
     "Corpus",
     "Provenance",
@@ -36,6 +37,8 @@ FORMATS = {  # the first of tables and figures is in Snakemake's report and on t
 OPTIONS: dict[str, tuple[str, ...]] = {
     "scores": ("scores", "finetune_seeds", "settings"),
     "curve": ("curve", "curve_seeds", "settings"),
+    "superglue": ("superglue", "finetune_seeds", "settings"),
+    "superglue_curve": ("superglue_curve", "curve_seeds", "settings"),
     "runs": ("done", "metrics", "settings"),
     "timings": ("timing", "done", "metrics", "settings"),
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),

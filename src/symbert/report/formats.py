@@ -14,7 +14,7 @@ from symbert.errors import UsageError
 from symbert.files import write_text
 from symbert.report.latex import DAGGER, latex_note, latex_text
 
-HEADINGS = {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # what parts of columns' names become for readers
+HEADINGS = {"superglue": "SuperGLUE", "_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # parts of columns' names
 HEADINGS |= {word: word.upper() for word in ("glue", "mfu", "cpu", "gpu")}
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),

@@ -68,7 +68,7 @@ class ReportFiles:
     @property
     def asked_for(self) -> list[str]:
         """The files of runs and scores, which a report is asked for."""
-        names = ("scores", "curve", "robustness", "provenance", "origin")
+        names = ("scores", "curve", "superglue", "superglue_curve", "robustness", "provenance", "origin")
         return [file for name in names for file in self.inputs.get(name, [])]
 
     def seeds(self, exhibit: Exhibit) -> list[list[int]]:

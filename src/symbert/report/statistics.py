@@ -10,10 +10,13 @@ import pandas as pd
 
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
-from symbert.tasks import GLUE
+from symbert.suites import SUITES
+from symbert.tasks import PUBLISHED
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
+SUPERGLUE_SCORE, SUPERGLUE_COLUMNS = "superglue_score", SUITES["superglue"].columns
+COUNTED = (*COLUMNS, *SUPERGLUE_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
 PLATEAU_HEIGHT = 0.02  # share of the loss by which a plateau must stand out
@@ -31,25 +34,26 @@ def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
-    """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns.
+    """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns. Of a table of
+    SuperGLUE's scores: its score, the mean of its tasks.
 
     `scores` is a table of `symbert.report.scores`. The paper averages nine columns, MNLI's two as two;
     a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
     """
-    counted = scores[scores["column"].isin(COLUMNS)]
+    counted = scores[scores["column"].isin(COUNTED)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
 
 
 def task_scores(scores: pd.DataFrame) -> pd.Series:
     """As `glue_scores`, but the mean of eight tasks: MNLI's two columns count as one."""
-    counted = scores[scores["column"].isin(COLUMNS)]
+    counted = scores[scores["column"].isin(COUNTED)]
     tasks = counted.groupby([*SEEDS, "task"], sort=False)["score"].mean()
     return 100 * tasks.groupby(SEEDS, sort=False).mean().where(_is_complete(counted))
 
 
 def of_whole_seeds(scores: pd.DataFrame) -> pd.DataFrame:
     """The same with NaN in place of scores of seeds that lack a column which counts and which some seed has."""
-    complete = _is_complete(scores[scores["column"].isin(COLUMNS)])
+    complete = _is_complete(scores[scores["column"].isin(COUNTED)])
     is_partial = pd.MultiIndex.from_frame(scores[SEEDS]).isin(complete[~complete].index)
     return scores.assign(score=scores["score"].mask(is_partial))
 
@@ -62,18 +66,24 @@ def _is_complete(counted: pd.DataFrame) -> pd.Series:
 def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """All scores in percent, a row per model, step and fine-tuning seed.
 
-    Columns are `glue_score` and `mean_of_tasks`, where a column counts for them, and the score columns.
+    Columns are `glue_score` and `mean_of_tasks` (of SuperGLUE's scores `superglue_score`), where a column counts for
+    them, and the score columns.
     """
     columns = 100 * scores.pivot(index=SEEDS, columns="column", values="score")
-    means = dict(zip(MEANS, (glue_scores(scores), task_scores(scores)), strict=True))
+    means = {name: mean(scores) for name, mean in zip(means_of(scores), (glue_scores, task_scores), strict=False)}
     names = [*(name for name, mean in means.items() if len(mean)), *dict.fromkeys(scores["column"])]
     rows = pd.MultiIndex.from_frame(scores[SEEDS].drop_duplicates())
     return columns.assign(**means).reindex(index=rows, columns=names)
 
 
+def means_of(scores: pd.DataFrame) -> tuple[str, ...]:
+    """What the means over the score columns of a table are called."""
+    return (SUPERGLUE_SCORE,) if scores["column"].isin(SUPERGLUE_COLUMNS).any() else MEANS
+
+
 def task_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """The tasks that count for the GLUE score, MNLI's two columns as one, from what `seed_scores` gives."""
-    tasks = {column: name for name, task in GLUE.items() for column in task.scores.values() if column in COLUMNS}
+    """The tasks that count for the mean of a suite, MNLI's two columns as one, from what `seed_scores` gives."""
+    tasks = {column: name for name, task in PUBLISHED.items() for column in task.scores.values() if column in COUNTED}
     counted = scores[[column for column in scores if column in tasks]]
     return counted.T.groupby(tasks, sort=False).mean().T
 
@@ -81,7 +91,7 @@ def task_means(scores: pd.DataFrame) -> pd.DataFrame:
 def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:
     """New names for the score columns of stand-ins, and for the means, where one of them counts for these."""
     stand_ins = dict.fromkeys(scores.loc[scores["stand_in"].astype(bool), "column"])
-    means = () if stand_ins.keys().isdisjoint(COLUMNS) else MEANS
+    means = () if stand_ins.keys().isdisjoint(COUNTED) else means_of(scores)
     return {name: f"{name}{STAND_IN}" for name in (*means, *stand_ins)}
 
 

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from symbert.report import captions, order, panels, statistics
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
+from symbert.report.formats import heading
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.scores import majority_of
@@ -22,7 +23,11 @@ def checkpoints_figure(data: Data) -> Plot:
 
     A panel per size; an empty one where no task counts for GLUE.
     """
-    scores, settings = data.curve, data.settings
+    return curves_of_checkpoints(data.curve, data.settings)
+
+
+def curves_of_checkpoints(scores: pd.DataFrame, settings: ReportSettings) -> Plot:
+    """The figure of the scores of a suite over checkpoints."""
     majority_of(scores)
     sizes = order.sizes(scores["size"])
     curves = {size: statistics.curves_of(scores[scores["size"] == size]) for size in sizes}
@@ -30,7 +35,8 @@ def checkpoints_figure(data: Data) -> Plot:
     bands = {size: panels.band_entries(seeds[size]) for size in sizes}
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()
     majority = [float(baseline.iloc[0])] if len(baseline) else []  # none where no column that counts has one
-    kind = "stand-in task score" if statistics.MEANS[0] in statistics.stand_in_names(scores) else "GLUE score"
+    name = statistics.means_of(scores)[0]
+    kind = "stand-in task score" if name in statistics.stand_in_names(scores) else heading(name)
     figure, places = panels.figure_of(
         [[panels.PANEL]] * len(sizes),
         [len(curves[size]) + 1 + len(majority) + len(bands[size]) for size in sizes],

@@ -10,6 +10,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import SEEDS, seed_scores, spread, stand_in_names
+from symbert.settings import ReportSettings
 
 Row = dict[str, Any]
 
@@ -26,7 +27,11 @@ def scores_table(data: Data) -> Table:
     nine), mean of tasks (MNLI's two columns as one) and each column; then their mean and sample standard deviation.
     Table 3 and the statistics are made of these rows.
     """
-    final, settings = data.scores, data.settings
+    return scores_of_seeds(data.scores, data.settings, "tab:scores")
+
+
+def scores_of_seeds(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:
+    """The table of the scores of a suite: rows of each seed."""
     several = final["pretrain_seed"].nunique() > 1
     constant = final[final["constant_prediction"].eq(True)]  # one class is predicted throughout
     collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
@@ -39,7 +44,7 @@ def scores_table(data: Data) -> Table:
         *([SEVERAL] if several else []),
         *([COLLAPSED] if len(collapsed) else []),
     ]
-    return table_of(rows, " ".join(notes), "tab:scores")
+    return table_of(rows, " ".join(notes), label)
 
 
 def _model_rows(name: str, scores: pd.DataFrame, several: bool) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, heading, two_decimals
 from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval, p_in_words
-from symbert.report.statistics import STAND_IN, stand_in_names
+from symbert.report.statistics import STAND_IN, SUPERGLUE_SCORE, stand_in_names
 from symbert.settings import ReportSettings
 
 START = ("size", "model", "reference", "score", "n", "difference")
@@ -65,7 +65,11 @@ def statistics_table(data: Data) -> Table:
     operator to original and, where such models were fine-tuned, to no pre-training and to the majority baseline, with
     intervals, and a permutation test of the GLUE score. The sentences beneath the table say what the data support.
     """
-    final, settings = data.scores, data.settings
+    return differences(data.scores, data.settings, "tab:statistics")
+
+
+def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:
+    """The table of the differences between models in the scores of a suite."""
     names = stand_in_names(final)
     compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]
     rows, readable = [], []
@@ -88,7 +92,7 @@ def statistics_table(data: Data) -> Table:
         pd.DataFrame(part, columns=list(columns), dtype=object)
         for part, columns in ((rows, COLUMNS), (readable, READABLE))
     )
-    return Table(frame, caption, "tab:statistics", readable=shown, note=" ".join(_note(compared)))
+    return Table(frame, caption, label, readable=shown, note=" ".join(_note(compared)))
 
 
 def _text(interval: Interval) -> str:
@@ -107,7 +111,9 @@ def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
         return [DESCRIPTIVE] if compared else []
     units = {FINETUNE_SEED: captions.wording_of(settings).units, PRETRAIN_SEED: PRETRAIN_UNITS}
     improves = [IMPROVES] if any(one.improvement for one in compared) else []
-    return [METHODS, *improves, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
+    tested = heading(compared[0].score.removesuffix(STAND_IN))
+    methods = METHODS.replace("GLUE score", tested) if tested == heading(SUPERGLUE_SCORE) else METHODS
+    return [methods, *improves, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
 
 
 def _note(compared: list[Comparison]) -> Iterator[str]:

@@ -12,9 +12,9 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.scores import majority_of
-from symbert.report.statistics import SEEDS, Spread, seed_scores, spread, stand_in_names
+from symbert.report.statistics import COUNTED, SEEDS, Spread, means_of, seed_scores, spread, stand_in_names
 from symbert.settings import ReportSettings
-from symbert.tasks import OWN, task_named
+from symbert.tasks import OWN, task_named, tasks_of_suite
 
 Row = dict[str, Any]
 
@@ -49,17 +49,25 @@ def glue_table(data: Data) -> Table:
     The paper's rows are added where its scores may stand beside these.
     """
     final, settings = data.scores, data.settings
-    columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
-    lines = [*model_lines(final, columns, captions.wording_of(settings).other_finetuning is None)]
+    tasks = tasks_of_suite("glue", settings.tasks)
+    columns = [column for task in tasks for column in task_named(task).scores.values()]
+    with_paper = captions.wording_of(settings).other_finetuning is None
+    return scores_of_models(final, columns, _caption(final, columns, settings), "tab:glue", with_paper)
+
+
+def scores_of_models(
+    final: pd.DataFrame, columns: list[str], caption: str, label: str, with_paper: bool = False
+) -> Table:
+    """The table of the scores of a suite: lines of each model, and the majority baseline."""
+    lines = [*model_lines(final, columns, with_paper)]
     if majority_of(final):  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
     rows = [line.row for line in lines]
-    best = best_of(rows, [line.size for line in lines], ("glue_score", *columns))
+    best = best_of(rows, [line.size for line in lines], (means_of(final)[0], *columns))
     marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
-    caption, names = _caption(final, columns, settings), stand_in_names(final)
-    return table_of(rows, caption, "tab:glue", names=names, best=best, marked=marked)
+    return table_of(rows, caption, label, names=stand_in_names(final), best=best, marked=marked)
 
 
 def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
@@ -80,7 +88,8 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
             spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
             row |= {key: values and values.mean for key, values in spreads.items()}
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            row["std"] = spreads["glue_score"] and spreads["glue_score"].deviation
+            mean = spreads[means_of(scores)[0]]
+            row["std"] = mean and mean.deviation
         yield Line(row, size if step else None, _collapsed(scores))
         if step and with_paper and (size, attention) in published.SCORES:
             yield Line(_paper_row(size, attention, columns))
@@ -92,16 +101,17 @@ def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
 
 def _row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
     """The cells of one pre-trained model; only seeds with all columns that count do so for its means of columns."""
-    seeds = seed_scores(scores).reindex(columns=["glue_score", "mean_of_tasks", *columns])
-    complete = seeds.dropna(subset=[column for column in columns if column in published.COLUMNS])
-    score, tasks = _spread(complete["glue_score"]), _spread(complete["mean_of_tasks"])
+    means = means_of(scores)
+    seeds = seed_scores(scores).reindex(columns=[*means, *columns])
+    complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
+    score, *others = (_spread(complete[name]) for name in means)
     spreads = {column: _spread(seeds[column]) for column in columns}
     return {
         "model": name,
-        "glue_score": score and score.mean,
+        means[0]: score and score.mean,
         "std": score and score.deviation,
         **{column: values and values.mean for column, values in spreads.items()},
-        "mean_of_tasks": tasks and tasks.mean,
+        **{name: values and values.mean for name, values in zip(means[1:], others, strict=True)},
         "finetune_seeds": len(complete),
     }
 
@@ -127,17 +137,22 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def _caption(final: pd.DataFrame, columns: list[str], settings: ReportSettings) -> str:
-    notes = [captions.of_scores(f"GLUE scores at step {settings.steps:,}", settings, final)]
-    if final["constant_prediction"].eq(True).any():
-        notes.append(f"{DAGGER} The mean has such a run in it.")
+    notes = [*opening(f"GLUE scores at step {settings.steps:,}", settings, final), *_missing_notes(final, columns)]
     several = final["pretrain_seed"].nunique() > 1
-    notes += [*_missing_notes(final, columns), *[SEVERAL] * several, _score_note(columns)]
+    notes += [*[SEVERAL] * several, _score_note(columns)]
     is_printed = not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
     beside_printed = captions.wording_of(settings).beside_printed
     notes += [beside_printed] if beside_printed and is_printed else []
     if majority_of(final):
         notes.append("Majority baseline: the most frequent training class, or mean grade, for every row.")
     return " ".join(notes)
+
+
+def opening(subject: str, settings: ReportSettings, final: pd.DataFrame) -> list[str]:
+    """The start of the caption of a table of models' scores."""
+    collapsed = final["constant_prediction"].eq(True).any()
+    notes = [f"{DAGGER} The mean has such a run in it."] if collapsed else []
+    return [captions.of_scores(subject, settings, final), *notes]
 
 
 def _missing_notes(final: pd.DataFrame, columns: list[str]) -> list[str]:

@@ -1,0 +1,298 @@
+"""Suites of tasks: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
+
+The hub holds one parquet file per split; GLUE's own archives (gluebenchmark.com) tab-separated ones.
+"""
+
+from dataclasses import dataclass, field
+
+HIGHEST_GRADE = 5  # of similarity; the lowest is 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a file hold text and label."""
+
+    text: tuple[str, ...]
+    label: str = "label"
+    header: tuple[str, ...] = ()  # of a file whose first line is a row already
+    has_broken_rows: bool = False  # the publisher's file has some, without text or label: they are skipped
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task reads, what it predicts, and how it is scored."""
+
+    name: str
+    columns: tuple[str, ...]  # text: one sentence, or a pair; of a task with a form, what that makes texts of
+    labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
+    metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
+    scores: dict[str, str]  # score column of each evaluation split
+    official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
+    folder: str = ""  # of GLUE's archives
+    stand_in: str = ""  # the function that makes rows, in the module of the suite; none: the shape of STS-B's
+    layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
+    files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
+    folder_at_hub: str = ""  # none: its name
+    head: str = "classes"  # key of symbert.glue.heads.HEADS; not read where the label is a grade
+    form: str = ""  # the function of symbert.glue.forms that makes of a row what is read; none: the columns are that
+    details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
+    index: str = "int32"  # the type of the column idx at the hub
+    has_label: bool = True  # the hub has a column of labels; none: the form makes them
+    row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
+    rows_of_row: int = 1  # that the form makes of one, about
+
+    @property
+    def num_labels(self) -> int:
+        """Outputs of the classifier: 1 for a grade, or for each of several choices."""
+        return 1 if self.head == "choices" else max(1, len(self.labels))
+
+    @property
+    def highest_label(self) -> int:
+        """The last class, or the highest grade; the lowest is 0."""
+        return len(self.labels) - 1 if self.labels else HIGHEST_GRADE
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Training first, then the splits that are scored; the unlabelled test splits are never read."""
+        return ("train", *self.scores)
+
+
+_GLUE = (
+    Task(
+        "mrpc",
+        columns=("sentence1", "sentence2"),
+        labels=("not_equivalent", "equivalent"),
+        metrics=("accuracy", "f1"),
+        scores={"validation": "mrpc"},
+        official_rows={"train": 3_668, "validation": 408},
+        folder="MRPC",
+        stand_in="paraphrase",
+        layout=Layout(("#1 String", "#2 String"), "Quality"),
+    ),
+    Task(
+        "cola",
+        columns=("sentence",),
+        labels=("unacceptable", "acceptable"),
+        metrics=("matthews",),
+        scores={"validation": "cola"},
+        official_rows={"train": 8_551, "validation": 1_043},
+        folder="CoLA",
+        stand_in="acceptability",
+        layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
+    ),
+    Task(
+        "mnli",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "neutral", "contradiction"),
+        metrics=("accuracy",),
+        scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
+        official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
+        folder="MNLI",
+        stand_in="inference",
+        layout=Layout(("sentence1", "sentence2"), "gold_label"),
+    ),
+    Task(
+        "qqp",
+        columns=("question1", "question2"),
+        labels=("not_duplicate", "duplicate"),
+        metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
+        scores={"validation": "qqp"},
+        official_rows={"train": 363_846, "validation": 40_430},
+        folder="QQP",
+        stand_in="duplicate",
+        layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
+    ),
+    Task(
+        "rte",
+        columns=("sentence1", "sentence2"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "rte"},
+        official_rows={"train": 2_490, "validation": 277},
+        folder="RTE",
+        stand_in="entailment",
+    ),
+    Task(
+        "stsb",
+        columns=("sentence1", "sentence2"),
+        labels=(),
+        metrics=("pearson", "spearman"),
+        scores={"validation": "stsb"},
+        official_rows={"train": 5_749, "validation": 1_500},
+        folder="STS-B",
+        layout=Layout(("sentence1", "sentence2"), "score"),
+    ),
+    Task(
+        "qnli",
+        columns=("question", "sentence"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "qnli"},
+        official_rows={"train": 104_743, "validation": 5_463},
+        folder="QNLI",
+        stand_in="answer",
+    ),
+    Task(
+        "sst2",
+        columns=("sentence",),
+        labels=("negative", "positive"),
+        metrics=("accuracy",),
+        scores={"validation": "sst2"},
+        official_rows={"train": 67_349, "validation": 872},
+        folder="SST-2",
+        stand_in="direction",
+    ),
+    Task(
+        "wnli",  # the authors run it, but leave it out of the GLUE score
+        columns=("sentence1", "sentence2"),
+        labels=("not_entailment", "entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "wnli"},
+        official_rows={"train": 635, "validation": 71},
+        folder="WNLI",
+        stand_in="pronoun",
+    ),
+)
+
+# The texts of BERT's baseline (Wang et al., "SuperGLUE", NeurIPS 2019, section 4.1): a pair for BoolQ, CB, RTE; the
+# context beside each answer for COPA, MultiRC, ReCoRD, where COPA takes the choice with the higher output, MultiRC
+# classifies each answer and ReCoRD takes the likeliest candidate. Not as there: the words of WiC and the phrases of WSC
+# are marked in the text (Raffel et al., JMLR 21, 2020, do so for WSC), and [CLS] alone is classified.
+_SUPERGLUE = (
+    Task(
+        "boolq",
+        columns=("question", "passage"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "boolq"},
+        official_rows={"train": 9_427, "validation": 3_270},
+        stand_in="question_of_passage",
+        row_tokens=140,
+    ),
+    Task(
+        "cb",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "contradiction", "neutral"),
+        metrics=("accuracy", "macro_f1"),
+        scores={"validation": "cb"},
+        official_rows={"train": 250, "validation": 56},
+        stand_in="commitment",
+        row_tokens=85,
+    ),
+    Task(
+        "copa",
+        columns=("premise", "choice1", "choice2", "question"),
+        labels=("choice1", "choice2"),
+        metrics=("chosen_right",),
+        scores={"validation": "copa"},
+        official_rows={"train": 400, "validation": 100},
+        stand_in="alternatives",
+        head="choices",
+        form="choices",
+        row_tokens=22,
+        rows_of_row=2,
+    ),
+    Task(
+        "multirc",
+        columns=("paragraph", "question", "answer"),
+        labels=("False", "True"),
+        metrics=("f1", "whole_groups"),
+        scores={"validation": "multirc"},
+        official_rows={"train": 27_243, "validation": 4_848},
+        stand_in="answers",
+        form="answers",
+        index="paragraph question answer",
+        row_tokens=250,
+    ),
+    Task(
+        "record",
+        columns=("passage", "query"),
+        labels=("False", "True"),  # of a candidate
+        metrics=("chosen_right", "chosen_credit"),
+        scores={"validation": "record"},
+        official_rows={"train": 100_730, "validation": 10_000},
+        stand_in="cloze",
+        head="candidates",
+        form="candidates",
+        details={"entities": "texts", "answers": "texts"},
+        index="passage query",
+        has_label=False,
+        row_tokens=250,
+        rows_of_row=10,
+    ),
+    Task(
+        "superglue_rte",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "superglue_rte"},
+        official_rows={"train": 2_490, "validation": 277},
+        stand_in="entailment",
+        folder_at_hub="rte",
+        row_tokens=70,
+    ),
+    Task(
+        "wic",
+        columns=("word", "sentence1", "sentence2"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "wic"},
+        official_rows={"train": 5_428, "validation": 638},
+        stand_in="senses",
+        form="marked_words",
+        details=dict.fromkeys(("start1", "start2", "end1", "end2"), "int32"),
+        row_tokens=30,
+    ),
+    Task(
+        "wsc",
+        columns=("text", "span1_text", "span2_text"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "wsc"},
+        official_rows={"train": 554, "validation": 104},
+        stand_in="reference",
+        form="marked_phrases",
+        details={"span1_index": "int32", "span2_index": "int32"},
+        row_tokens=40,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks of one publisher. They are fine-tuned as the section `glue` says, but for the length of their rows."""
+
+    name: str
+    title: str
+    repository: str  # of the hub
+    tasks: dict[str, Task]  # by name
+    bytes: int  # of its tables as published
+    lengths: int = 1  # of `glue.max_length`: how long a row may be
+    revision: str = ""  # commit of the repository; none: `glue.revision`
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The score columns of its tasks."""
+        return tuple(column for task in self.tasks.values() for column in task.scores.values())
+
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite("glue", "GLUE", "nyu-mll/glue", {task.name: task for task in _GLUE}, bytes=160_000_000),
+        Suite(
+            "superglue",
+            "SuperGLUE",
+            "aps/super_glue",
+            {task.name: task for task in _SUPERGLUE},
+            bytes=190_000_000,
+            lengths=2,  # 256 tokens where GLUE has 128, as in the authors' jiant
+            revision="3de24cf8022e94f4ee4b9d55a6f539891524d646",
+        ),
+    )
+}
+
+
+def suite_of(task: Task) -> Suite:
+    """The suite of a task; GLUE of one of the user's own, which stands beside its tasks."""
+    return next((suite for suite in SUITES.values() if task.name in suite.tasks), SUITES["glue"])

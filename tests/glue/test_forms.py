@@ -1,0 +1,260 @@
+"""What is read of SuperGLUE's rows, and how predictions of rows become scores of questions: on cases made by hand."""
+
+import math
+import re
+import string
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from symbert.files import read_json
+from symbert.glue.batches import read_rows, shuffled_batches
+from symbert.glue.forms import formed, normal, overlap
+from symbert.glue.heads import HEADS
+from symbert.glue.metrics import macro_f1, measure, scored
+from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.suites import SUITES
+
+SUPERGLUE = SUITES["superglue"].tasks
+
+
+def read(task: str, *rows: dict) -> list[dict]:
+    """What is read of rows whose columns that a case does not name are empty."""
+    schema = published_schema(SUPERGLUE[task])
+    empty = {field.name: "" if pa.types.is_string(field.type) else None for field in schema}
+    table = pa.Table.from_pylist([empty | row for row in rows], schema=schema)
+    return formed(SUPERGLUE[task], "validation", table).to_pylist()
+
+
+def truth_of(rows: list[dict]) -> np.ndarray:
+    """The truth of these rows, as `TaskRows` gives it."""
+    columns = [np.array([row[name] for row in rows]) for name in ("label", "group", "credit")]
+    return np.rec.fromarrays(columns, names="label, group, credit")
+
+
+def test_copa_reads_the_premise_and_its_question_beside_each_choice():
+    row = {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1}
+    rows = read("copa", row, {**row, "question": "cause", "label": 0})
+    assert [(row["text"], row["pair"]) for row in rows[:2]] == [
+        ("It rained. What happened as a result?", "Mist."),
+        ("It rained. What happened as a result?", "Mud."),
+    ]
+    assert rows[2]["text"] == "It rained. What was the cause of this?"
+    assert [(row["group"], row["label"]) for row in rows] == [(0, 0), (0, 1), (1, 1), (1, 0)]
+
+
+def test_multirc_groups_the_answers_to_a_question_that_do_not_stand_together():
+    questions, asked = [(0, 0), (0, 1), (0, 0), (1, 0)], []
+    for at, (paragraph, number) in enumerate(questions):
+        index = {"paragraph": paragraph, "question": number, "answer": at}
+        asked.append({"paragraph": "p", "question": f"q{number}", "answer": "a", "idx": index, "label": at % 2})
+    rows = read("multirc", *asked)
+    assert [row["group"] for row in rows] == [0, 0, 1, 2]
+    assert [row["pair"] for row in rows] == ["q0 a", "q0 a", "q1 a", "q0 a"]
+    assert [row["label"] for row in rows] == [0, 0, 1, 1]
+
+
+def test_record_fills_the_gap_with_each_entity_once_and_knows_what_each_is_worth():
+    row = {
+        "passage": "Ann Lee met Bo.\n@highlight\nThey sang",
+        "query": "@placeholder sang with Bo",
+        "entities": ["Ann Lee", "Bo", "Ann Lee", "the Ann"],
+        "answers": ["ann lee!"],
+    }
+    rows = read("record", row)
+    assert [row["pair"] for row in rows] == ["Ann Lee sang with Bo", "Bo sang with Bo", "the Ann sang with Bo"]
+    assert "@" not in rows[0]["text"] and [row["label"] for row in rows] == [1, 0, 0]
+    assert [row["credit"] for row in rows] == pytest.approx([1, 0, 2 / 3])
+
+
+def test_wic_marks_the_word_where_it_is_asked_about():
+    rows = read(
+        "wic",
+        {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1}
+        | {"start1": 6, "end1": 9, "start2": 5, "end2": 8},
+    )
+    assert (rows[0]["text"], rows[0]["pair"]) == ("Run a * run *", "They * run *.")
+
+
+def test_wsc_marks_phrase_and_pronoun_whichever_comes_first():
+    said = {"text": "Tom asked the old man if he slept", "label": 1}
+    man, he = {"span1_text": "the old man", "span1_index": 2}, {"span2_text": "he", "span2_index": 6}
+    assert read("wsc", said | man | he)[0]["text"] == "Tom asked * the old man * if # he # slept"
+    swapped = {"span1_text": "he", "span1_index": 6, "span2_text": "the old man", "span2_index": 2}
+    assert read("wsc", said | swapped)[0]["text"] == "Tom asked # the old man # if * he * slept"
+
+
+def squad_f1(prediction: str, answer: str) -> float:
+    """F1 by counting every shared word by hand, over SQuAD's normal form."""
+
+    def words(text: str) -> list[str]:
+        text = "".join(" " if letter in "\t\n" else letter for letter in text.lower())
+        for mark in string.punctuation:
+            text = text.replace(mark, "")
+        return [word for word in re.sub(r"\b(a|an|the)\b", " ", text).split(" ") if word]
+
+    ours, theirs = words(prediction), words(answer)
+    left = Counter(theirs)
+    shared = 0
+    for word in ours:
+        if left[word]:
+            left[word] -= 1
+            shared += 1
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(ours), shared / len(theirs)
+    return 2 * precision * recall / (precision + recall)
+
+
+texts = st.lists(st.sampled_from(["the", "The", "cat", "cat's", "a", "an", "(cat)", "sat", "U.S.", "-"]), max_size=6)
+
+
+@given(texts.map(" ".join), texts.map(" ".join))
+def test_overlap_is_the_f1_of_words_without_case_punctuation_and_articles(text, answer):
+    assert overlap(text, answer) == pytest.approx(squad_f1(text, answer))
+
+
+def test_texts_are_compared_as_the_official_scripts_do():
+    assert normal("The  U.S. Army, an army") == "us army army"
+
+
+answer = st.tuples(st.integers(0, 3), st.integers(0, 1), st.floats(0, 1, width=16), st.integers(-3, 3))
+answered = st.lists(answer, min_size=1, max_size=20)
+
+
+@given(answered)
+def test_scores_of_questions_are_those_of_a_loop_over_the_questions(rows):
+    rows = sorted(rows, key=lambda row: row[0])
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
+    truth = truth_of([{"group": numbers[row[0]], "label": row[1], "credit": row[2]} for row in rows])
+    ranks, classes = np.array([float(row[3]) for row in rows]), np.array([row[3] % 2 for row in rows])
+    questions = defaultdict(list)
+    for (group, label, credit, rank), predicted in zip(rows, classes, strict=True):
+        questions[group].append((label, credit, rank, predicted))
+    best = [max(question, key=lambda answer: answer[2]) for question in questions.values()]
+    whole = [all(answer[0] == answer[3] for answer in question) for question in questions.values()]
+    assert measure(SUPERGLUE["record"], truth, ranks) == pytest.approx(
+        {"chosen_right": np.mean([answer[0] for answer in best]), "chosen_credit": np.mean([each[1] for each in best])}
+    )
+    assert measure(SUPERGLUE["multirc"], truth, classes) == pytest.approx(
+        {"f1": f1_score(truth["label"], classes, zero_division=0), "whole_groups": np.mean(whole)}
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
+def test_macro_f1_is_that_of_scikit_learn(pairs):
+    labels, predictions = np.array(pairs).T
+    assert macro_f1(labels, predictions) == pytest.approx(
+        f1_score(labels, predictions, average="macro", zero_division=0)
+    )
+
+
+def test_the_majority_of_choices_is_the_place_where_the_right_one_stands_most_often():
+    def choices(*right):
+        return truth_of(
+            [
+                {"group": group, "label": int(place == chosen), "credit": 0.0}
+                for group, chosen in enumerate(right)
+                for place in (0, 1)
+            ]
+        )
+
+    score = scored(SUPERGLUE["copa"], choices(1, 1, 0), choices(1, 0, 0, 0), np.zeros(8))
+    assert score == {"score": 0.75, "details": {"chosen_right": 0.75}, "majority": 0.25}
+
+
+def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
+    logits, labels = torch.tensor([[1.0], [3.0], [2.0], [2.0]]), torch.tensor([0, 1, 1, 0])
+    first, second = -math.log(math.exp(3) / (math.exp(1) + math.exp(3))), math.log(2)
+    assert HEADS["choices"].loss(logits, labels).item() == pytest.approx((first + second) / 2)
+    assert HEADS["choices"].loss(logits, labels, "none").tolist() == pytest.approx([first, second])
+    assert HEADS["candidates"].predictions(torch.tensor([[1.0, 3.0], [0.5, 0.0]])).tolist() == [2.0, -0.5]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """The stand-ins of SuperGLUE, made from the made-up documentation."""
+    from glue import documentation
+    from symbert.glue.embedded_superglue import write_embedded_superglue
+
+    folder = tmp_path_factory.mktemp("superglue")
+    write_embedded_superglue(folder, documentation.write(folder / "documentation.parquet"))
+    return folder
+
+
+@pytest.fixture
+def prepare(tmp_path, write_section, vocabulary):
+    """Downloads and prepares a task from a directory in the publishers' layout; gives the file."""
+
+    def prepared(directory, task, pieces=vocabulary, **changes):
+        source = write_section("glue_source", source="mirror", root=str(directory))
+        resolve_glue(source, tmp_path / "sources.json")
+        download_task(source, tmp_path / "sources.json", task, tmp_path / "raw.parquet")
+        settings = write_section("task", **{"max_examples": None, "max_evaluation_examples": None, **changes})
+        prepare_task(tmp_path / "raw.parquet", task, pieces, settings, tmp_path / f"{task}.parquet")
+        return tmp_path / f"{task}.parquet"
+
+    return prepared
+
+
+@pytest.mark.parametrize("task", SUPERGLUE)
+def test_a_stand_in_is_read_and_has_more_than_one_class(root, prepare, task):
+    path = prepare(root, task, allow_partial=True, max_length=32)
+    assert facts_of(path)["stand_in"] and facts_of(path)["partial"]
+    rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))
+    labels = rows["train"].labels.tolist()
+    assert len(set(labels)) == (2 if task != "cb" else 3)
+    lengths = pq.read_table(path)["input_ids"].combine_chunks().value_lengths().to_pylist()
+    assert max(lengths) <= 64, "rows may be twice as long as GLUE's"
+    assert (rows["train"].groups is not None) == (task in ("copa", "multirc", "record"))
+
+
+def test_a_batch_of_choices_has_both_rows_of_each_example(root, prepare):
+    rows = read_rows(prepare(root, "copa", allow_partial=True, max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
+    rows = rows["train"]
+    batches = list(shuffled_batches(rows, 16, [1, 2], epoch=0))
+    assert len(rows) == 2000 and len(batches) == math.ceil(rows.examples / 16)
+    for batch in batches:
+        labels = batch.labels.view(2, -1, 2)
+        assert (labels.sum(dim=2) == 1).all(), "one of two is right"
+    assert len(batches[0].labels) == 2 * 16 * 2
+
+
+@pytest.mark.parametrize("task", [name for name in SUPERGLUE if name not in ("boolq", "record")])
+def test_the_real_rows_of_a_task_are_complete_and_read(mirror, prepare, task):
+    if not (mirror / "aps").is_dir():
+        pytest.skip("no SuperGLUE in ../shared/mirror")
+    pieces = mirror / "google-bert/bert-base-uncased/vocab.txt"
+    path = prepare(mirror, task, pieces, allow_partial=False, max_length=64)
+    assert not facts_of(path)["partial"] and not facts_of(path)["stand_in"]
+    rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))["validation"]
+    if task == "multirc":
+        assert len(np.unique(rows.groups)) == 953, "questions of the validation split"
+    constant = scored(SUPERGLUE[task], rows.truth, rows.truth, np.zeros(len(rows)))
+    assert 0 <= constant["score"] <= constant["majority"] <= 1
+
+
+def test_the_phrases_of_real_wsc_stand_where_their_indices_say(mirror):
+    if not (mirror / "aps").is_dir():
+        pytest.skip("no SuperGLUE in ../shared/mirror")
+    rows = [row for file in sorted(mirror.glob("aps/super_glue/wsc/*")) for row in pq.read_table(file).to_pylist()]
+    stand = [
+        row["text"].split()[row["span2_index"]].strip(string.punctuation).lower() == row["span2_text"].lower()
+        for row in rows
+    ]
+    assert len(rows) == 658 and np.mean(stand) > 0.95
+
+
+def test_a_commit_of_the_suite_stands_beside_that_of_glue(tmp_path, write_section):
+    source = write_section("glue_source", source="mirror", root=str(tmp_path))
+    resolve_glue(source, tmp_path / "sources.json")
+    assert read_json(tmp_path / "sources.json")["repositories"] == {}
+    assert re.fullmatch("[0-9a-f]{40}", SUITES["superglue"].revision)

@@ -1,0 +1,77 @@
+"""SuperGLUE's tables and figure: its own mean, beside GLUE's tables that have nothing of it."""
+
+import itertools
+import statistics
+
+import pytest
+
+from csv_rows import read_shown
+from symbert.report.data import write_exhibit
+from symbert.suites import SUITES
+from symbert.tasks import GLUE
+
+GLUE_TASKS, SUPERGLUE_TASKS = [name for name in GLUE if name != "wnli"], list(SUITES["superglue"].tasks)
+SEEDS, STEPS = [1, 2, 3], [900, 1800]
+
+
+@pytest.fixture
+def superglue(record, write_scores, settings_file):
+    """The options of SuperGLUE's exhibits: two operators with three seeds, whose scores differ by task and seed."""
+
+    def score_of(position, index, seed, step):
+        return 0.4 + 0.1 * position + 0.01 * index + 0.002 * seed**2 - 0.05 * (step < 1800)
+
+    records = []
+    cells = enumerate(["original", "pairwise"]), enumerate(SUPERGLUE_TASKS), SEEDS, STEPS
+    for (position, attention), (index, task), seed, step in itertools.product(*cells):
+        score = {task: score_of(position, index, seed, step)}
+        made = record("tiny", attention, step, "rte", seed, partial=task == "boolq")
+        records.append(made | {"task": task, "metrics": score, "majority": {task: 0.3}, "data_sha256": task})
+    final = [each for each in records if each["step"] == 1800]
+    settings = settings_file(tasks=[*GLUE_TASKS, *SUPERGLUE_TASKS], glue_source="mirror")
+    return {"superglue": write_scores(final, "final"), "finetune_seeds": SEEDS, "settings": settings}, {
+        "superglue_curve": write_scores(records, "curve"),
+        "curve_seeds": SEEDS,
+        "settings": settings,
+    }
+
+
+def test_the_table_has_the_mean_of_eight_tasks_and_names_what_is_partial(superglue, outputs):
+    write_exhibit("table-superglue", outputs, **superglue[0])
+    original, pairwise, majority = read_shown(outputs[0])
+    seeds = [100 * (0.4 + 0.01 * 28 / 8 + 0.002 * seed**2) for seed in SEEDS]
+    assert original["superglue_score"] == f"{statistics.mean(seeds):.2f}"
+    assert original["std"] == f"{statistics.stdev(seeds):.2f}" and "glue_score" not in original
+    assert pairwise["cb"] == f"{100 * (0.5 + 0.01 + 0.002 * 14 / 3):.2f}"
+    assert majority["superglue_score"] == "30.00" and list(original)[3:11] == SUPERGLUE_TASKS
+    text = outputs[1].read_text()
+    assert "Scores in percent on SuperGLUE from a local mirror" in text
+    assert "Partial tasks (other rows than SuperGLUE has): boolq." in text
+    assert "The SuperGLUE score is the mean of the eight tasks." in text and "SuperGLUE score" in outputs[2].read_text()
+
+
+def test_every_seed_and_the_differences_have_tables_whose_mean_is_tested(superglue, outputs):
+    write_exhibit("table-superglue_scores", outputs, **superglue[0])
+    assert [row["finetune_seed"] for row in read_shown(outputs[0])][:5] == ["1", "2", "3", "mean", "std"]
+    write_exhibit("table-superglue_statistics", outputs, **superglue[0])
+    first, *others = read_shown(outputs[0])
+    assert (first["score"], float(first["difference"])) == ("superglue_score", pytest.approx(10))
+    assert float(first["p"]) == pytest.approx(0.1) and not any(row["p"] for row in others)
+    assert float(first["improvement"]) == 1, "of all eight tasks"
+    text = outputs[1].read_text()
+    assert "Only the SuperGLUE score is tested" in text and " GLUE score" not in text
+
+
+def test_the_figure_has_the_score_over_checkpoints(superglue, tmp_path):
+    write_exhibit("figure-superglue_checkpoints", [tmp_path / "figure.txt"], **superglue[1])
+    assert "Scores on SuperGLUE from a local mirror" in (tmp_path / "figure.txt").read_text()
+
+
+def test_a_table_of_glue_has_no_column_of_superglue(superglue, record, write_scores, outputs):
+    cells = itertools.product(["original", "pairwise"], GLUE_TASKS, SEEDS)
+    records = [record("tiny", attention, 1800, task, seed) for attention, task, seed in cells]
+    options = {**superglue[0], "scores": write_scores(records)}
+    del options["superglue"]
+    write_exhibit("table-table3_glue", outputs, **options)
+    original, *_ = read_shown(outputs[0])
+    assert original["glue_score"] == "60.00" and not {*original} & {*SUPERGLUE_TASKS}
