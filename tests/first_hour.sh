@@ -47,7 +47,9 @@ bash -euv commands.sh 2>&1 | tee "$console" || fail "a command ended with an err
 # What a reader sees: a line that is written over is several lines, and colours are none.
 sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' "$console" | tr '\r' '\n' > "$folder/lines.txt"
 ! grep -n 'Traceback (most recent call last)' "$folder/lines.txt" || fail "the console has a traceback"
-! grep -nE '^.{201,}' "$folder/lines.txt" | cut -c1-120 || fail "the console has lines of more than 200 characters"
+# An error of symbert is one line, however many files and keys it names.
+! grep -nE '^.{201,}' "$folder/lines.txt" | grep -vE '^[0-9]+: *symbert [a-z-]+: ' | cut -c1-120 ||
+  fail "the console has lines of more than 200 characters"
 
 pages=$(grep -oP 'experiment(=|: )\K[\w-]+' "$folder/commands.sh" | sort -u | sed 's#.*#results/&/report/report.html#')
 for output in results/demo-embedded/report/report.html $pages bert/config.json; do

@@ -16,12 +16,13 @@ case "$(basename "$0") $*" in
   *bert*export*) mkdir -p bert; echo {} > bert/config.json ;;
   *experiment=*) all=$*; name=${all#*experiment=}; name=${name%% *} ;;
   *configfile*) name=$(sed -n 's/^experiment: //p' "${@: -1}") ;;
-  *plan*) exit 74 ;;
+  *plan*) code=74 ;;
 esac
 if [ -n "$name" ] && [ "$name" != "$LOST" ]; then
   mkdir -p "results/$name/report"; echo page > "results/$name/report/report.html"
 fi
-case "$*" in *"$AT"*) printf "$SAID"; exit "${CODE:-0}" ;; esac
+case "$*" in *"$AT"*) printf "$SAID"; code=${CODE:-$code} ;; esac
+exit "${code:-0}"
 """
 NOTHING = {"AT": "-", "SAID": "", "LOST": ""}
 
@@ -73,6 +74,12 @@ def test_the_first_hour_does_not_let_pass(first_hour, words, told):
 def test_a_progress_bar_that_is_written_over_is_no_long_line(first_hour):
     bar = "".join(f"\\r\\033[32m{share:3d} %% {'#' * 60}\\033[0m" for share in range(0, 100, 10))
     done, _ = first_hour(AT="irony.yaml", SAID=bar + "\\n")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_error_of_symbert_may_be_a_long_line(first_hour):
+    """Where the disk is too small for the paper's experiment, `symbert plan` names every place and key in one."""
+    done, _ = first_hour(AT="scale paper", SAID=f"symbert plan: config: {'storage, ' * 30}free space\\n")
     assert done.returncode == 0, done.stderr
 
 
