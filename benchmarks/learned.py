@@ -1,5 +1,6 @@
 """Whether this project and the authors' way do the same: equal outputs, and equal losses after some steps."""
 
+import dataclasses
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ from benchmarks.finetuners import (
 )
 from benchmarks.prepared import first_rows
 from symbert.glue.batches import read_rows
+from symbert.glue.heads import Grades
 from symbert.glue.train import predict, train
 from symbert.model.fold import fold
 
@@ -59,7 +61,8 @@ def output_difference(few: Finetuning, checkpoint: Path) -> float:
     The classifiers have one output, because predictions of grades are the outputs themselves.
     """
     rows = read_rows(few.data, few.task, DEVICE)["validation"]
-    ours = torch.from_numpy(predict(classifier(checkpoint, 1, 0.0), rows, PRECISION))
+    graded = dataclasses.replace(rows, head=Grades())
+    ours = torch.from_numpy(predict(classifier(checkpoint, 1, 0.0), graded, PRECISION))
     with torch.no_grad():
         inputs = {**padded(few, "validation"), "labels": None}
         stock = stock_classifier(checkpoint, 1, 0.0)(**inputs).logits[:, 0]
