@@ -40,7 +40,7 @@ check: env
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 
-# The corpus stage beside its peers; options in docs/evidence/README.md.
+# The corpus stage beside its peers; options in docs/benchmarks.md.
 bench-corpus: env .venv/bench/complete
 	PYTHONPATH=. $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
 		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
@@ -50,25 +50,25 @@ bench-corpus: env .venv/bench/complete
 	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	touch $@
 
-# Pre-training beside Hugging Face's Trainer; options in docs/evidence/README.md.
+# Pre-training beside Hugging Face's Trainer; options in docs/benchmarks.md.
 bench-pretrain: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/evidence/README.md.
+# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/benchmarks.md.
 bench-glue: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# What Snakemake needs to know all jobs of the paper's experiment; options in docs/evidence/README.md.
+# What Snakemake needs to know all jobs of the paper's experiment; options in docs/benchmarks.md.
 bench-graph: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
 
-# What each command of a finished demo takes to start; options in docs/evidence/README.md.
+# What each command of a finished demo takes to start; options in docs/benchmarks.md.
 bench-startup: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.startup $(BENCH) $(if $(OUT),--output $(OUT))
 
-# Whether the GPU here trains as the CPU does, and how fast; options in docs/evidence/README.md.
+# Whether the GPU here trains as the CPU does, and how fast; options in docs/benchmarks.md.
 gpu-check: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.gpu_check $(BENCH) $(if $(OUT),--output $(OUT))
 

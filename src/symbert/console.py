@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from symbert.progress import bar, duration, last_error, last_lines, last_place
 from symbert.snakemake_internals import Job
 
-WIDTH = 160  # characters of a line in a log
+WIDTH = 160  # characters of a line of progress in a log
 STEP = 0.05  # part of the work after which a log has another line,
 SILENCE = 1800  # and so do these seconds
 SHOWN = 8  # running jobs below the bar
@@ -145,6 +145,5 @@ class Console(logging.Handler):
         self._say(f"failed: {name}\n  {message}\n  log: {', '.join(logs) or 'none'}", "red")
 
     def _say(self, words: str, style: str = "") -> None:
-        for line in words.splitlines():
-            for piece in [line] if self.is_drawn else textwrap.wrap(line, WIDTH, break_on_hyphens=False):
-                self.terminal.print(Text(piece, style))
+        for line in words.splitlines():  # whole: a path that is cut in two is no path
+            self.terminal.print(Text(line, style))

@@ -24,7 +24,7 @@ from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
-# Seeds that `train_together` takes: two take about as long as one after the other (docs/evidence/README.md); more than
+# Seeds that `train_together` takes: two take about as long as one after the other (docs/benchmarks.md); more than
 # the paper's five take memory that not every GPU has.
 FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
 NEW_LAYERS = ("bert.pooler.", "classifier.")
@@ -106,7 +106,7 @@ def is_faster_together(device: torch.device, precision: str) -> bool:
 
     On a GPU a step waits for launches, and five seeds have about as many as one. On a CPU arithmetic decides: what is
     left to gain pays neither for the results of a whole stack that a kill costs, nor for bits that depend on which
-    seeds were missing (docs/evidence/README.md has the figures; those of base in `fast` are missing). In fp16 seeds
+    seeds were missing (docs/benchmarks.md has the figures; those of base in `fast` are missing). In fp16 seeds
     would share the scale of their losses.
     """
     return device.type == "cuda" and precision != "fp16"
