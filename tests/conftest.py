@@ -35,10 +35,19 @@ STEADY = {  # of the experiment that tests count jobs and files of, however the 
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
-# Files, by folder, whose tests share what is costly to make: one run of the workflow, one scan of all characters.
+# Files, by folder, whose tests share what is costly to make: one run of the workflow.
 SHARED = {
-    "workflow": ("bundle", "cluster", "end_to_end", "experiment", "hygiene", "own_things", "report", "reruns"),
-    "corpus": ("characters", "tokens", "wordpiece"),
+    "workflow": (
+        "bundle",
+        "cluster",
+        "end_to_end",
+        "experiment",
+        "hygiene",
+        "own_things",
+        "report",
+        "reruns",
+        "sharing",
+    ),
 }
 # What begins first: a scope, files and folders; then comes all else.
 LONGEST = ("shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
