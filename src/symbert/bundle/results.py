@@ -112,15 +112,15 @@ class Results:
 
     def read(self, path: str) -> Any:
         """A JSON file below the first folder; None where there is none."""
-        return read_json(self.folder / path) if (self.folder / path).is_file() else None
+        return read_json(self.folder / path, dict) if (self.folder / path).is_file() else None
 
     def records(self, pattern: str) -> Iterator[Any]:
         """The JSON files that match below the first folder."""
-        return map(read_json, sorted(self.folder.glob(pattern)))
+        return (read_json(file, dict) for file in sorted(self.folder.glob(pattern)))
 
 
 def _sorted(files: list[Path]) -> list[Record]:
     """The records of several files in one order."""
     key = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed")
-    records = (record for file in files for record in read_json(file))
+    records = (record for file in files for record in read_json(file, [dict]))
     return sorted(records, key=lambda record: [record[name] for name in key])
