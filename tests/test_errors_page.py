@@ -1,0 +1,446 @@
+"""docs/errors.md: it has every error class with its exit code, and each of its messages is provoked here."""
+
+import errno
+import inspect
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from corpus import sites
+from corpus.hub_site import HubSite, served_hub
+from corpus.test_blocklist import write_archive
+from pretrain.corpora import options, write_corpus
+from symbert import cli, errors
+from symbert.corpus.sources import CORPUS_CHECKSUMS, VOCABULARY
+from symbert.errors import SymbertError
+from symbert.files import single_writer
+
+PAGE = Path(__file__).parents[1] / "docs/errors.md"
+SECTIONS = {  # by exit code: the names of the classes, and what is written beneath
+    int(code): (names.split(", "), text)
+    for code, names, text in re.findall(r"^## (\d+) (.+)\n((?:(?!## ).*\n)*)", PAGE.read_text("utf-8"), re.M)
+}
+KINDS = [
+    (code, message) for code, (_, text) in SECTIONS.items() for message in re.findall(r"^\| `(.+?)` \|", text, re.M)
+]
+
+
+@dataclass
+class Place:
+    """Where a command is to fail: an empty project in a folder of its own."""
+
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    write_section: Callable[..., Path]
+    held: ExitStack  # what lasts until the command has ended
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def hub(self) -> HubSite:
+        """A hub in small, with an empty repository of the vocabulary."""
+        hub = self.held.enter_context(served_hub(self.monkeypatch))
+        hub.add_repository("model", VOCABULARY.repository)
+        return hub
+
+
+@pytest.fixture
+def place(project, monkeypatch, write_section, nothing_of_ones_own):
+    """An empty project."""
+    with ExitStack() as held:
+        yield Place(project, monkeypatch, write_section, held)
+
+
+PROVOKED: dict[str, Callable[[Place], list[object]]] = {}
+
+
+def provokes(message: str) -> Callable[[Callable], Callable]:
+    """Register what prepares a failure with this message of the page and gives the words of the command."""
+
+    def register(prepare: Callable[[Place], list[object]]) -> Callable:
+        assert message not in PROVOKED, f"provoked twice: {message}"
+        PROVOKED[message] = prepare
+        return prepare
+
+    return register
+
+
+def test_every_error_class_is_on_the_page_with_its_exit_code_and_its_meaning():
+    defined = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SymbertError)]
+    assert {(kind.exit_code, kind.__name__) for kind in defined} == {
+        (code, name) for code, (names, _) in SECTIONS.items() for name in names
+    }
+    for kind in defined:
+        if kind is not SymbertError:
+            meaning = inspect.getdoc(kind).replace("\n", " ")
+            assert f"\n{meaning}\n" in SECTIONS[kind.exit_code][1], kind.__name__
+    assert list(SECTIONS) == sorted(SECTIONS)
+
+
+def test_every_message_of_the_page_is_provoked_and_no_other():
+    assert sorted(message for _, message in KINDS) == sorted(PROVOKED)
+    assert {code for code, _ in KINDS} == set(SECTIONS), "a section without a message"
+
+
+@pytest.mark.parametrize(("code", "message"), KINDS, ids=[f"{code}-{message}" for code, message in KINDS])
+def test_a_message_comes_with_the_exit_code_of_its_section(code, message, place, capsys):
+    words = [str(word) for word in PROVOKED[message](place)]
+    capsys.readouterr()
+    try:
+        ended = cli.main(words)
+    except SystemExit as stop:  # argparse's
+        ended = stop.code
+    place.monkeypatch.undo()
+    said = capsys.readouterr().err.splitlines()
+    assert ended == code, said
+    pattern = ".*".join(map(re.escape, message.split("…")))
+    assert [bool(re.match(rf"symbert( [\w-]+)?: .*{pattern}", line)) for line in said].count(True) == 1, said
+    assert said[-1].startswith("symbert"), said
+
+
+def calls_refused(number: int) -> Callable[..., None]:
+    """A call of the system that fails so."""
+
+    def refuse(*arguments, **named):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def written(place: Place) -> list[object]:
+    """A command that publishes a small file."""
+    return ["write-settings", "--values", "{}", "--output", place.folder / "out.json"]
+
+
+def trained(place: Place, **changes: object) -> list[object]:
+    """A command that trains a tiny model for ten steps into the folder `run`."""
+    values = {"steps": 10, "batch_size": 8, "warmup_steps": 5, "evaluate_every": 10, "save_every": 10, **changes}
+    settings = place.write_section("pretrain", **values)
+    return options(write_corpus(place.folder / "shards"), settings, place.folder / "run")
+
+
+def resolved(place: Place, repository: str, **changes: object) -> list[object]:
+    """A command that asks the hub for the commit of a repository."""
+    settings = place.write_section("corpus_source", **{"source": "hub", "root": None, "revision": "main", **changes})
+    return ["resolve-corpus", "--settings", settings, "--repositories", repository, "--output", place.folder / "out"]
+
+
+def listed(place: Place, archive: Path) -> list[object]:
+    """A command that reads an archive of UT1."""
+    return ["build-blocklist", "--archive", archive, "--output", place.folder / "trie", "--summary", place.folder / "s"]
+
+
+@provokes("…: … of … checks failed: …")
+def _(place):
+    from symbert.model import check
+
+    place.monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("start", "parameters")})
+    return ["check-operator", "model.wrong_operators:Miscounted"]
+
+
+@provokes("the following arguments are required: …")
+def _(place):
+    return ["write-settings"]
+
+
+@provokes("invalid choice: …")
+def _(place):
+    return ["filter-prat"]
+
+
+@provokes("--arguments …: not JSON …; write …")
+def _(place):
+    return ["check-operator", "model.wrong_operators:Demanding", "--arguments", "{rank: 7}"]
+
+
+@provokes("--config …: no value; write key=value")
+def _(place):
+    return ["plan", "--config", "parts"]
+
+
+@provokes("exhibit: no '…'; choose from …")
+def _(place):
+    return ["exhibit", "table-9", "--output", place.folder / "t.csv"]
+
+
+@provokes("…: not JSON …; …")
+def _(place):
+    return ["count-batch", "--records", place.write("a.json", '{"documents": '), "--output", place.folder / "out"]
+
+
+@provokes("…: not YAML …; correct it")
+def _(place):
+    return ["plan", "--configfile", place.write("mine.yaml", "pretrain: {steps: [")]
+
+
+@provokes("…: damaged archive …; download it again")
+def _(place):
+    whole = write_archive(place.folder / "ut1.tar.gz", {"blacklists/a/domains": "bad.example"}).read_bytes()
+    return listed(place, place.write("ut1.tar.gz", whole[:-10]))
+
+
+@provokes("…: member … leaves the archive; get the archive from its publisher")
+def _(place):
+    return listed(place, write_archive(place.folder / "ut1.tar.gz", {"blacklists/../../a": "x"}))
+
+
+@provokes("…: not UTF-8 …; get the file again")
+def _(place):
+    vocabulary = place.write("vocab.txt", b"[PAD]\n\xff\xfe\n")
+    outputs = {"documents": "d", "output": "o", "offsets": "f", "record": "r"}
+    return ["tokenize-part", "--vocabulary", vocabulary, *(word for key in outputs for word in (f"--{key}", key))]
+
+
+@provokes("…: no column 'model' or 'operator'; add one")
+def _(place):
+    scores = place.write("theirs.csv", "task,score,finetune_seed\nrte,0.6,1\n")
+    return ["import-scores", scores, "--name", "theirs"]
+
+
+@provokes("…: file not found")
+def _(place):
+    return ["count-batch", "--records", "none.json", "--output", place.folder / "out"]
+
+
+@provokes("…: file not found; run …")
+def _(place):
+    return listed(place, place.folder / "none.tar.gz")
+
+
+@provokes("…: Is a directory; correct the path")
+def _(place):
+    return ["count-batch", "--records", place.folder, "--output", place.folder / "out"]
+
+
+@provokes("…: Permission denied; make it readable")
+def _(place):
+    record = place.write("a.json", "{}")
+    place.monkeypatch.setattr(Path, "read_bytes", calls_refused(errno.EACCES))  # root may read what others may not
+    place.monkeypatch.setattr(Path, "read_text", calls_refused(errno.EACCES))
+    place.monkeypatch.setattr("builtins.open", calls_refused(errno.EACCES))
+    return ["count-batch", "--records", record, "--output", place.folder / "out"]
+
+
+@provokes("config: '…': no directory …; give …")
+def _(place):
+    return ["plan", "--config", "source=mirror", "mirror=nowhere"]
+
+
+@provokes("…: HTTP 404; …")
+def _(place):
+    place.hub()
+    return resolved(place, CORPUS_CHECKSUMS.repository)
+
+
+@provokes("…: step … was not kept; the nearest kept steps: …")
+def _(place):
+    words = {"state": place.folder, "step": 1, "vocabulary": "v", "done": "d", "corpus-source": "embedded"}
+    options = [word for key, value in words.items() for word in (f"--{key}", value)]
+    return ["extract-checkpoint", *options, "--output", place.folder / "out"]
+
+
+@provokes("…: … attempts in a row); check the network and run again")
+def _(place):
+    place.monkeypatch.setattr("time.sleep", lambda seconds: None)
+    place.monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # where nobody answers
+    return resolved(place, VOCABULARY.repository)
+
+
+@provokes("…: HTTP …; check the address")
+def _(place):
+    hub = place.hub()
+    hub.host.fail(hub.interface("model", VOCABULARY.repository), sites.status(400), always=True)
+    return resolved(place, VOCABULARY.repository)
+
+
+@provokes("…: HF_HUB_OFFLINE is set; unset it, or give a commit as the revision")
+def _(place):
+    place.monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return resolved(place, VOCABULARY.repository)
+
+
+@provokes("internal error: …: … (run with --debug for the traceback)")
+def _(place):
+    place.monkeypatch.setattr("symbert.config.write_json", lambda *file: 1 / 0)
+    return written(place)
+
+
+@provokes("…: out of memory with … sequences at a time; set 'pretrain.micro_batch_size' below that …")
+def _(place):
+    def exhaust(*batch):
+        raise MemoryError
+
+    place.monkeypatch.setattr("symbert.pretrain.train.Trainer._loss_of", exhaust)
+    return trained(place)
+
+
+@provokes("…: Cannot allocate memory; run where there is more memory")
+def _(place):
+    place.monkeypatch.setattr("os.fsync", calls_refused(errno.ENOMEM))
+    return written(place)
+
+
+@provokes("…: Permission denied; make the directory writable or choose another")
+def _(place):
+    place.monkeypatch.setattr("os.replace", calls_refused(errno.EACCES))
+    return written(place)
+
+
+@provokes("…: Read-only file system; make the directory writable or choose another")
+def _(place):
+    place.monkeypatch.setattr("os.replace", calls_refused(errno.EROFS))
+    return written(place)
+
+
+@provokes("…: File exists; choose another place for it")
+def _(place):
+    return ["write-settings", "--values", "{}", "--output", place.write("file", "") / "out.json"]
+
+
+@provokes("…: File exists; choose another file for --log")
+def _(place):
+    return ["--log", place.write("file", "") / "log", *written(place)]
+
+
+@provokes("…: No space left on device after … MB; … MB free on …; free space there and run again")
+def _(place):
+    place.monkeypatch.setattr("os.fsync", calls_refused(errno.ENOSPC))
+    return written(place)
+
+
+@provokes("…: Disk quota exceeded after … MB; … MB free on …; free space there and run again")
+def _(place):
+    place.monkeypatch.setattr("os.fsync", calls_refused(errno.EDQUOT))
+    return written(place)
+
+
+@provokes("…: Input/output error while it was written; check the disk or network file system and run again")
+def _(place):
+    place.monkeypatch.setattr("os.fsync", calls_refused(errno.EIO))
+    return written(place)
+
+
+@provokes("…: Too many open files; raise the limit (ulimit -n) and run again")
+def _(place):
+    place.monkeypatch.setattr("os.fsync", calls_refused(errno.EMFILE))
+    return written(place)
+
+
+@provokes("…: in use by …; wait for it or stop it")
+def _(place):
+    place.held.enter_context(single_writer(place.folder / "run"))
+    return trained(place)
+
+
+@provokes("…: saved at step …; run the same command to go on")
+def _(place):
+    from symbert.pretrain.train import Trainer
+
+    compute = Trainer.step
+
+    def interrupted(trainer, step):
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return compute(trainer, step)
+
+    place.monkeypatch.setattr(Trainer, "step", interrupted)
+    return trained(place)
+
+
+@provokes("…: interrupted; the same command goes on")
+def _(place):
+    def interrupt(mirror, config):
+        raise KeyboardInterrupt
+
+    place.monkeypatch.setattr("symbert.mirror.Mirror.complete", interrupt)
+    return ["fetch-mirror", place.folder / "mirror"]
+
+
+@provokes("…: sha256 expected …, found …; …")
+def _(place):
+    archive = write_archive(place.folder / "ut1.tar.gz", {"blacklists/a/domains": "bad.example"})
+    return [*listed(place, archive), "--record", place.write("blacklists.json", json.dumps({"sha256": 64 * "0"}))]
+
+
+@provokes("…: hash expected …, found …: edited, or of …; run pack_shards again")
+def _(place):
+    words = trained(place)
+    manifest = place.folder / "shards/manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "sequence_length": 8}))
+    return words
+
+
+@provokes("…: damaged …; extract the checkpoint again")
+def _(place):
+    from model.test_export import write_checkpoint
+
+    write_checkpoint(place.folder / "checkpoint")
+    place.write("checkpoint/model.safetensors", b"cut")
+    return ["export", "--checkpoint", place.folder / "checkpoint", "--to", "bert", "--output", place.folder / "bert"]
+
+
+@provokes("…: is gated; accept the terms on … and set HF_TOKEN (none is set)")
+def _(place):
+    place.monkeypatch.delenv("HF_TOKEN", raising=False)
+    place.monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    return resolved(place, CORPUS_CHECKSUMS.repository)
+
+
+@provokes("…: HTTP 403; accept the terms on … and set HF_TOKEN (…)")
+def _(place):
+    hub = place.hub()
+    hub.host.fail(hub.interface("model", VOCABULARY.repository), sites.status(403), always=True)
+    return resolved(place, VOCABULARY.repository)
+
+
+@provokes("HF_TOKEN: has characters that no token has; copy it again")
+def _(place):
+    place.hub()
+    place.monkeypatch.setenv("HF_TOKEN", "hf_canary…")
+    return resolved(place, VOCABULARY.repository)
+
+
+@provokes("config: unknown key '…'…")
+def _(place):
+    return ["plan", "--config", "pretrian={}"]
+
+
+@provokes("config: '…' is …, expected …")
+def _(place):
+    return ["plan", "--config", "pretrain={steps: many}"]
+
+
+@provokes("…: '…' appears twice, in …; keep one of them")
+def _(place):
+    return ["plan", "--configfile", place.write("mine.yaml", "experiment: a\nexperiment: b\n")]
+
+
+@provokes("config: '…' is '…'; did you mean '…'?")
+def _(place):
+    return ["plan", "--config", "sweep={attention: [symetric]}"]
+
+
+@provokes("attention '…' is unknown; did you mean '…'?")
+def _(place):
+    return ["check-operator", "symetric"]
+
+
+@provokes("…: holds a run with other settings (…); name a new 'experiment', or set 'on_settings_change: supersede'")
+def _(place):
+    assert cli.main([str(word) for word in trained(place)]) == 0
+    (place.folder / "run/done.json").unlink()
+    return trained(place, learning_rate=0.5)
+
+
+@provokes("…: loss …, gradient norm … at step …; the last checkpoint is kept: lower 'pretrain.learning_rate' …")
+def _(place):
+    return trained(place, learning_rate=1e30, warmup_steps=12, steps=20, evaluate_every=20, save_every=20)
