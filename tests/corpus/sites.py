@@ -174,6 +174,20 @@ def page(body: bytes = b"<html>log in</html>") -> Callable:
     return fault
 
 
+def redirect(url: str, code: int = 302) -> Callable:
+    """The file is said to be at another address."""
+    return lambda answer, path: answer.head(code, Location=url, Content_Length=0)
+
+
+def continued(after: int, lie: Callable) -> Callable:
+    """Break off after that many bytes, and answer with `lie` whoever asks for the rest."""
+
+    def fault(answer: Answer, path: str) -> None:
+        (lie if "range" in answer.asked.headers else drop(after))(answer, path)
+
+    return fault
+
+
 def flip(position: int) -> Callable:
     """One bit of the file is another one."""
 
