@@ -59,10 +59,10 @@ def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> Non
 def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
     """A read-only memory map; MissingInputError or DataError name the file."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.lib.format.open_memmap(path, mode="r")  # np.load would open archives, too
     except FileNotFoundError:
         raise MissingInputError(f"{path}: file not found; run the rule that makes it") from None
-    except (ValueError, EOFError) as error:
+    except ValueError as error:
         raise DataError(f"{path}: not an array ({error}); delete it and run again") from None
     if array.dtype != dtype or array.ndim != 1:
         raise DataError(f"{path}: {array.ndim} dimensions of {array.dtype}, expected 1 of {dtype}; run tokenize-part")

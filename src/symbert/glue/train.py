@@ -18,6 +18,7 @@ from symbert.model.configuration import read_configuration
 from symbert.model.network import Classifier
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.stacked import Stack
+from symbert.model.weights import reading_weights
 from symbert.settings import GlueSettings
 from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
@@ -43,7 +44,8 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> Classi
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
     model = Classifier(config, num_labels)
     encoder = {name: weights for name, weights in model.state_dict().items() if not name.startswith(NEW_LAYERS)}
-    kept = load_file(checkpoint / "model.safetensors")
+    with reading_weights(checkpoint / "model.safetensors", "extract the checkpoint again"):
+        kept = load_file(checkpoint / "model.safetensors")
     wrong = sorted(name for name in encoder if name not in kept or kept[name].shape != encoder[name].shape)
     if wrong:
         raise IntegrityError(

@@ -17,6 +17,7 @@ from symbert.model.attention import SelfAttention
 from symbert.model.bert import SymBertConfig, SymBertModel
 from symbert.model.configuration import refuse_other_code
 from symbert.model.logits import logits_of, weights_of
+from symbert.model.weights import reading_weights
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
 ROUNDING = 1e-6  # of weights in float32, relative
@@ -114,9 +115,10 @@ def load_encoder(checkpoint: Path) -> SymBertModel:
     refuse_other_code(parsed, checkpoint)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    model, report = SymBertModel.from_pretrained(
-        checkpoint, config=parsed, add_pooling_layer=False, output_loading_info=True, local_files_only=True
-    )
+    with reading_weights(checkpoint / "model.safetensors", "write it again"):
+        model, report = SymBertModel.from_pretrained(
+            checkpoint, config=parsed, add_pooling_layer=False, output_loading_info=True, local_files_only=True
+        )
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
         raise IntegrityError(

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
@@ -20,7 +19,7 @@ from symbert.model.bert import (
 )
 from symbert.model.configuration import refuse_other_code
 from symbert.model.fold import fold, refuse_non_finite
-from symbert.model.weights import write_weights
+from symbert.model.weights import reading_weights, write_weights
 
 FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -88,7 +87,7 @@ def _read_configuration(path: Path) -> tuple[SymBertConfig, type[SymBertPreTrain
     classifies = "SequenceClassification" in str(config.get("architectures"))
     kind = SymBertForSequenceClassification if classifies else SymBertForMaskedLM
     try:
-        parsed = SymBertConfig.from_dict(config)
+        parsed = SymBertConfig.from_dict({**config, "_name_or_path": str(path.parent)})
         with torch.device("meta"):
             kind(parsed)
     except ConfigError as error:
@@ -103,7 +102,7 @@ def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedM
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     weights = checkpoint / "model.safetensors"
-    try:
+    with reading_weights(weights, "extract the checkpoint again"):
         model, report = kind.from_pretrained(
             checkpoint,
             config=config,
@@ -111,8 +110,6 @@ def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedM
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             local_files_only=True,
         )
-    except SafetensorError as error:
-        raise IntegrityError(f"{weights}: damaged ({error}); extract the checkpoint again") from None
     wrong = [
         str(key) for kind in ("missing_keys", "mismatched_keys", "unexpected_keys") for key in sorted(report[kind])
     ]

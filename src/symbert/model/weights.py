@@ -1,10 +1,14 @@
 """Weights as safetensors files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from symbert.errors import IntegrityError
 from symbert.files import publish
 
 Tensors = dict[str, Tensor]
@@ -14,6 +18,15 @@ def weights_of(model: nn.Module) -> Tensors:
     """The weights of a model by name, tied ones once."""
     tied = set(model._tied_weights_keys or ())
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+
+
+@contextmanager
+def reading_weights(path: Path, remedy: str) -> Iterator[None]:
+    """IntegrityError with the remedy where the block reads a file that is cut, or no safetensors."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise IntegrityError(f"{path}: damaged ({error}); {remedy}") from None
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:

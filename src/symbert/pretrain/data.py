@@ -60,7 +60,10 @@ def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
     if not path.is_file():
         raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
     if len(array) != rows:
         raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
     return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
