@@ -206,6 +206,12 @@ def _(place):
     return ["import-scores", scores, "--name", "theirs"]
 
 
+@provokes("…: the … '…' is a formula for a spreadsheet; begin it with a letter")
+def _(place):
+    scores = place.write("theirs.csv", "task,score,finetune_seed,model\nrte,0.6,1,=1+1\n")
+    return ["import-scores", scores, "--name", "theirs"]
+
+
 @provokes("…: file not found")
 def _(place):
     return ["count-batch", "--records", "none.json", "--output", place.folder / "out"]

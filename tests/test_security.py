@@ -1,7 +1,8 @@
 """Nothing that is read runs code: no pickle, no code beside a checkpoint or data set, no name that a shell would obey.
 
 Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py and
-bundle/test_archive.py, HTML and formulas of csv in report/test_formats.py and report/test_page.py.
+bundle/test_archive.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py and
+report/foreign/test_naming.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
 """
 
 import io

@@ -136,3 +136,12 @@ def test_a_mapping_that_is_none_is_refused(mapping, tmp_path, lines, problem):
 def test_a_pattern_and_a_mapping_are_not_both_taken(tmp_path):
     with pytest.raises(UsageError, match="--pattern and --mapping are both given; choose one"):
         Naming("{model}", tmp_path / "names.csv")
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_a_name_that_a_spreadsheet_would_compute_is_refused(name):
+    """It was believed that all csv guards such names: files of scores have names as they are."""
+    for fields in ({"operator": name}, {"model": f"small-{name}"}, {"operator": "mine", "size": name}):
+        with pytest.raises(DataError, match="is a formula for a spreadsheet; begin it with a letter"):
+            run_of(fields, "scores.csv:row 2")
+    assert run_of({"operator": f"mine{name}"}, "here")["attention"] == f"mine{name}"

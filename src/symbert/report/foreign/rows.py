@@ -82,6 +82,8 @@ def run_of(fields: Mapping[str, Any], origin: str) -> Row:
     for key, word in run.items():
         if re.search(r"[/\x00-\x1f]", word):
             raise DataError(f"{origin}: the {key} '{word}' has a '/' or a control character; give another name")
+        if word.startswith(("=", "+", "-", "@")):  # of files of scores, which have names as they are
+            raise DataError(f"{origin}: the {key} '{word}' is a formula for a spreadsheet; begin it with a letter")
     for key, default in (("pretrain_seed", FIRST_SEED), ("step", None), ("finetune_seed", FIRST_SEED)):
         run[key] = whole_number(fields.get(key), key, origin) if fields.get(key) not in (None, "") else default
     return run
