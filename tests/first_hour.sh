@@ -3,7 +3,7 @@
 # ends with pictures of the page at two widths, light and dark.
 #
 #   tests/first_hour.sh [FOLDER]      a new folder to work in; a temporary one where none is given
-#   FINISHED=DIR                      a finished results/demo-embedded, which is copied first and spares its ten minutes
+#   FINISHED=DIR                      a finished results/demo-embedded, which is copied first and spares its six minutes
 #   SKIP='make test'                  a line of README.md that is left out
 set -euo pipefail
 export LC_ALL=C.UTF-8

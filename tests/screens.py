@@ -16,7 +16,7 @@ from workflow.browser import find_browser
 
 WIDTHS = (390, 1440)  # pixels
 FIRST_SCREEN = (1440, 900)
-COLORS = 64  # of a picture in README.md: lines and letters need no more
+COLORS = 256  # of a picture in README.md: with 64 two operators had one colour
 SCHEMES = {"light": 1, "dark": 0}  # the browser's numbers
 OPTIONS = (
     "--headless",

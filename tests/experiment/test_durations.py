@@ -5,18 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from symbert.config import merge
 from symbert.experiment.durations import expected_seconds
 from symbert.layout import Experiment, Run
 from symbert.project import read_config
 from symbert.snakemake_internals import Job
 
 RECORDED = Path(__file__).parent / "demo.csv"  # the jobs of a demo on two cores: seconds of start and end
-AS_RECORDED = {
-    "pretrain": {"steps": 1600, "schedule_steps": None, "evaluate_every": 25},
-    "glue": {"epochs": 5},
-    "sweep": {"curve": {"steps": {"tiny": [200, 800, 1600]}}},
-}
 TRAINING = Job("pretrain_model", {"size": "tiny", "attention": "pairwise", "seed": "1"})
 FINETUNING = Job("finetune", {**TRAINING.wildcards, "step": "2400"})
 SHORT = Job("draw_figure2", {})
@@ -34,8 +28,8 @@ def recorded() -> list[tuple[float, float, Job]]:
 
 @pytest.fixture
 def demo(root, folder) -> Experiment:
-    """As it was configured when it was recorded."""
-    return Experiment(merge(read_config(root), AS_RECORDED))
+    """As it is configured, and was when it was recorded."""
+    return Experiment(read_config(root))
 
 
 @pytest.mark.parametrize("wall", [0.25, 0.5, 0.75])

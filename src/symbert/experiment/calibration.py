@@ -41,8 +41,8 @@ class Timed:
     machine: Speed  # on which it ran, alone
 
 
-# Two cores of a virtual machine (AVX-512), `snakemake --cores all` from the beginning: 605 s. Timed anew with the demo.
-DEMO = Timed(jobs=1189, chain=145, machine=Speed(matmul=1.14e-5, loop=4.4e-5))
+# Two cores of a virtual machine (AVX-512), `snakemake --cores all` from the beginning: 362 s. Timed anew with the demo.
+DEMO = Timed(jobs=703, chain=85, machine=Speed(matmul=9.6e-6, loop=3.76e-5))
 
 
 def measure(seconds: float = SECONDS) -> Speed:
