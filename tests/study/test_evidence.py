@@ -37,6 +37,7 @@ def test_search_and_plateau_are_committed():
 def test_what_the_page_of_plateau_concludes_follows_from_its_contrasts():
     """Its section "In short" is written by hand; these verdicts are what it says in words."""
     contrasts = pd.read_csv(EVIDENCE / "plateau/contrasts.csv").set_index(["contrast", "attention", "size"])["verdict"]
+    rates = pd.read_csv(EVIDENCE / "plateau/contrasts.csv").set_index(["learning_rate", "contrast"])["verdict"]
 
     def verdicts(*names: str) -> list[str]:
         return [verdict for (contrast, *_), verdict in contrasts.items() if contrast in names]
@@ -59,3 +60,9 @@ def test_what_the_page_of_plateau_concludes_follows_from_its_contrasts():
     assert verdicts("depth-4") != [] and "longer" not in verdicts("depth-4")
     assert verdicts("documentation-shared-at-the-narrow-start", "copying-shared-at-the-narrow-start") == ["longer"] * 2
     assert verdicts("documentation-own-position", "copying-own-position") == ["equal"] * 2
+    starts = [f"rates-start-of-{operator}" for operator in ("original", "pairwise", "symmetric")]
+    assert [*rates[5e-4][starts]] == ["shorter"] * 3 and [*rates[2e-3][starts]] == ["undecided", "shorter", "undecided"]
+    equal_starts = [f"rates-operator-at-the-{start}-start" for start in ("narrow", "wide")]
+    assert [*rates[5e-4][equal_starts]] == [*rates[2e-3][equal_starts]] == ["equal", "undecided"]
+    symmetric = [f"rates-symmetric-at-the-{start}-start" for start in ("narrow", "wide")]
+    assert [*rates[5e-4][symmetric]] == ["shorter"] * 2 and [*rates[2e-3][symmetric]] == ["undecided"] * 2
