@@ -66,3 +66,7 @@ def test_what_the_page_of_plateau_concludes_follows_from_its_contrasts():
     assert [*rates[5e-4][equal_starts]] == [*rates[2e-3][equal_starts]] == ["equal", "undecided"]
     symmetric = [f"rates-symmetric-at-the-{start}-start" for start in ("narrow", "wide")]
     assert [*rates[5e-4][symmetric]] == ["shorter"] * 2 and [*rates[2e-3][symmetric]] == ["undecided"] * 2
+    short = ["operator-at-the-narrow-start", "operator-at-the-wide-start", "symmetric-at-the-narrow-start"]
+    assert verdicts(*(f"length-{name}" for name in short)) == ["equal"] * 3
+    starts = [f"length-start-of-{operator}" for operator in ("original", "pairwise", "symmetric")]
+    assert verdicts(*starts) == ["equal", "undecided", "longer"]
