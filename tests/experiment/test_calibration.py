@@ -4,16 +4,26 @@ import time
 
 import pytest
 
+from experiment.test_durations import recorded
 from symbert.experiment import calibration
 from symbert.experiment.calibration import DEMO, Speed, Timed, expected_minutes, in_words, measure
 
 QUIET = DEMO.machine
+CHAIN = ("write_embedded_corpus", "build_blocklist", "filter_part", "tokenize_part", "pack_shards", "pretrain_model")
+CHAIN += ("extract_checkpoint", "finetune", "measure_robustness", "tabulate_robustness", "write_page")
 
 
 def test_the_recorded_demo_is_within_what_is_expected_of_its_machine():
     """362 s on two cores."""
     least, most = expected_minutes(2, QUIET)
     assert least < 362 / 60 < most < 1.6 * least
+
+
+def test_the_timed_demo_is_the_recorded_one():
+    """The longest chain is one job of each of these rules, the slowest."""
+    taken = [(job.rule, end - start) for start, end, job in recorded()]
+    assert DEMO.jobs == sum(seconds for _, seconds in taken)
+    assert DEMO.chain == sum(max(seconds for rule, seconds in taken if rule == link) for link in CHAIN)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 7, 64])
