@@ -19,7 +19,8 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from symbert.layout import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
-from symbert.pretrain.data import training_batch
+from symbert.pretrain.masked_tokens import masked_batch
+from symbert.pretrain.objective import sequences_of
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings
@@ -69,8 +70,9 @@ class Ours:
 
     def assembling(self, sequences: int) -> float:
         """Seconds in which a batch of so many sequences is gathered and masked."""
-        rows, masker = self.trainer.training, self.trainer.masker
-        return median_of(lambda step: training_batch(rows, masker, step, sequences))
+        objective = self.trainer.objective
+        rows, masker = objective.training, objective.masker
+        return median_of(lambda step: masked_batch(rows, masker, *sequences_of(step, sequences, len(rows), 1)))
 
     def saving(self) -> float:
         """Seconds that the training stands still for a kept file of weights and a checkpoint.

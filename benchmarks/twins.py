@@ -9,7 +9,7 @@ from transformers import BertForMaskedLM
 from benchmarks.trainers import Task, stock_model
 from symbert.layout import Run
 from symbert.model.fold import fold
-from symbert.pretrain.data import IGNORED, training_batch
+from symbert.pretrain.objective import IGNORED
 from symbert.pretrain.train import Trainer
 
 SEQUENCES = 4
@@ -38,7 +38,7 @@ def losses_of(task: Task, attention: str, recipe: str, folder: Path) -> tuple[fl
     changes = {"batch_size": SEQUENCES, "dropout": 0.0, "precision": "fp32", "recipe": recipe}
     trainer = Trainer(Run(task.size, attention, 1), replace(task.settings, **changes), task.manifest, folder)
     stock = stock_twin(trainer, task).to(trainer.device).eval()
-    batch = training_batch(trainer.training, trainer.masker, 0, SEQUENCES).to(trainer.device)
+    batch = trainer.objective.training_batch(0).to(trainer.device)
     labels = torch.full_like(batch.input_ids, IGNORED).flatten()
     labels[batch.positions] = batch.targets
     with torch.no_grad():

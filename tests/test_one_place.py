@@ -123,7 +123,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/settings.py", "\n\nclass TaskSettings", "    label_smoothing: Share = 0.0\n"),
     ],
     "metric": [
-        ("src/symbert/pretrain/train.py", "\n\nclass MaskedLoss", "    perplexity: float\n"),
+        ("src/symbert/pretrain/train.py", "\n\nclass Trainer:", "    perplexity: float\n"),
         ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
     ],
 }

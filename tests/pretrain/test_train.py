@@ -11,7 +11,6 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.layout import Run
-from symbert.pretrain.data import training_batch, validation_batches
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
@@ -44,7 +43,7 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
     decayed = [p for p in stock.parameters() if p.ndim > 1]
     groups = [{"params": decayed}, {"params": [p for p in stock.parameters() if p.ndim <= 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, eps=1e-12, weight_decay=0.01, fused=False)
-    batch = training_batch(trainer.training, trainer.masker, 0, 8)
+    batch = trainer.objective.training_batch(0)
     labels = torch.full_like(batch.input_ids, -100)
     labels.view(-1)[batch.positions] = batch.targets
     loss = stock(batch.input_ids, labels=labels).loss
@@ -82,11 +81,11 @@ def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
 
 
 def test_all_operators_of_one_seed_read_the_same_batches_with_the_same_masks(build):
-    batches = [training_batch(t.training, t.masker, 5, 8) for t in map(build, ("original", "pairwise", "shared"))]
+    batches = [build(attention).objective.training_batch(5) for attention in ("original", "pairwise", "shared")]
     for batch in batches[1:]:
         assert torch.equal(batch.input_ids, batches[0].input_ids) and torch.equal(batch.positions, batches[0].positions)
     other = build(seed=2)
-    assert not torch.equal(training_batch(other.training, other.masker, 5, 8).input_ids, batches[0].input_ids)
+    assert not torch.equal(other.objective.training_batch(5).input_ids, batches[0].input_ids)
 
 
 def test_dropout_is_a_function_of_seed_and_step_whatever_was_drawn_before(build):
@@ -110,7 +109,7 @@ def test_two_processes_gradients_are_those_of_one(build, monkeypatch):
     """Each rank's share of the loss and gradient, added up, is the whole's (what the exchange then does)."""
     monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     whole, shares = build(), [build(world=World(rank, 2, pick_device())) for rank in (0, 1)]
-    batch = training_batch(whole.training, whole.masker, 0, 8)
+    batch = whole.objective.training_batch(0)
     loss = whole._accumulate_gradients(batch)
     losses = [share._accumulate_gradients(batch) for share in shares]
     assert sum(losses).item() == pytest.approx(loss.item(), rel=1e-6)
@@ -199,7 +198,7 @@ def test_out_of_memory_names_the_key_that_helps(build, monkeypatch, error):
 
 def test_another_runtime_error_is_not_called_out_of_memory(build, monkeypatch):
     trainer = build()
-    monkeypatch.setattr(trainer, "objective", lambda **batch: 1 / torch.zeros(2, 3) @ torch.zeros(2))
+    monkeypatch.setattr(trainer, "loss", lambda **batch: 1 / torch.zeros(2, 3) @ torch.zeros(2))
     with pytest.raises(RuntimeError, match="size mismatch"):
         trainer.step(0)
 
@@ -241,7 +240,7 @@ def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):
 
 def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     trainer = build(micro_batch_size=3)
-    (batch,) = validation_batches(trainer.validation, trainer.validation_masker, 100)
+    (batch,) = trainer.objective.validation_batches(100)
     trainer.model.eval()
     expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
     assert trainer.evaluate() == pytest.approx(expected.item(), rel=1e-6)
@@ -252,7 +251,7 @@ def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the
     """8 validation rows in batches of 8: 3 and 5 processes have shares of two lengths."""
     monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     alone = build()
-    (batch,) = validation_batches(alone.validation, alone.validation_masker, 100)
+    (batch,) = alone.objective.validation_batches(100)
     expected, computed, told = alone.evaluate(), [], []
     compute = Trainer._loss_of
     monkeypatch.setattr(
@@ -284,7 +283,7 @@ def test_buffers_are_constants_that_processes_need_not_broadcast(build, monkeypa
     trainer.step(0)
     for name, buffer in trainer.model.named_buffers():
         assert torch.equal(buffer, before[name]), name
-    assert before and not shared.objective.options["broadcast_buffers"]
+    assert before and not shared.loss.options["broadcast_buffers"]
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -18,7 +18,7 @@ from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, EventLog, MetricsLog
-from symbert.pretrain.pace import Pace, measure_peak, model_flops
+from symbert.pretrain.pace import Pace, measure_peak
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
 from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
@@ -132,10 +132,9 @@ class Loop:
         self.checkpoints = CheckpointStore(self.state)
         self.metrics: MetricsLog | None = None  # of the leading process, as the next
         self.events: EventLog | None = None
-        sequences, tokens = self.settings.batch_size, trainer.training.sequence_length
-        flops = model_flops(trainer.model, sequences, tokens, self.settings.mask_probability * sequences * tokens)
+        tokens, flops = self.settings.batch_size * trainer.objective.tokens, trainer.objective.flops(trainer.model)
         peak = measure_peak(trainer.device, trainer.precision) * self.world.size
-        self.pace = Pace(sequences * tokens, flops, peak, trainer.device)
+        self.pace = Pace(tokens, flops, peak, trainer.device)
         self.energy, self.joules = EnergyMeter(gpu_uuid(trainer.device)), 0.0  # the latter of all processes
 
     def run(self) -> None:

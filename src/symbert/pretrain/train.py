@@ -4,66 +4,38 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
-from symbert.files import read_json, write_json
+from symbert.files import write_json
 from symbert.layout import Run
-from symbert.model.configuration import configuration_of
 from symbert.model.logits import describe_attention
-from symbert.model.masking import Masker
-from symbert.model.network import MaskedModel, initialize
-from symbert.pretrain.data import (
-    IGNORED,
-    REMEDY,
-    MaskedBatch,
-    PackedRows,
-    sequences_of,
-    slots_of,
-    training_batch,
-    validation_batches,
-)
+from symbert.model.network import initialize
+from symbert.pretrain.masked_tokens import MaskedTokens
+from symbert.pretrain.objective import Batch, Loss
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels
 
-DESCRIBED = 8  # validation rows from which the attention of the start is described
+DESCRIBED = 8  # validation sequences from which the attention of the start is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
-VALIDATION_SEED = 0  # the same masks for every run, so that validation losses compare
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """An optimizer step: mean loss in nats per masked token, and the gradient's norm before it is clipped."""
+    """An optimizer step: mean loss in nats per target, and the gradient's norm before it is clipped."""
 
     loss: float
     gradient_norm: float
     learning_rate: float
-
-
-class MaskedLoss(nn.Module):
-    """Cross-entropy of the masked tokens of a batch, summed, in nats; empty slots count nothing.
-
-    A module, because it compiles to one graph and processes share it.
-    """
-
-    def __init__(self, model: MaskedModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
-        logits = self.model.masked_logits(input_ids, positions)
-        return F.cross_entropy(logits.float(), targets, ignore_index=IGNORED, reduction="sum")
 
 
 class Trainer:
@@ -91,43 +63,24 @@ class Trainer:
             )
         self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
-        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
-        self.masker, self.validation_masker = self._build_maskers(manifest)
-        self.model = self._build_model()
+        self.objective = MaskedTokens(run, settings, manifest)
+        self.model = self.objective.build_model(attention_dropout(self.recipe, settings.dropout, self.device))
+        initialize(self.model, run.pretrain_seed)
+        self.model.to(self.device)
         self.optimizer = build_optimizer(self.model, settings, settings.optimizer)
         self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
-        self.objective = self._build_objective()
-        self.ahead: tuple[int, MaskedBatch] | None = None  # the batch of the next step, made while the device computes
+        self.loss = self._build_loss()
+        self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
 
-    def _build_maskers(self, manifest: Path) -> tuple[Masker, Masker]:
-        """The masker of the run's training rows, and that of the validation rows."""
-        corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        special = corpus["special_tokens"]
-        masker = partial(
-            Masker,
-            probability=self.settings.mask_probability,
-            vocabulary_size=corpus["vocabulary_size"],
-            mask_id=special["mask"],
-            special_ids=tuple(special.values()),
-        )
-        return masker(seed=self.run.pretrain_seed), masker(seed=VALIDATION_SEED)
-
-    def _build_model(self) -> MaskedModel:
-        config = configuration_of(self.run.size, self.run.attention, self.masker.vocabulary_size, self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout(self.recipe, self.settings.dropout, self.device)
-        model = MaskedModel(config)
-        initialize(model, self.run.pretrain_seed)
-        return model.to(self.device)
-
-    def _build_objective(self) -> nn.Module:
-        objective: nn.Module = MaskedLoss(self.model)
+    def _build_loss(self) -> nn.Module:
+        loss: nn.Module = Loss(self.objective, self.model)
         if self.recipe.compiled:
-            objective = torch.compile(objective, fullgraph=True, dynamic=False)
+            loss = torch.compile(loss, fullgraph=True, dynamic=False)
         if self.world.size == 1:
-            return objective
+            return loss
         # Without the search DDP groups gradients anew after a session's first step, and adds them in another order: on
         # resume other bits. Buffers are constants, which need no broadcast.
-        return DistributedDataParallel(objective, find_unused_parameters=True, broadcast_buffers=False)
+        return DistributedDataParallel(loss, find_unused_parameters=True, broadcast_buffers=False)
 
     @property
     def parameters(self) -> int:
@@ -160,46 +113,46 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self) -> float:
-        """Mean cross-entropy over all masked tokens of the validation rows, in nats."""
+        """Mean cross-entropy over all targets of the validation sequences, in nats."""
         self.model.eval()
-        objective = self.objective.module if self.world.size > 1 else self.objective  # exchanges no gradients
+        module = self.loss.module if self.world.size > 1 else self.loss  # exchanges no gradients
         loss = count = 0
-        share = self.world.share(len(self.validation))  # of rows: the processes' micro-batches may differ in size
-        for batch in validation_batches(self.validation, self.validation_masker, self.micro_batch_size, share):
-            loss += self._loss_of(batch, objective).item()
-            count += len(batch.targets)
+        share = self.world.share(self.objective.validation_count)  # the processes' micro-batches may differ in size
+        for batch in self.objective.validation_batches(self.micro_batch_size, share):
+            loss += self._loss_of(batch, module).item()
+            count += batch.count
         loss, count = self.world.total(loss, count)
         return loss / count
 
     def describe_start(self) -> dict[str, list[float]]:
-        """Spread of the logits and entropy of the attention, by layer, on the first validation rows."""
-        batch = next(validation_batches(self.validation, self.validation_masker, DESCRIBED))
+        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
+        batch = next(self.objective.validation_batches(DESCRIBED))
         return describe_attention(self.model, batch.input_ids.to(self.device))
 
-    def _batch(self, step: int) -> MaskedBatch:
+    def _batch(self, step: int) -> Batch:
         if self.ahead and self.ahead[0] == step:
             return self.ahead[1]
-        return training_batch(self.training, self.masker, step, self.settings.batch_size)
+        return self.objective.training_batch(step)
 
-    def _accumulate_gradients(self, batch: MaskedBatch) -> Tensor:
+    def _accumulate_gradients(self, batch: Batch) -> Tensor:
         """Add up the gradients of this process's share; returns its part of the batch's mean loss."""
-        starts = range(self.first, self.last, self.micro_batch_size)
+        count, starts = batch.count, range(self.first, self.last, self.micro_batch_size)
         total = torch.zeros((), device=self.device)
         for start in starts:
             part = batch.part(start, min(start + self.micro_batch_size, self.last))
             is_last = start == starts[-1]  # after which the processes add up their gradients
-            with nullcontext() if is_last or self.world.size == 1 else self.objective.no_sync():
-                loss = self._loss_of(part, self.objective) / len(batch.targets)
+            with nullcontext() if is_last or self.world.size == 1 else self.loss.no_sync():
+                loss = self._loss_of(part, self.loss) / count
                 self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
             total += loss.detach()
         return total
 
-    def _loss_of(self, batch: MaskedBatch, objective: nn.Module) -> Tensor:
+    def _loss_of(self, batch: Batch, module: nn.Module) -> Tensor:
         """The summed loss of a batch, in nats."""
         if self.recipe.compiled:
-            batch = batch.padded(slots_of(*batch.input_ids.shape, self.settings.mask_probability))
+            batch = self.objective.of_one_shape(batch)
         with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
-            return objective(**vars(batch.to(self.device)))
+            return module(**vars(batch.to(self.device)))
 
     def _refuse_divergence(self, step: int, result: StepResult) -> None:
         """DivergedError, with the rows of the batch in a file, when loss or gradient norm is not finite."""
@@ -211,8 +164,8 @@ class Trainer:
                 return
         dump = self.state / "divergence.json"
         if self.world.leads:
-            read = sequences_of(step, self.settings.batch_size, len(self.training), self.run.pretrain_seed)
-            rows = [{"epoch": int(epoch), "row": int(row)} for epoch, row in zip(*read, strict=True)]
+            read = zip(*self.objective.order(step), strict=True)
+            rows = [{"epoch": int(epoch), "row": int(row)} for epoch, row in read]
             measured = {name: str(value) for name, value in vars(result).items()}  # JSON has no NaN
             write_json(dump, {"step": step, **measured, "rows": rows})
         raise DivergedError(
