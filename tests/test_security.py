@@ -1,37 +1,49 @@
 """Nothing that is read runs code: no pickle, no code beside a checkpoint or data set, no name that a shell would obey.
 
-Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py and
-bundle/test_archive.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py and
-report/foreign/test_naming.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
+Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py,
+bundle/test_archive.py and slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
+and report/foreign/test_naming.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
 """
 
+import csv
 import io
 import json
 import os
 import pickle
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from transformers import AutoModelForMaskedLM
 
+from command_lines import command_lines
+from corpus.hub_site import served_hub
 from glue.test_own_files import rows_of
 from model.test_export import write_checkpoint
 from pretrain.corpora import options, write_corpus
 from symbert import cli
+from symbert.checks import check
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import open_data
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import open_array
+from symbert.declared import UNIONS
 from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.files import sha256_of
 from symbert.glue.train import load_classifier
+from symbert.keys import Configuration
+from symbert.project import read_config
+from symbert.settings import Settings
+from symbert.sources import CORPUS_CHECKSUMS, VOCABULARY
 
 COMMANDS = "; touch ran; $(touch ran) `touch ran` & touch ran | '\"touch ran"
 
@@ -183,25 +195,111 @@ def test_no_script_beside_a_data_set_is_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_no_name_in_the_configuration_or_of_a_file_is_a_command_for_the_shell(root, tmp_path):
+# Free texts of the configuration that hold COMMANDS in these dry runs, each beside another source of the files.
+OWN_TASK = {
+    **{split: f"{split}{COMMANDS}.csv" for split in ("train", "validation")},
+    **{"columns": [f"text{COMMANDS}"], "label": f"label{COMMANDS}", "labels": ["0", f"1{COMMANDS}"]},
+    "metric": "accuracy",
+}
+HOSTILE = {
+    "hub": {
+        "source": "hub",
+        "corpus": {"revision": COMMANDS, "blocklist_url": f"https://host/{COMMANDS}"},
+        "glue": {"revision": COMMANDS},
+    },
+    "mirror": {"source": "mirror", "mirror": f"mirror{COMMANDS}"},
+    "files": {
+        "corpus": {
+            "source": "files",
+            "files": f"crawl{COMMANDS}*.jsonl",
+            "blocklist_url": f"https://host/{COMMANDS}",
+            "filter": {"blocked_categories": [COMMANDS]},
+        },
+        "glue": {
+            "source": "files",
+            "files": f"glue{COMMANDS}",
+            "robustness": {"files": f"ood{COMMANDS}", "sets": ["hans"]},
+        },
+        "operators": {"own": {"class": "shared", "own": COMMANDS}},
+        "storage": {name: f"{name}{COMMANDS}" for name in ("raw", "shards", "checkpoints")},
+        "tasks": {"own": OWN_TASK},
+        "sweep": {"tasks": ["rte", "mnli", "own"], "attention": ["original", "own"]},
+    },
+}
+# Names of something that must be known, or be a word: no others are taken.
+NAMES = {
+    "scale": COMMANDS,
+    "operators": {COMMANDS: {"class": "shared"}},
+    "operators.own": {"class": f"module:Class{COMMANDS}"},
+    "sizes": {COMMANDS: {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 1, "intermediate_size": 8}},
+    "tasks": {COMMANDS: OWN_TASK},
+    **{f"sweep.{key}": [COMMANDS] for key in ("sizes", "attention", "probes", "suites", "tasks", "curve.sizes")},
+    "sweep.contrasts": [["original", COMMANDS]],
+    "sweep.curve.steps": {COMMANDS: [1]},
+}
+
+
+def under(key: str, value: object) -> dict:
+    """A value at a dotted key."""
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    return value
+
+
+def texts_in(values: object, key: str = "") -> set[str]:
+    """The dotted keys of a configuration that hold COMMANDS; those of lists without positions."""
+    if isinstance(values, dict):
+        inner = [texts_in(value, f"{key}.{name}".lstrip(".")) for name, value in values.items()]
+        return set().union(*inner)
+    if isinstance(values, list):
+        return set().union(*(texts_in(value, key) for value in values))
+    return {key} if COMMANDS in str(values) else set()
+
+
+def free_texts(kind: Any, key: str = "") -> set[str]:
+    """The dotted keys of a declared type that take any text: no fixed words, and no pattern."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        has_pattern = any(getattr(mark, "pattern", None) for mark in kind.__metadata__)
+        return set() if has_pattern else free_texts(inner[0], key)
+    if origin in UNIONS:
+        return set().union(*(free_texts(option, key) for option in inner))
+    if origin is list:
+        return free_texts(inner[0], key)
+    if origin is dict:
+        return {key} | free_texts(inner[1], f"{key}.own")
+    if isinstance(kind, type) and issubclass(kind, Settings):
+        fields = structs.fields(kind)
+        return set().union(*(free_texts(field.type, f"{key}.{field.name}".lstrip(".")) for field in fields))
+    return {key} if kind in (str, Any) else set()
+
+
+def test_every_free_text_of_the_configuration_holds_commands_in_the_tests_below():
+    """A new key of any text belongs to HOSTILE, or to NAMES."""
+    covered = NAMES.keys() | set().union(*map(texts_in, HOSTILE.values()))
+    assert free_texts(Configuration) - covered == set()
+    assert {"mirror", "glue.files", "tasks.own.columns"} <= free_texts(Configuration)
+
+
+@pytest.mark.usefixtures("nothing_of_ones_own")
+@pytest.mark.parametrize("key", NAMES)
+def test_a_name_of_anything_is_no_command(root, tmp_path, monkeypatch, key):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        check(read_config(root, under(key, NAMES[key])))
+    assert "touch ran" in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path, source):
     """Each command of a dry run is given to bash, with nothing for `python`."""
-    part = f"crawl{COMMANDS.replace('/', '')}.jsonl"
-    (tmp_path / part).write_text('{"text": "a"}\n')
-    rows = {split: f"{split}{COMMANDS}.csv" for split in ("train", "validation")}
-    for name in rows.values():
-        (tmp_path / name).write_text("text,label\na,0\nb,1\n")
-    (tmp_path / "mine.yaml").write_text(
-        json.dumps(
-            {
-                "corpus": {"source": "files", "files": "crawl*.jsonl", "revision": COMMANDS},
-                "storage": {name: str(tmp_path / (name + COMMANDS)) for name in ("raw", "shards", "checkpoints")},
-                "tasks": {
-                    "own": {**rows, "columns": ["text"], "label": "label", "labels": ["0", "1"], "metric": "accuracy"}
-                },
-                "sweep": {"tasks": ["rte", "own"]},
-            }
-        )
-    )
+    for name in ("mirror", "glue", "ood"):
+        (tmp_path / f"{name}{COMMANDS}").mkdir()
+    (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
+    for split in ("train", "validation"):
+        with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
+            csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *enumerate(OWN_TASK["labels"])])
+    (tmp_path / "mine.yaml").write_text(json.dumps(HOSTILE[source]))
     words = ["--dry-run", "--printshellcmds", "--cores", "1", "--configfile", "mine.yaml"]
     planned = subprocess.run(
         [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],
@@ -212,7 +310,7 @@ def test_no_name_in_the_configuration_or_of_a_file_is_a_command_for_the_shell(ro
     )
     assert planned.returncode == 0, planned.stderr
     commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.stdout + planned.stderr, re.M)
-    assert len(commands) > 50 and sum("touch ran" in command for command in commands) > 10
+    assert len(commands) > 50 and sum("touch ran" in command for command in commands) >= 3
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))
     script = "\n".join(f"( {command}\n)" for command in commands)
@@ -222,3 +320,28 @@ def test_no_name_in_the_configuration_or_of_a_file_is_a_command_for_the_shell(ro
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, monkeypatch):
+    """It is in the environment of each job alone, which other users cannot read; tests/slurm has the same on Slurm."""
+    token = f"hf_{secrets.token_hex(16)}"
+    with served_hub(monkeypatch) as hub, command_lines() as seen:
+        for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):
+            hub.add_repository(file.kind, file.repository)
+            hub.add(file.kind, file.repository, file.path, body)
+        chosen = ["source=hub", "experiment=x", "corpus={parts: 1}"]
+        words = ["--cores", "1", "results/x/corpus/vocab.txt", "--config", *chosen]
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(root / "src"), "HF_TOKEN": token},
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = [each.headers.get("authorization") for each in hub.host.asked if VOCABULARY.repository in each.path]
+    assert set(asked) == {f"Bearer {token}"}
+    assert any("download-vocabulary" in line for line in seen)
+    assert not [line for line in seen if token in line] and token not in done.stdout + done.stderr
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 10 and not [path for path in files if token.encode() in path.read_bytes()]
