@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +108,17 @@ def test_a_log_that_cannot_be_written_is_an_error_of_one_line(tmp_path):
     code, said = symbert(tmp_path, "--log", "file/log", "write-settings", "--values", "{}", "--output", "settings")
     assert code == 73 and said.count("\n") == 1 and said.startswith("symbert write-settings: file")
     assert not (tmp_path / "settings").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_why_a_command_failed_is_said_where_the_disk_of_its_log_is_full():
+    """A job's log was taken to be writable: its last line was lost, and Python said "lost sys.stderr"."""
+    command = [sys.executable, "-m", "symbert", "--log", "/dev/full", "build-blocklist", "--record", "none.json"]
+    ended = subprocess.run(
+        [*command, "--archive", "none.tar.gz", "--output", "out", "--summary", "out.json"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, LOG_ONLY: "1"},
+    )
+    assert ended.returncode == 66
+    assert ended.stderr.startswith("symbert build-blocklist: none")

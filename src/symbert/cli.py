@@ -23,7 +23,7 @@ from typing import Any
 from symbert import __version__, slurm
 from symbert.errors import InputOutputError, TimeLimitError, explain
 from symbert.files import reading
-from symbert.log import copy_stderr
+from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
 from symbert.own import inherit_own
 from symbert.progress import end_line
@@ -127,8 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         code, message = explain(error)
         end_line()
-        # One write: torchrun's processes are unbuffered, and print writes the end of a line apart.
-        sys.stderr.write(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
+        say_last(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
         if isinstance(error, TimeLimitError):
             slurm.requeue()
         return code

@@ -20,6 +20,7 @@ from symbert.errors import CannotCreateError
 LOG_ONLY = "SYMBERT_LOG_ONLY"
 # A whole group of processes gets these. Who writes decides what they mean: the copier ends after its last writer.
 OUTLIVED = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
+_terminals: list[int] = []  # where standard error went before a log took its place
 
 
 def copy_stderr(file: Path) -> None:
@@ -37,6 +38,7 @@ def copy_stderr(file: Path) -> None:
         raise CannotCreateError(f"{file}: {os.strerror(error.errno)}; choose another file for --log") from None
     with log:
         if os.environ.get(LOG_ONLY):
+            _terminals.append(os.dup(2))
             os.dup2(log.fileno(), 2)
             return
         reader, writer = os.pipe()
@@ -59,6 +61,18 @@ def copy_stderr(file: Path) -> None:
     os.dup2(writer, 2)
     os.close(writer)
     atexit.register(_finish, copier, ours, terminal)
+
+
+def say_last(line: str) -> None:
+    """Write why a command failed to standard error or, where the disk of its log is full, to where that went before."""
+    try:
+        sys.stderr.write(
+            line
+        )  # one write: torchrun's processes are unbuffered, and print writes the end of a line apart
+    except OSError:
+        for terminal in _terminals:
+            os.dup2(terminal, 2)
+        sys.stderr.write(line)
 
 
 def _copy(reader: int, targets: list[int], parent: socket.socket) -> None:
