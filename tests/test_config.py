@@ -7,6 +7,9 @@ from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Execution
 from symbert.settings import GlueSettings, PretrainSettings, hash_of, settings_from
+from symbert.suites import SUITES
+
+FINE_TUNED = {suite.name for suite in SUITES.values() if suite.tasks}
 
 
 @pytest.fixture
@@ -324,7 +327,8 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
         ({"glue": {"robustness": {"noise": [0.3]}}}, {"robustness"}),
         ({"glue": {"epochs": 2}}, {"glue", "report"}),
         ({"glue": {"max_length": 32}}, {"task", "report"}),
-        ({"recipe": "fast"}, {"pretrain", "glue", "report"}),
+        ({"glue": {"batch_size": 7}}, {"report", *FINE_TUNED}),
+        ({"recipe": "fast"}, {"pretrain", "report", *FINE_TUNED}),
         ({"sweep": {"untrained": True}}, set()),
     ],
 )
@@ -359,3 +363,31 @@ def test_a_settings_file_is_outdated_when_it_says_something_else_or_is_damaged(t
 def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):
     with pytest.raises(MissingInputError, match="symbert import-scores DIR --name theirs"):
         configuration.imported(tmp_path / "imported-theirs")
+
+
+def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
+    """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
+    own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
+    values = configuration.sections(own, "here")
+    protocol = {key: (values["glue"][key], values["superglue"][key]) for key in values["glue"]}
+    differing = {key: pair for key, pair in protocol.items() if pair[0] != pair[1]}
+    assert differing == {"epochs": (7, 10), "batch_size": (16, 4)} and values["superglue"]["learning_rate"] == 3e-4
+    assert (values["task"]["max_length"], values["superglue_task"]["max_length"]) == (128, 256)
+    assert "suites" not in values["report"], "as before suites had protocols"
+    chosen = configuration.sections(merge(own, {"sweep": {"suites": ["glue", "superglue"]}}), "here")["report"]
+    settings = settings_from(values["superglue"], GlueSettings, "here")
+    assert chosen["suites"] == {"superglue": hash_of(settings)} and chosen["settings_hash"] != hash_of(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({"superglu": {}}, "unknown key 'superglu' in 'suites'; did you mean 'superglue'"),
+        ({"superglue": {"epoch": 3}}, "unknown key 'epoch' in 'suites.superglue'; did you mean 'epochs'"),
+        ({"superglue": {"epochs": 0}}, "'suites.superglue.epochs' is 0, expected an integer ≥ 1"),
+        ({"superglue": {"keep_finetuned": True}}, "unknown key 'keep_finetuned' in 'suites.superglue'"),
+    ],
+)
+def test_a_key_that_no_protocol_has_is_refused(config, changes, refused):
+    with pytest.raises(ConfigError, match=refused):
+        check(merge(config, {"suites": changes}))

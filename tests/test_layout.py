@@ -59,12 +59,14 @@ def test_what_is_fine_tuned_is_every_run_at_its_steps(experiment):
 def test_a_pattern_has_its_place_for_each_run(experiment):
     run = experiment.runs()[2]
     assert experiment.place(experiment.state, run) == Path("results/demo-embedded/pretrain/tiny-pairwise/seed-1/state")
-    score = experiment.place(experiment.score, run, step=300, task="rte")
+    score = experiment.scores(run, 300, "rte")
     assert score == Path("results/demo-embedded/glue/tiny-pairwise/seed-1/step-300/rte.json")
+    of_suite = experiment.scores(run, 300, "boolq")
+    assert of_suite == Path("results/demo-embedded/superglue/tiny-pairwise/seed-1/step-300/boolq.json")
 
 
 def test_settings_and_vocabulary_are_those_of_the_configuration(experiment, config):
-    assert experiment.pretraining.steps == 2400 and experiment.finetuning.epochs == 5
+    assert experiment.pretraining.steps == 2400 and experiment.finetuning("rte").epochs == 5
     assert experiment.vocabulary_size == 300
     assert Experiment({**config, "source": "hub"}).vocabulary_size == 30522
     own = merge(config, {"corpus": {"source": "files"}})

@@ -69,16 +69,16 @@ class Traces:
     def record(self, run: Run, step: int, task: str, seed: int, **changes) -> dict:
         """A score under today's settings."""
         basis = {"checkpoint_sha256": "w", "data_sha256": "d", "precision": "fp32"}
-        today = {"settings_hash": hash_of(self.experiment.finetuning), **basis}
+        today = {"settings_hash": hash_of(self.experiment.finetuning(task)), **basis}
         return {**vars(run), "step": step, "task": task, "finetune_seed": seed, **today, **changes}
 
     def scores(self, run: Run, step: int, task: str, seeds: list[int], **changes) -> Path:
         """The published scores of a task."""
-        path = self.experiment.place(self.experiment.score, run, step=step, task=task)
+        path = self.experiment.scores(run, step, task)
         return write(path, [self.record(run, step, task, seed, **changes) for seed in seeds])
 
     def kept(self, run: Run, step: int, task: str, seed: int, key: str = "0123abcd", **changes) -> Path:
         """One fine-tuning in the state folder."""
-        state = self.experiment.place(self.experiment.finetuned, run, step=step) / "state"
+        state = self.experiment.scores(run, step, task).parent / "state"
         record = self.record(run, step, task, seed, **changes)
         return write(state / task / f"seed-{seed}-{key}.json", {"record": record, "predictions": {}})

@@ -22,6 +22,7 @@ from symbert.settings import (
     values_of,
 )
 from symbert.sources import CORPUS_CHECKSUMS, HARMFUL_MODEL, SOURCES, VOCABULARY, Config
+from symbert.suites import BESIDE_GLUE, SUITES
 
 # What the workflow reads of import.json.
 IMPORT = {"sweep": {"sizes": [str], "attention": [str], "finetune_seeds": [int], "curve": {"finetune_seeds": [int]}}}
@@ -102,6 +103,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     rows_taken = rows_read and rows_read + pack["validation_sequences"]
     # One token in a hundred more, because held-out documents are whole and exceed their rows.
     max_tokens = rows_taken and rows_taken * pack["sequence_length"] * 101 // 100
+    finetuned = [suite for suite in SUITES.values() if suite.tasks]
     source = _source(config, "corpus", embedded_root)
     # UT1 is no repository of the hub: it has an address of its own, which only a remote source reads.
     url = corpus["blocklist_url"] if SOURCES[source["source"]].is_remote else None
@@ -114,8 +116,8 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
         "pretrain": values_of(_training(config, "pretrain", PretrainSettings)),
-        "task": values_of(_training(config, "glue", TaskSettings)),
-        "glue": values_of(_training(config, "glue", GlueSettings)),
+        **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
+        **{suite.name: values_of(_protocol(config, suite.name, GlueSettings)) for suite in finetuned},
         "robustness": robustness_of(config),
         "report": _report(config),
     }
@@ -128,6 +130,12 @@ def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
     """Settings whose keys stand in the section of a stage, or at the top of the configuration."""
     common = {**config, **config[stage]}
     return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
+
+
+def _protocol(config: Config, suite: str, kind: type[Kind]) -> Kind:
+    """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
+    own = config["suites"].get(suite, {})
+    return _training({**config, "glue": {**config["glue"], **own}}, "glue", kind)
 
 
 def _filter(config: Config) -> Config:
@@ -176,10 +184,18 @@ def _report(config: Config) -> Config:
         "scored_runs": _scored(runs_of(config), config),
         "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
+        **_hashes_of_suites(config),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
         **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
     }
+
+
+def _hashes_of_suites(config: Config) -> Config:
+    """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
+    chosen = [suite.name for suite in BESIDE_GLUE if suite.tasks and suite.name in config["sweep"]["suites"]]
+    hashes = {name: hash_of(_protocol(config, name, GlueSettings)) for name in chosen}
+    return {"suites": hashes} if hashes else {}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:

@@ -32,6 +32,7 @@ from symbert.settings import (
     TaskSettings,
 )
 from symbert.sources import SOURCES
+from symbert.suites import BESIDE_GLUE
 from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES
 
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
@@ -155,6 +156,15 @@ class OwnTask(Settings):
     kind: Literal["classification", "regression"] = "classification"
 
 
+_PROTOCOL = {field.name: field.type for kind in (TaskSettings, GlueSettings) for field in msgspec.structs.fields(kind)}
+OwnProtocol = msgspec.defstruct(
+    "OwnProtocol",
+    [(key, kind, msgspec.UNSET) for key, kind in _PROTOCOL.items() if key not in Common.__struct_fields__],
+    bases=(Settings,),
+)
+"""The keys of the section `glue` that a suite has a value of its own for: any of those of its rows and fine-tuning."""
+
+
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
@@ -187,6 +197,7 @@ class Configuration(Common):
     corpus: Corpus
     pretrain: section(Execution, PretrainSettings)
     glue: section(Tasks, TaskSettings, GlueSettings)
+    suites: dict[Literal[tuple(suite.name for suite in BESIDE_GLUE if suite.tasks)], OwnProtocol]
     rates: Rates
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]

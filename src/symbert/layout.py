@@ -16,9 +16,11 @@ from symbert.config import (
     source_of,
 )
 from symbert.operators import operator_code, operator_named
-from symbert.settings import GlueSettings, PretrainSettings, settings_from
+from symbert.settings import GlueSettings, PretrainSettings, TaskSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
+from symbert.suites import SUITES, Suite
+from symbert.tasks import suite_named, tasks_of_suite
 
 RUN = "{size}-{attention}/seed-{seed}"
 
@@ -44,7 +46,8 @@ class Run:
 class Experiment:
     """A checked configuration as axes and paths, the latter from the folder where Snakemake is run.
 
-    Paths with many values are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {task}.
+    Paths with many values are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {suite} and
+    {task}.
     """
 
     def __init__(self, config: Config) -> None:
@@ -63,9 +66,10 @@ class Experiment:
         self.run = f"{self.results}/pretrain/{RUN}"  # what a pre-training publishes
         self.state = f"{roots['checkpoints']}/pretrain/{RUN}/state"  # what a pre-training works in
         self.checkpoint = f"{self.run}/step-{{step}}"  # an extracted step
-        self.finetuned = f"{self.results}/glue/{RUN}/step-{{step}}"  # what fine-tuning makes of a checkpoint
+        self.finetuned = f"{self.results}/{{suite}}/{RUN}/step-{{step}}"  # what fine-tuning makes of a checkpoint
         self.score = f"{self.finetuned}/{{task}}.json"  # a task's scores, a record per fine-tuning seed
-        self.robustness = f"{self.finetuned}/robustness/{{task}}.json"  # the same on noise and out-of-domain sets
+        # The same on noise and out-of-domain sets, of GLUE.
+        self.robustness = f"{self.results}/glue/{RUN}/step-{{step}}/robustness/{{task}}.json"
 
     @cached_property
     def extended(self) -> "Experiment | None":
@@ -80,6 +84,11 @@ class Experiment:
         return extended if extended and not has(self) and has(extended) else self
 
     @property
+    def suites(self) -> list[Suite]:
+        """The suites that every checkpoint is fine-tuned on, the user's own tasks with GLUE."""
+        return [suite for suite in SUITES.values() if tasks_of_suite(suite.name, self.tasks)]
+
+    @property
     def vocabulary_size(self) -> int:
         """Word pieces: those of the stand-in, or BERT's."""
         return self.config["corpus"]["embedded"]["vocabulary_size"] if self.is_embedded else VOCABULARY_SIZE
@@ -89,10 +98,13 @@ class Experiment:
         """How every run is trained."""
         return settings_from(self.settings["pretrain"], PretrainSettings, "config")
 
-    @cached_property
-    def finetuning(self) -> GlueSettings:
-        """How every checkpoint is fine-tuned."""
-        return settings_from(self.settings["glue"], GlueSettings, "config")
+    def finetuning(self, task: str) -> GlueSettings:
+        """How every checkpoint is fine-tuned on a task: as on all of its suite."""
+        return settings_from(self.settings[suite_named(task).name], GlueSettings, "config")
+
+    def preparation(self, task: str) -> TaskSettings:
+        """How the rows of a task are made: as those of all of its suite."""
+        return settings_from(self.settings[suite_named(task).rows_section], TaskSettings, "config")
 
     @cached_property
     def settings(self) -> dict[str, Config]:
@@ -112,6 +124,10 @@ class Experiment:
     def place(self, pattern: str, run: Run, **others: str | int) -> Path:
         """One of the patterns above, of a run; `others` are its step and task."""
         return Path(pattern.format(size=run.size, attention=run.attention, seed=run.pretrain_seed, **others))
+
+    def scores(self, run: Run, step: int, task: str) -> Path:
+        """The file of a checkpoint's scores on a task."""
+        return self.place(self.score, run, step=step, suite=suite_named(task).name, task=task)
 
     def checkpoints(self) -> list[tuple[Run, int]]:
         """All that is fine-tuned: each run at its steps."""

@@ -115,8 +115,6 @@ OPTIONS: dict[str, str] = {
     "exhibit robustness": "scores on noise and out-of-domain sets",
     "pretrain_seeds": "seeds of pre-training over which exits are compared",
     "curve": "scores of checkpoints",
-    "superglue": "scores of the comparison on SuperGLUE",
-    "superglue_curve": "scores of checkpoints on SuperGLUE",
     "curve_seeds": "seeds of fine-tuning of the scores of checkpoints",
     "provenance": "done.json and timing.json of runs",
     "sessions": "records of the sessions of runs; those that are gone are left out",

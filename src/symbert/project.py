@@ -20,6 +20,7 @@ from symbert.keys import FOLDER, Configuration, Own
 from symbert.layout import Experiment
 from symbert.own import KEYS, define
 from symbert.settings import Settings, settings_from
+from symbert.suites import SUITES
 
 STAGES = ("settings", "corpus", "pretrain", "glue", "report")  # of the workflow, each with its files of rules
 
@@ -193,10 +194,11 @@ def _first_line(error: yaml.YAMLError) -> str:
 def stages_of_rules(project: Path) -> dict[str, str]:
     """The stage of each rule, which is that of its file in the project's folder.
 
-    In corpus.smk and corpus_sources.smk are rules of the stage corpus. A rule that is in none of the files is of the
-    report, which makes rules in a loop.
+    In corpus.smk and corpus_sources.smk are rules of the stage corpus. In a loop are made those that fine-tune on a
+    suite, and all that are in none of the files: they are of the report.
     """
-    return {
+    finetuning = {suite.rule: "glue" for suite in SUITES.values()}
+    return finetuning | {
         rule: stage
         for path in (project / "workflow/rules").glob("*.smk")
         if (stage := path.stem.partition("_")[0]) in STAGES

@@ -18,6 +18,7 @@ from symbert.errors import ConfigError
 from symbert.files import read_json
 from symbert.filters import FILTERS
 from symbert.sources import SOURCES
+from symbert.suites import SUITES
 from symbert.syntax import keys_of, syntax_of
 
 
@@ -154,7 +155,7 @@ class PretrainSettings(Settings):
 
 
 class TaskSettings(Settings):
-    """How GLUE rows become token ids."""
+    """How the rows of a suite's tasks become token ids."""
 
     max_length: Length
     max_examples: Count | None  # training rows per task; null for all
@@ -163,7 +164,7 @@ class TaskSettings(Settings):
 
 
 class GlueSettings(Settings):
-    """Fine-tuning (paper, section 3.4)."""
+    """Fine-tuning on the tasks of a suite (paper, section 3.4)."""
 
     epochs: Count
     batch_size: Count
@@ -225,6 +226,7 @@ class ReportSettings(Settings):
     curve_runs: list[Run] = []  # those of them that Figure 3 has
     contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
     wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
+    suites: dict[str, str] | None = None  # beside GLUE, where some are chosen: the hash of the settings of each
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -236,8 +238,8 @@ SECTIONS: dict[str, type[Settings]] = {
     "intake": IntakeSettings,
     "pack": PackSettings,
     "pretrain": PretrainSettings,
-    "task": TaskSettings,
-    "glue": GlueSettings,
+    **{suite.rows_section: TaskSettings for suite in SUITES.values() if suite.tasks},
+    **{suite.name: GlueSettings for suite in SUITES.values() if suite.tasks},
     "robustness": RobustnessSettings,
     "report": ReportSettings,
 }

@@ -260,20 +260,38 @@ _SUPERGLUE = (
 
 @dataclass(frozen=True)
 class Suite:
-    """Tasks of one publisher. They are fine-tuned as the section `glue` says, but for the length of their rows."""
+    """Tasks of one publisher: they are fine-tuned under one protocol, and their mean is one score.
+
+    The protocol is the section `glue` of the configuration, but for the keys that the section `suites` has of this one.
+    """
 
     name: str
     title: str
     repository: str  # of the hub
     tasks: dict[str, Task]  # by name
     bytes: int  # of its tables as published
-    lengths: int = 1  # of `glue.max_length`: how long a row may be
     revision: str = ""  # commit of the repository; none: `glue.revision`
+    note: str = ""  # what the caption of its scores says of them
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The score columns of its tasks."""
         return tuple(column for task in self.tasks.values() for column in task.scores.values())
+
+    @property
+    def score(self) -> str:
+        """The name of the mean of its columns."""
+        return f"{self.name}_score"
+
+    @property
+    def rule(self) -> str:
+        """The rule that fine-tunes on its tasks."""
+        return "finetune" if self.name == "glue" else f"finetune_{self.name}"
+
+    @property
+    def rows_section(self) -> str:
+        """The section of settings that its rows are made by; that of its fine-tuning is called as the suite."""
+        return "task" if self.name == "glue" else f"{self.name}_task"
 
 
 SUITES: dict[str, Suite] = {
@@ -286,11 +304,15 @@ SUITES: dict[str, Suite] = {
             "aps/super_glue",
             {task.name: task for task in _SUPERGLUE},
             bytes=190_000_000,
-            lengths=2,  # 256 tokens where GLUE has 128, as in the authors' jiant
             revision="3de24cf8022e94f4ee4b9d55a6f539891524d646",
+            note=(
+                "Majority baseline: the most frequent training class for every row; for copa and record the answer at "
+                "the place where the right one stands most often in training."
+            ),
         ),
     )
 }
+BESIDE_GLUE = tuple(suite for suite in SUITES.values() if suite.name != "glue")
 
 
 def suite_of(task: Task) -> Suite:

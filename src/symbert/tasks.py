@@ -6,12 +6,12 @@ from collections import ChainMap
 from typing import Any
 
 from symbert.errors import ConfigError, UsageError
-from symbert.suites import SUITES, Layout, Task, suite_of
+from symbert.suites import SUITES, Layout, Suite, Task, suite_of
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
 COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
-COLUMNS_OF_TABLES += ("task", "column", "glue_score", "superglue_score", "std", "mean_of_tasks")
+COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std", "mean_of_tasks")
 
 GLUE: dict[str, Task] = SUITES["glue"].tasks
 PUBLISHED = ChainMap(*(suite.tasks for suite in reversed(SUITES.values())))  # which names the last map's keys first
@@ -27,6 +27,11 @@ def task_named(name: str) -> Task:
     near = difflib.get_close_matches(name, known, n=1)
     remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
     raise UsageError(f"unknown task '{name}'; {remedy}")
+
+
+def suite_named(task: str) -> Suite:
+    """The suite of a task by name; GLUE of one of the user's own."""
+    return suite_of(task_named(task))
 
 
 def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:

@@ -112,7 +112,7 @@ def test_one_gpus_scale_is_the_first_part_of_the_papers_small_models(single_gpu,
     ours, papers = asdict(single_gpu.pretraining), asdict(paper.pretraining)
     differing = {key: (ours[key], papers[key]) for key in ours if ours[key] != papers[key]}
     assert differing == {"steps": (30_000, 200_000), "schedule_steps": (200_000, None)}
-    assert single_gpu.finetuning == paper.finetuning and single_gpu.tasks == paper.tasks
+    assert single_gpu.finetuning("rte") == paper.finetuning("rte") and single_gpu.tasks == paper.tasks
     assert {run.attention for run in single_gpu.runs()} == {"original", "symmetric", "pairwise"}
     assert single_gpu.finetune_seeds("small", 30_000) == [1, 2, 3, 4, 5]
     assert single_gpu.finetune_seeds("small", 15_000) == [1]

@@ -65,7 +65,7 @@ def test_robustness_of_models_that_were_not_kept_is_fine_tuned_again(experiment)
 
 def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_its_cores(changed):
     small = changed({"sweep": {"sizes": ["small"], "curve": {"sizes": []}}})
-    hours = {"small-original-seed-1-step-2400": 1.0}
+    hours = {("finetune", "small-original-seed-1-step-2400"): 1.0}
     amount = sum((finetuning_work(small, "small", task, 2) for task in small.tasks), Work())
     found = finetuning_speed(small, "small", hours)
     assert found.on_gpu and found.hours(amount).core == pytest.approx(1)
@@ -79,7 +79,8 @@ def test_fine_tuning_is_as_fast_as_the_slowest_job_of_the_experiment(experiment)
     """A job that found seeds in its state folder was short. The demo fine-tunes step 300 with one seed."""
     amount = sum((finetuning_work(experiment, "tiny", task) for task in experiment.tasks), Work())
     reckoned = configured_speed(experiment.config["rates"], SIZES["tiny"]).hours(amount).core
-    hours = {"tiny-original-seed-1-step-300": 2 * reckoned, "tiny-shared-seed-1-step-300": 1 / 3600}
+    names = "tiny-original-seed-1-step-300", "tiny-shared-seed-1-step-300"
+    hours = {("finetune", name): spent for name, spent in zip(names, (2 * reckoned, 1 / 3600), strict=True)}
     found = finetuning_speed(experiment, "tiny", hours)
     assert found.hours(amount).core == pytest.approx(2 * reckoned) and found.measured == experiment.name
 

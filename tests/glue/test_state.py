@@ -131,14 +131,14 @@ def test_scores_of_the_extended_experiment_are_used_where_all_wanted_ones_are_th
     traces.corpus()
     traces.run(ORIGINAL)
     traces.scores(ORIGINAL, 2400, "rte", [1, 2, 3])
-    assert scores_home(other, ORIGINAL, 2400) is other and scores(other) == {"rte": {1, 2}}
+    assert scores_home(other, ORIGINAL, 2400, "glue") is other and scores(other) == {"rte": {1, 2}}
     traces.scores(ORIGINAL, 2400, "cola", [1, 2], checkpoint_sha256="another")
-    assert scores_home(other, ORIGINAL, 2400) is other
+    assert scores_home(other, ORIGINAL, 2400, "glue") is other
     traces.scores(ORIGINAL, 2400, "cola", [1, 2])
-    assert scores_home(other, ORIGINAL, 2400) is other.extended
+    assert scores_home(other, ORIGINAL, 2400, "glue") is other.extended
     Traces(other).scores(ORIGINAL, 2400, "rte", [1, 2])
     Traces(other).scores(ORIGINAL, 2400, "cola", [1, 2])
-    assert scores_home(other, ORIGINAL, 2400) is other, "its own come first"
+    assert scores_home(other, ORIGINAL, 2400, "glue") is other, "its own come first"
 
 
 def test_rows_of_the_extended_experiment_are_used_where_their_settings_are_equal(experiment, traces, changed, folder):

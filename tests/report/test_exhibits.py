@@ -41,7 +41,7 @@ def test_no_two_exhibits_have_one_place():
 def test_a_declaration_is_read_without_its_module(tmp_path):
     file = tmp_path / "my_own.py"
     file.write_text(DECLARATION.format(more=", place=9") + "import no_such_package\n")
-    exhibit = exhibits._declared("table", file)
+    (exhibit,) = exhibits._declared("table", file)
     assert (exhibit.id, exhibit.rule, exhibit.stem) == ("table-my_own", "tabulate_my_own", "tables/my_own")
     assert exhibit.reads == ("counts",) and exhibit.place == 9 and exhibit.is_of_experiment
     assert exhibit.caption == "What the corpus has."

@@ -10,10 +10,13 @@ import pytest
 
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.inputs import ReportFiles, given, report_code
+from symbert.suites import BESIDE_GLUE
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
-OWN += ("superglue", "superglue_curve", "counts", "categories", "records", "manifest", "anatomy", "probes")
+OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes")
 ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
+FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
+OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
 WORDS = {
     "finetune_seeds": [1, 2],
     "pretrain_seeds": [1, 2, 3],
@@ -33,7 +36,12 @@ def report():
         of_size = {
             size: {name: [f"in/{name}.{size}"] for name in runs if name not in without} for size in ("tiny", "base")
         }
-        return ReportFiles("out", inputs | {"origin": list(origin)}, of_size, words)
+        of_suite = {
+            suite.name: {name: [f"in/{suite.name}.{name}"] for name in ("scores", "curve") if name not in without}
+            for suite in BESIDE_GLUE
+            if suite.name not in without
+        }
+        return ReportFiles("out", inputs | {"origin": list(origin)}, of_size, words, of_suite)
 
     return make
 
@@ -51,9 +59,8 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
     [
         ("robustness", {"table-robustness", "figure-robustness"}),
         ("categories", {"table-corpus_categories"}),
-        ("curve", {"figure-figure3_checkpoints"}),
-        ("superglue", {"table-superglue", "table-superglue_scores", "table-superglue_statistics"}),
-        ("superglue_curve", {"figure-superglue_checkpoints"}),
+        ("curve", {"figure-figure3_checkpoints", *(f"figure-{name}_checkpoints" for name in FINE_TUNED)}),
+        ("superglue", OF_SUPERGLUE),
         ("anatomy", {"table-anatomy", "figure-anatomy"}),
         ("probes", {"table-probes", "figure-probes", "table-predictions"}),
     ],
@@ -68,7 +75,7 @@ def test_exits_are_compared_over_several_pre_training_seeds_only(report):
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
-    lacking += ("anatomy", "probes", "superglue", "superglue_curve")
+    lacking += ("anatomy", "probes", *FINE_TUNED)
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
     made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints", "summary"}
@@ -101,9 +108,21 @@ def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
 
 
 def test_hours_wait_for_the_scores_that_they_do_not_read(report):
-    hours, scores = EXHIBITS["table-hours"], ("scores", "curve", "superglue", "superglue_curve", "robustness")
-    assert report().made_before(hours) == [f"in/{name}.{n}" for name in scores for n in (1, 2)]
+    hours, others = EXHIBITS["table-hours"], [suite.name for suite in BESIDE_GLUE]
+    scores, curve = (
+        [f"in/{name}.1", f"in/{name}.2", *(f"in/{suite}.{name}" for suite in others)] for name in ("scores", "curve")
+    )
+    assert report().made_before(hours) == [*scores, *curve, "in/robustness.1", "in/robustness.2"]
     assert report().made_of(hours).keys() == {"provenance"}
+
+
+def test_the_scores_of_an_exhibit_are_those_of_its_suite(report):
+    table, figure = EXHIBITS["table-superglue_scores"], EXHIBITS["figure-superglue_checkpoints"]
+    assert report().made_of(table)["scores"] == ["in/superglue.scores"]
+    assert report().made_of(figure)["curve"] == ["in/superglue.curve"]
+    assert report().made_of(EXHIBITS["table-scores"])["scores"] == ["in/scores.1", "in/scores.2"]
+    assert (table.rule, table.chapter) == ("tabulate_superglue_scores", "SuperGLUE")
+    assert table.heading == "SuperGLUE: scores of every seed" and table.caption.startswith("SuperGLUE. Scores of")
 
 
 def test_all_formats_of_a_table_are_made(report):

@@ -65,6 +65,18 @@ def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkou
     assert not {"write_embedded_corpus", "write_embedded_tasks"} & set(jobs)
 
 
+def test_each_suite_is_fine_tuned_by_a_rule_of_its_own_under_its_own_protocol(checkout):
+    """Suites were one job: another task of one published all scores of the other anew."""
+    chosen = "sweep={suites: [glue, superglue], pretrain_seeds: [1]}"
+    outcome = checkout.snakemake("--dry-run", "--config", chosen, "suites={superglue: {epochs: 3}}")
+    assert outcome.code == 0 and outcome.jobs["finetune"] == outcome.jobs["finetune_superglue"] == 4 * 3, outcome.output
+    assert outcome.jobs["prepare_task"] == 16 and outcome.jobs["tabulate_superglue"] == 1
+    job = re.search(r"rule finetune_superglue:\n((?: {4}.*\n)+)", outcome.output)[1]
+    run = r"tiny-[a-z-]+/seed-1/step-\d+"
+    assert re.search(rf"output: results/demo-embedded/superglue/{run}/boolq.json, ", job), job
+    assert "settings/superglue.json" in job and "glue/data/wsc.parquet" in job and "settings/glue.json" not in job
+
+
 @pytest.mark.parametrize(
     ("target", "has", "has_not"),
     [

@@ -16,7 +16,7 @@ from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
 from symbert.suites import SUITES
-from symbert.tasks import task_named, tasks_of_suite
+from symbert.tasks import suite_named, task_named, tasks_of_suite
 
 with one_line_errors():
     EXPERIMENT = Experiment(config)
@@ -117,10 +117,10 @@ EXECUTION = shlex.join(configuration.execution_options(config))
 KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
 KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
 # Fine-tunings that the extended experiment has are not computed again.
-KEPT_ELSEWHERE = ""
+KEPT_ELSEWHERE = {suite: "" for suite in SUITES}
 if EXPERIMENT.extended:
-    of_checkpoint = re.sub(r"{(\w+)}", r"{wildcards.\1:q}", EXPERIMENT.extended.finetuned)
-    KEPT_ELSEWHERE = f"--kept-elsewhere {of_checkpoint}/state"
+    of_checkpoint = re.sub(r"{(size|attention|seed|step)}", r"{wildcards.\1:q}", EXPERIMENT.extended.finetuned)
+    KEPT_ELSEWHERE = {suite: f"--kept-elsewhere {of_checkpoint}/state".replace("{suite}", suite) for suite in SUITES}
 
 
 TASKS = EXPERIMENT.tasks
@@ -133,6 +133,11 @@ TASK_FILES = {
 def published_tasks(suite):
     """The published files of a suite's tasks, where stand-ins of them are written."""
     return [f"{EMBEDDED}/{file.location}" for task in tasks_of_suite(suite, TASKS) for file in TASK_FILES[task]]
+
+
+def rows_settings(wildcards):
+    """The settings that the rows of a job's task are made by."""
+    return settings(suite_named(wildcards.task).rows_section)
 
 
 def own_task(wildcards):
@@ -195,16 +200,21 @@ def rows(name, tasks=None):
 
 
 @cache
-def scores(run, step):
-    """The score files of a checkpoint, by task."""
-    home = scores_home(EXPERIMENT, run, step)
-    return {task: str(home.place(home.score, run, step=step, task=task)) for task in TASKS}
+def scores(run, step, suite):
+    """The score files of a checkpoint on the tasks of a suite."""
+    home = scores_home(EXPERIMENT, run, step, suite)
+    return [str(home.scores(run, step, task)) for task in tasks_of_suite(suite, TASKS)]
 
 
 def final_scores(suite):
     """The score files of the comparison: every run at its last step, and as it started where that is asked for."""
-    tasks = tasks_of_suite(suite, TASKS)
-    return [scores(run, step)[task] for run in FINETUNED for step in COMPARED for task in tasks]
+    return [file for run in FINETUNED for step in COMPARED for file in scores(run, step, suite)]
+
+
+def measured_scores(wildcards):
+    """The score files of the tasks that noise and out-of-domain sets are measured on."""
+    home = scores_home(EXPERIMENT, run_of(wildcards), FINAL, "glue")
+    return [str(home.scores(run_of(wildcards), FINAL, task)) for task in MEASURED_TASKS]
 
 
 def robustness():
@@ -219,8 +229,8 @@ def robustness():
 
 def curve_scores(suite):
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
-    steps, tasks = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}, tasks_of_suite(suite, TASKS)
-    return [scores(run, step)[task] for run in steps for step in steps[run] for task in tasks]
+    steps = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}
+    return [file for run in steps for step in steps[run] for file in scores(run, step, suite)]
 
 
 def finetune_seeds(wildcards):
@@ -228,12 +238,13 @@ def finetune_seeds(wildcards):
     return EXPERIMENT.finetune_seeds(wildcards.size, int(wildcards.step))
 
 
-def score_of(wildcards):
-    """The first of a checkpoint's score files."""
-    return SCORE.format(task=TASKS[0], **wildcards)
+def forced_by_other_seeds(suite):
+    """An input: no file, but a job where a checkpoint was scored with other seeds than the configuration wants."""
+    first = tasks_of_suite(suite.name, TASKS)[0]
 
+    def none(wildcards):
+        file = SCORE.format(suite=suite.name, task=first, **wildcards)
+        has_others = Path(file).is_file() and configuration.seeds_of(Path(file)) != finetune_seeds(wildcards)
+        return force_if_outdated(file, has_others)
 
-def has_other_seeds(wildcards):
-    """Whether a checkpoint was scored with other seeds than the configuration wants."""
-    file = Path(score_of(wildcards))
-    return file.is_file() and configuration.seeds_of(file) != finetune_seeds(wildcards)
+    return none

@@ -9,8 +9,8 @@ localrules:
 
 rule glue:
     input:
-        [final_scores(suite) for suite in SUITES],
-        [curve_scores(suite) for suite in SUITES],
+        [final_scores(suite.name) for suite in EXPERIMENT.suites],
+        [curve_scores(suite.name) for suite in EXPERIMENT.suites],
         robustness(),
 
 
@@ -83,7 +83,7 @@ rule prepare_task:
     input:
         raw=rows(RAW_ROWS),
         vocabulary=WORD_PIECES,
-        settings=settings("task"),
+        settings=rows_settings,
     output:
         f"{RESULTS}/glue/data/{{task}}.parquet",
     log:
@@ -97,36 +97,41 @@ rule prepare_task:
         " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --output {output:q}"
 
 
-rule finetune:
-    input:
-        lambda wildcards: force_if_outdated(score_of(wildcards), has_other_seeds(wildcards)),
-        checkpoint=checkpoint_files,
-        data=rows(PREPARED_ROWS, TASKS),
-        settings=settings("glue"),
-    output:
-        expand(SCORE, task=TASKS, allow_missing=True),
-    log:
-        f"{LOGS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
-    benchmark:
-        f"{BENCHMARKS}/finetune/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
-    conda:
-        ENVIRONMENT
-    threads: training_threads
-    resources:
-        mem_mb=training_memory,
-        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
-        runtime=growing(480),  # what is finished is kept: the next attempt goes on
-    params:
-        checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
-        state=lambda wildcards, output: Path(output[0]).parent / "state",
-        seeds=finetune_seeds,
-    shell:
-        f"{GPUS_GIVEN} "
-        "exec python -m symbert --log {log:q} finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
-        " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
-        " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
-        " --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_FINETUNED} {KEPT_ELSEWHERE}"
+# Of each suite a rule of its own: another suite, or other settings of one, leaves the scores of the others as they are.
+for suite in EXPERIMENT.suites:
+
+    rule:
+        name:
+            suite.rule
+        input:
+            forced_by_other_seeds(suite),
+            checkpoint=checkpoint_files,
+            data=rows(PREPARED_ROWS, tasks_of_suite(suite.name, TASKS)),
+            settings=settings(suite.name),
+        output:
+            expand(SCORE, suite=suite.name, task=tasks_of_suite(suite.name, TASKS), allow_missing=True),
+        log:
+            f"{LOGS}/{suite.rule}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+        benchmark:
+            f"{BENCHMARKS}/{suite.rule}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+        conda:
+            ENVIRONMENT
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+            runtime=growing(480),  # what is finished is kept: the next attempt goes on
+        params:
+            checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
+            state=lambda wildcards, output: Path(output[0]).parent / "state",
+            seeds=finetune_seeds,
+        shell:
+            f"{GPUS_GIVEN} "
+            "exec python -m symbert --log {log:q} finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
+            " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
+            " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
+            " --state {params.state:q} --output {output:q} --threads {threads}"
+            f" {KEEP_FINETUNED} {KEPT_ELSEWHERE[suite.name]}"
 
 
 rule prepare_robustness:
@@ -154,7 +159,7 @@ rule measure_robustness:
         checkpoint=checkpoint_files,
         data=rows(PREPARED_ROWS, MEASURED_TASKS),
         robustness=rows(EDITED_ROWS, MEASURED_TASKS),
-        scores=lambda wildcards: [scores(run_of(wildcards), FINAL)[task] for task in MEASURED_TASKS],
+        scores=measured_scores,
         settings=settings("glue"),
     output:
         expand(ROBUSTNESS, task=MEASURED_TASKS, allow_missing=True),
@@ -179,4 +184,4 @@ rule measure_robustness:
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
         " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_MEASURED} {KEPT_ELSEWHERE}"
+        f" {KEEP_MEASURED} {KEPT_ELSEWHERE['glue']}"

@@ -7,7 +7,7 @@ with one_line_errors():
 
 SWEEP, INPUTS, OF_SIZE = IMPORTED["sweep"], IMPORTED["inputs"], IMPORTED["inputs_of_size"]
 WORDS = {"finetune_seeds": SWEEP["finetune_seeds"], "curve_seeds": SWEEP["curve"]["finetune_seeds"]}
-FILES_RECORD = []
+FILES_RECORD, OF_SUITE = [], {}
 
 
 wildcard_constraints:

@@ -2,17 +2,19 @@
 DONE, TIMING = published_files("done.json"), published_files("timing.json")
 COUNTS = counts(CORPUS.results)
 STAGES = ("filter", "pack", "pretrain", "task", "glue", "report")
+OTHERS = [suite for suite in EXPERIMENT.suites if suite.name != "glue"]
 INPUTS = {
     "settings": [settings("report")],
     "scores": final_scores("glue"),
     "curve": curve_scores("glue"),
-    "superglue": final_scores("superglue"),
-    "superglue_curve": curve_scores("superglue"),
     "robustness": robustness(),
     "timing": TIMING,
     "provenance": [*DONE, *TIMING],
     "origin": [],
-    "sections": [settings(section) for section in STAGES],
+    "sections": [
+        *map(settings, STAGES),
+        *(settings(section) for suite in OTHERS for section in (suite.rows_section, suite.name)),
+    ],
     "counts": COUNTS,
     "categories": COUNTS if BY_CATEGORY else [],
     "records": records(PARTS, CORPUS.results),
@@ -20,6 +22,7 @@ INPUTS = {
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
     "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["probes"] else [],
 }
+OF_SUITE = {suite.name: {"scores": final_scores(suite.name), "curve": curve_scores(suite.name)} for suite in OTHERS}
 OF_SIZE = {
     size: {
         option: published_files(name, [size]) for option, name in (("done", "done.json"), ("metrics", "metrics.jsonl"))

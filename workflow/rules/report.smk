@@ -7,7 +7,7 @@ from symbert.sources import is_stand_in
 
 PAGE = f"{RESULTS}/report/report.html"
 PARAMETERS = f"{RESULTS}/report/parameters.json"
-REPORT = ReportFiles(f"{RESULTS}/report", INPUTS | {"parameters": [PARAMETERS]}, OF_SIZE, WORDS)
+REPORT = ReportFiles(f"{RESULTS}/report", INPUTS | {"parameters": [PARAMETERS]}, OF_SIZE, WORDS, OF_SUITE)
 HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE's tasks: a caption says so
 TABLES, FIGURES, TEXTS = ([each for each in REPORT.exhibits if each.kind == kind] for kind in VERBS)
 # Others' operators, of imported scores, have no code here to count the parameters of.

@@ -12,6 +12,7 @@ from symbert.bundle.licences import NOT_CHECKED, NOT_STATED, licences_of
 from symbert.bundle.results import Results
 from symbert.report.machines import PretrainedRun, energy_of, hours_of
 from symbert.report.tables.settings import PAPER
+from symbert.suites import SUITES
 
 IMPORTED = "not recorded: the scores were imported, and their files do not say it"
 AUTHORS = "not recorded: no file can know it; the authors of a paper answer it"
@@ -113,7 +114,7 @@ def _computing(results: Results) -> Iterator[Answer]:
     unknown = sum(run.unknown_sessions for run in runs)
     lost = f"; at least, for the records of {_counted(unknown, 'session')} are gone" if unknown else ""
     yield "How long did pre-training take?", per_run + lost
-    fine = [job.wall for job in results.jobs if job.rule == "finetune"]
+    fine = [job.wall for job in results.jobs if job.rule in {suite.rule for suite in SUITES.values()}]
     yield (
         "How long did fine-tuning take?",
         f"{_counted(len(fine), 'job')} in {_hours(sum(fine))}, {_hours(mean(fine))} each on average; a job "

@@ -10,6 +10,7 @@ from symbert.errors import MissingInputError
 from symbert.files import read_json
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.settings import ReportSettings, read_settings
+from symbert.suites import SUITES
 
 PAGE = "report/report.html"
 FILES = (  # below the folder of results; state, weights, text and token ids stay out
@@ -106,8 +107,9 @@ class Results:
         files: dict[Path, Path] = {}
         for run in self.homes:
             for folder in self.folders:
-                for file in sorted(folder.glob(f"glue/{run}/step-*/{pattern}")):
-                    files.setdefault(file.relative_to(folder), file)
+                for suite in SUITES:
+                    for file in sorted(folder.glob(f"{suite}/{run}/step-*/{pattern}")):
+                        files.setdefault(file.relative_to(folder), file)
         return list(files.values())
 
     def read(self, path: str) -> Any:

@@ -87,7 +87,7 @@ def folders_of(experiment: Experiment, jobs: list[Job]) -> set[Path]:
         "pretrain_model": experiment.state,
         "extract_checkpoint": experiment.checkpoint,
         "download_task": f"{experiment.results}/glue",
-        "finetune": f"{experiment.finetuned}/state",
+        **{suite.rule: experiment.finetuned.replace("{suite}", suite.name) + "/state" for suite in experiment.suites},
     }
     return {Path(patterns[job.rule].format(**job.wildcards)) for job in jobs if job.rule in patterns}
 
@@ -132,7 +132,10 @@ def _used(experiment: Experiment) -> str:
     corpus = "" if corpus_home(experiment) is experiment else "its corpus, "
     runs, checkpoints = experiment.runs(), experiment.checkpoints()
     used = sum(run_home(experiment, run) is not experiment for run in runs)
-    scored = sum(scores_home(experiment, *one) is not experiment for one in checkpoints)
+    scored = sum(
+        all(scores_home(experiment, *one, suite.name) is not experiment for suite in experiment.suites)
+        for one in checkpoints
+    )
     return (
         f"{experiment.config['extends']}: {corpus}{used} of {len(runs)} pre-trainings, "
         f"the scores of {scored} of {len(checkpoints)} checkpoints"

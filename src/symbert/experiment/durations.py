@@ -14,6 +14,7 @@ from symbert.layout import Experiment, Run
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_speed, run_state
 from symbert.report.machines import read_benchmarks
 from symbert.snakemake_internals import Job
+from symbert.tasks import tasks_of_suite
 
 SHORTEST = 0.1  # seconds of any job
 
@@ -32,7 +33,8 @@ def expected_seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]
 def _seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
     config = experiment.config
     benchmarks = read_benchmarks(Path(experiment.results) / "benchmarks")
-    finetunings = {job.name: job.wall for job in benchmarks if job.rule == "finetune"}
+    finetunings = {(job.rule, job.name): job.wall for job in benchmarks}
+    suites = {suite.rule: suite for suite in experiment.suites}
     corpus = {command.replace("-", "_"): hours for command, hours in plan_of(config).core_hours.items()}
     parts = len(parts_of(config))
 
@@ -47,7 +49,7 @@ def _seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
     def hours(job: Job) -> float:
         if job.rule in corpus:
             return corpus[job.rule] / (1 if job.rule == "pack_shards" else parts)
-        if job.rule not in ("pretrain_model", "finetune", "measure_robustness"):
+        if job.rule not in ("pretrain_model", *suites, "measure_robustness"):
             return 0.0
         size, seeds = job.wildcards["size"], config["sweep"]["finetune_seeds"]
         state = state_of(Run(size, job.wildcards["attention"], int(job.wildcards["seed"])))
@@ -55,8 +57,10 @@ def _seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
             cost = pretraining_cost(experiment, state, pretraining_speed(experiment, state.run))
             return cost.to_come.core / config["pretrain"]["processes"]
         step = int(job.wildcards["step"])
-        if job.rule == "finetune":
-            work_of, scored = finetuning_work, scored_seeds(experiment, state, step)
+        if job.rule in suites:
+            tasks = tasks_of_suite(suites[job.rule].name, experiment.tasks)
+            every = scored_seeds(experiment, state, step)
+            work_of, scored = finetuning_work, {task: every[task] for task in tasks}
             seeds = experiment.finetune_seeds(size, step)
         else:
             work_of, scored = robustness_work, robustness_seeds(experiment, state, step)

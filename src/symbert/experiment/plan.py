@@ -113,7 +113,7 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
     runs = [run_state(experiment, run) for run in experiment.runs()]
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
     benchmarks = read_benchmarks(Path(experiment.results) / "benchmarks")
-    hours = {job.name: job.wall for job in benchmarks if job.rule == "finetune"}
+    hours = {(job.rule, job.name): job.wall for job in benchmarks}
     sizes = experiment.config["sweep"]["sizes"]
     finetuning = {size: glue.finetuning_speed(experiment, size, hours) for size in sizes}
 

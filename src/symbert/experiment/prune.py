@@ -30,6 +30,7 @@ from symbert.pretrain.state import (
 )
 from symbert.progress import aligned, data_size
 from symbert.project import read_experiment
+from symbert.suites import SUITES
 
 SUPERSEDED = "superseded runs"
 SURPLUS = "resume checkpoints of finished runs, but for the last"
@@ -94,8 +95,10 @@ def workplaces(experiment: Experiment) -> Iterator[Workplace]:
     """All folders of an experiment in which something may be removed, of runs outside today's sweep, too."""
     for run in _folders(experiment.state.removesuffix("/state"), RUN):
         yield Workplace(run, True, partial(_of_run, experiment, run))
-    for state in _folders(f"{experiment.finetuned}/state", f"{RUN}/step-{{step}}/state"):
-        yield Workplace(state, True, partial(_of_finetuning, experiment, state))
+    for suite in SUITES:
+        finetuned = experiment.finetuned.replace("{suite}", suite)
+        for state in _folders(f"{finetuned}/state", f"{RUN}/step-{{step}}/state"):
+            yield Workplace(state, True, partial(_of_finetuning, experiment, suite, state))
     for root in map(Path, experiment.folders):
         if root.is_dir():
             yield Workplace(root, False, partial(_outside_locks, root))
@@ -122,11 +125,11 @@ def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
         yield from (Item(WEIGHTS, path) for path in surplus_weights(experiment, run, state))
 
 
-def _of_finetuning(experiment: Experiment, state: Path) -> Iterator[Item]:
-    """Of the fine-tunings of a checkpoint: leftovers, and what no score of today is made of."""
+def _of_finetuning(experiment: Experiment, suite: str, state: Path) -> Iterator[Item]:
+    """Of the fine-tunings of a checkpoint on a suite: leftovers, and what no score of today is made of."""
     for task in sorted(folder for folder in state.iterdir() if folder.is_dir() and not folder.is_symlink()):
         yield from (Item(LEFTOVERS, path) for path in sorted(task.glob(".*")) if _is_leftover(path))
-        yield from (Item(STALE, path) for path in stale_files(experiment, task))
+        yield from (Item(STALE, path) for path in stale_files(experiment, suite, task))
 
 
 def _is_half_checkpoint(path: Path) -> bool:

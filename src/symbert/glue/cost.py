@@ -16,15 +16,15 @@ from symbert.pretrain.state import RunState, run_home
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.sizes import SIZES
 from symbert.sources import SOURCES, is_stand_in
-from symbert.suites import SUITES, suite_of
-from symbert.tasks import PUBLISHED, task_named
+from symbert.suites import SUITES
+from symbert.tasks import PUBLISHED, task_named, tasks_of_suite
 
 BYTES_OF_A_ROW = 100  # of a file of the user's own, about
 
 
 def finetuning_steps(experiment: Experiment, task: str) -> int:
     """Optimizer steps of one seed."""
-    settings = experiment.finetuning
+    settings = experiment.finetuning(task)
     return settings.epochs * math.ceil(_rows(experiment, task, "train") / settings.batch_size)
 
 
@@ -35,7 +35,7 @@ def evaluated_rows(experiment: Experiment, task: str) -> int:
 
 def _rows(experiment: Experiment, task: str, split: str) -> int:
     """Rows of a split; one that is limited, or made here, has fewer than the official one. Of own files about."""
-    glue, row = experiment.config["glue"], task_named(task)
+    settings, row = experiment.preparation(task), task_named(task)
     if row.files:
         path = Path(row.files[split])
         files = (file for file in (path, *path.rglob("*")) if file.is_file())
@@ -44,14 +44,14 @@ def _rows(experiment: Experiment, task: str, split: str) -> int:
         rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
     else:
         rows = row.official_rows[split]
-    limit = glue["max_examples" if split == "train" else "max_evaluation_examples"]
+    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
     return min(rows, limit or rows)
 
 
 def finetuning_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
     """One task on one checkpoint, with its evaluation."""
     shape, steps = SIZES[size], finetuning_steps(experiment, task)
-    training = 3 * steps * _examples_flops(experiment, size, task, experiment.finetuning.batch_size)
+    training = 3 * steps * _examples_flops(experiment, size, task, experiment.finetuning(task).batch_size)
     evaluation = _examples_flops(experiment, size, task, evaluated_rows(experiment, task))
     return Work(seeds * (training + evaluation), seeds * steps * shape.num_hidden_layers)
 
@@ -66,8 +66,7 @@ def robustness_work(experiment: Experiment, size: str, task: str, seeds: int = 1
 
 def example_tokens(experiment: Experiment, task: str) -> int:
     """Tokens of what a classifier reads at a time, about."""
-    row = task_named(task)
-    return min(row.row_tokens, suite_of(row).lengths * experiment.config["glue"]["max_length"])
+    return min(task_named(task).row_tokens, experiment.preparation(task).max_length)
 
 
 def _examples_flops(experiment: Experiment, size: str, task: str, rows: int) -> float:
@@ -80,8 +79,12 @@ def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: S
     """Of one checkpoint, on all tasks; its robustness too, where that is asked for. Nothing of scores elsewhere."""
     size, cost = state.run.size, Cost()
     wanted = len(experiment.finetune_seeds(size, step))
-    if scores_home(experiment, state.run, step) is experiment:
-        for task, seeds in scored_seeds(experiment, state, step).items():
+    scored = scored_seeds(experiment, state, step)
+    for suite in experiment.suites:
+        if scores_home(experiment, state.run, step, suite.name) is not experiment:
+            continue
+        for task in tasks_of_suite(suite.name, experiment.tasks):
+            seeds = scored[task]
             cost += speed.cost(*(finetuning_work(experiment, size, task, n) for n in (wanted, wanted - len(seeds))))
     if step == experiment.final and robustness_home(experiment, state.run) is experiment:
         wanted = len(experiment.config["sweep"]["finetune_seeds"])
@@ -90,18 +93,19 @@ def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: S
     return cost
 
 
-def finetuning_speed(experiment: Experiment, size: str, hours: dict[str, float]) -> Speed:
-    """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by its name.
+def finetuning_speed(experiment: Experiment, size: str, hours: dict[tuple[str, str], float]) -> Speed:
+    """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by rule and name.
 
     The slowest job counts: one that only added to the work of an earlier one was short.
     """
     speed, slowest = configured_speed(experiment.config["rates"], SIZES[size]), 0.0
     for run, step in experiment.checkpoints():
         name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}"
-        if run.size == size and name in hours:
-            seeds = len(experiment.finetune_seeds(size, step))
-            work = sum((finetuning_work(experiment, size, task, seeds) for task in experiment.tasks), Work())
-            slowest = max(slowest, hours[name] / speed.hours(work).core)
+        for suite in experiment.suites if run.size == size else []:
+            if (suite.rule, name) in hours:
+                tasks, seeds = tasks_of_suite(suite.name, experiment.tasks), len(experiment.finetune_seeds(size, step))
+                work = sum((finetuning_work(experiment, size, task, seeds) for task in tasks), Work())
+                slowest = max(slowest, hours[suite.rule, name] / speed.hours(work).core)
     if not slowest:
         return speed
     timings = [
@@ -151,11 +155,15 @@ def task_files(experiment: Experiment) -> Iterator[Files]:
 def finetuned_files(experiment: Experiment, state: RunState) -> Iterator[Files]:
     """The weights of a run's fine-tunings, where they are kept: those of its last step."""
     step = experiment.final
-    is_here = scores_home(experiment, state.run, step) is experiment
-    if experiment.config["glue"]["keep_finetuned"] and experiment.steps(state.run) and is_here:
-        weights = FLOAT32 * parameters_of(state.run, experiment.vocabulary_size)
-        folder = experiment.place(experiment.finetuned, state.run, step=step) / "state"
-        wanted = len(experiment.tasks) * len(experiment.finetune_seeds(state.run.size, step))
-        kept = sum(map(len, scored_seeds(experiment, state, step).values()))
+    if not (experiment.config["glue"]["keep_finetuned"] and experiment.steps(state.run)):
+        return
+    suites = [each for each in experiment.suites if scores_home(experiment, state.run, step, each.name) is experiment]
+    scored = scored_seeds(experiment, state, step) if suites else {}
+    weights = FLOAT32 * parameters_of(state.run, experiment.vocabulary_size)
+    for suite in suites:
+        tasks = tasks_of_suite(suite.name, experiment.tasks)
+        folder = experiment.place(experiment.finetuned, state.run, step=step, suite=suite.name) / "state"
+        wanted = len(tasks) * len(experiment.finetune_seeds(state.run.size, step))
+        kept = sum(len(scored[task]) for task in tasks)
         planned, to_come = weights * wanted, weights * (wanted - kept)
         yield Files("glue", "fine-tuned weights", "glue.keep_finetuned", folder, planned, to_come)

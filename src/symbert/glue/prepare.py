@@ -17,12 +17,11 @@ from symbert.files import publish
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.settings import TaskSettings, read_settings
-from symbert.suites import Task, suite_of
+from symbert.suites import Task
 from symbert.tasks import task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 10_000
-LONGEST_ROW = 512  # tokens, that models have positions for
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 
 
@@ -36,7 +35,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     """
     row, wanted = task_named(task), read_settings(settings, TaskSettings)
     table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
-    tokenizer = pair_encoder(vocabulary, min(suite_of(row).lengths * wanted.max_length, LONGEST_ROW))
+    tokenizer = pair_encoder(vocabulary, wanted.max_length)
     available = {split: table.filter(pc.field("split") == split) for split in row.splits}
     official = row.official_rows or {split: rows.num_rows for split, rows in available.items()}
     for split, rows in available.items():

@@ -16,19 +16,24 @@ from symbert.glue.noise import name_of_set
 from symbert.glue.own_files import identity_of
 from symbert.layout import Experiment, Run
 from symbert.pretrain.state import RunState, Values, run_state, weights_of
-from symbert.settings import hash_of
-from symbert.tasks import task_named, tasks_of_suite
+from symbert.settings import GlueSettings, hash_of, settings_from
+from symbert.tasks import suite_named, task_named, tasks_of_suite
 
 # What a fine-tuning is of, but for the seed.
 ORIGIN = ("settings_hash", "checkpoint_sha256", "data_sha256", "precision", "attention_dropout")
 
-# Files of a task's rows below glue/, and the settings that each follows from.
+# Files of a task's rows below glue/, whatever its suite.
 RAW_ROWS, PREPARED_ROWS, EDITED_ROWS = "raw/{task}.parquet", "data/{task}.parquet", "data/{task}.robustness.parquet"
-ROWS = {
-    RAW_ROWS: ("glue_source",),
-    PREPARED_ROWS: ("glue_source", "task"),
-    EDITED_ROWS: ("glue_source", "task", "robustness"),
-}
+
+
+def _sections_of(name: str, task: str) -> tuple[str, ...]:
+    """The settings that a file of a task's rows follows from."""
+    rows = suite_named(task).rows_section
+    return {
+        RAW_ROWS: ("glue_source",),
+        PREPARED_ROWS: ("glue_source", rows),
+        EDITED_ROWS: ("glue_source", rows, "robustness"),
+    }[name]
 
 
 def measured_tasks(experiment: Experiment) -> list[str]:
@@ -70,27 +75,28 @@ def _kept_record(path: Path) -> Values | None:
 def scored_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str, set[int]]:
     """By task, the wanted seeds that have a score of today's weights and settings, published or in the state folder, of
     this experiment or of the one that it extends."""
-    basis, wanted = _basis(experiment, state, step), set(experiment.finetune_seeds(state.run.size, step))
+    weights, wanted = _weights(experiment, state, step), set(experiment.finetune_seeds(state.run.size, step))
     seeds: dict[str, set[int]] = {}
     for task in experiment.tasks:
-        scored: set[int] = set()
+        basis, scored = _basis(experiment, weights, task), set()
         for one in (experiment, experiment.extended):
             if one and not scored >= wanted and _has_todays_rows(one, task):
-                path = one.place(one.score, state.run, step=step, task=task)
+                path = one.scores(state.run, step, task)
                 kept = map(_kept_record, (path.parent / "state" / task).glob("seed-*.json"))
                 scored |= _seeds([*_published_records(path), *(record for record in kept if record)], basis)
         seeds[task] = scored & wanted
     return seeds
 
 
-def scores_home(experiment: Experiment, run: Run, step: int) -> Experiment:
-    """The experiment in whose folder all wanted scores of a checkpoint are published, or will be."""
+def scores_home(experiment: Experiment, run: Run, step: int, suite: str) -> Experiment:
+    """The experiment in whose folder all wanted scores of a checkpoint on a suite are published, or will be."""
 
     def has_scores(one: Experiment) -> bool:
-        basis, wanted = _basis(experiment, run_state(experiment, run), step), experiment.finetune_seeds(run.size, step)
-        files = {task: one.place(one.score, run, step=step, task=task) for task in experiment.tasks}
-        published = {task: _seeds(_published_records(files[task]), basis) for task in files}
-        return all(seeds >= {*wanted} and _has_todays_rows(one, task) for task, seeds in published.items())
+        weights = _weights(experiment, run_state(experiment, run), step)
+        wanted, tasks = {*experiment.finetune_seeds(run.size, step)}, tasks_of_suite(suite, experiment.tasks)
+        files = {task: one.scores(run, step, task) for task in tasks}
+        published = {task: _seeds(_published_records(files[task]), _basis(experiment, weights, task)) for task in tasks}
+        return all(seeds >= wanted and _has_todays_rows(one, task) for task, seeds in published.items())
 
     return experiment.home(has_scores)
 
@@ -98,30 +104,29 @@ def scores_home(experiment: Experiment, run: Run, step: int) -> Experiment:
 def robustness_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str, set[int]]:
     """By measured task, the wanted seeds that were scored on today's noise and out-of-domain sets."""
     home, wanted = robustness_home(experiment, state.run), set(experiment.config["sweep"]["finetune_seeds"])
-    return {task: seeds & wanted for task, seeds in _measured(home, _basis(experiment, state, step), state.run).items()}
+    weights = _weights(experiment, state, step)
+    return {task: seeds & wanted for task, seeds in _measured(home, weights, state.run).items()}
 
 
 def robustness_home(experiment: Experiment, run: Run) -> Experiment:
     """The experiment in whose folder a run's last step is scored on noise and out-of-domain sets, or will be."""
 
     def has_scores(one: Experiment) -> bool:
-        basis = _basis(experiment, run_state(experiment, run), experiment.final)
+        weights = _weights(experiment, run_state(experiment, run), experiment.final)
         wanted = set(experiment.config["sweep"]["finetune_seeds"])
-        return all(seeds >= wanted for seeds in _measured(one, basis, run).values())
+        return all(seeds >= wanted for seeds in _measured(one, weights, run).values())
 
     return experiment.home(has_scores)
 
 
-def _measured(experiment: Experiment, basis: Values | None, run: Run) -> dict[str, set[int]]:
+def _measured(experiment: Experiment, weights: str | None, run: Run) -> dict[str, set[int]]:
     """By measured task, the seeds of this experiment's folder that were scored on today's noise and sets."""
     seeds = {}
     for task in measured_tasks(experiment):
-        path, sets = (
-            experiment.place(experiment.robustness, run, step=experiment.final, task=task),
-            _sets(experiment, task),
-        )
+        path = experiment.place(experiment.robustness, run, step=experiment.final, task=task)
+        sets, is_todays = _sets(experiment, task), _has_todays_rows(experiment, task)
         alike = [record for record in _published_records(path) if set(record.get("sets") or ()) == sets]
-        seeds[task] = _seeds(alike, basis if _has_todays_rows(experiment, task) else None)
+        seeds[task] = _seeds(alike, _basis(experiment, weights, task) if is_todays else None)
     return seeds
 
 
@@ -130,7 +135,7 @@ def rows_file(experiment: Experiment, name: str, task: str) -> str:
 
     def has_rows(one: Experiment) -> bool:
         is_of_vocabulary = one is experiment or name == RAW_ROWS or one is corpus_home(experiment)
-        is_todays = one.agrees(*ROWS[name]) and not _has_other_files(one, task)
+        is_todays = one.agrees(*_sections_of(name, task)) and not _has_other_files(one, task)
         return is_of_vocabulary and is_todays and file_of(one).is_file()
 
     def file_of(one: Experiment) -> Path:
@@ -146,7 +151,7 @@ def _seeds(records: list[Values], basis: Values | None) -> set[int]:
 
 def _has_todays_rows(experiment: Experiment, task: str) -> bool:
     """Whether a task's rows are those of today's files and configuration, as far as that is known."""
-    return experiment.agrees(*ROWS[PREPARED_ROWS]) and not _has_other_files(experiment, task)
+    return experiment.agrees(*_sections_of(PREPARED_ROWS, task)) and not _has_other_files(experiment, task)
 
 
 def _has_other_files(experiment: Experiment, task: str) -> bool:
@@ -167,23 +172,28 @@ def _sets(experiment: Experiment, task: str) -> set[str]:
     return noise | {challenge.name for challenge in challenges_for(row, chosen["sets"])}
 
 
-def _basis(experiment: Experiment, state: RunState, step: int) -> Values | None:
-    """What a score of today says of its making; None where its model does not exist yet.
+def _weights(experiment: Experiment, state: RunState, step: int) -> str | None:
+    """The sha256 of the weights that are fine-tuned; None where their model does not exist yet."""
+    return weights_of(experiment, state.run, step) if state.is_done else None
+
+
+def _basis(experiment: Experiment, weights: str | None, task: str) -> Values | None:
+    """What a score of today of weights on a task says of its making; None without weights.
 
     What the device decides (precision, attention dropout) is not known here; a table refuses scores that differ in it.
     """
-    weights = weights_of(experiment, state.run, step) if state.is_done else None
     if weights is None:
         return None
-    return {"settings_hash": hash_of(experiment.finetuning), "checkpoint_sha256": weights}
+    return {"settings_hash": hash_of(experiment.finetuning(task)), "checkpoint_sha256": weights}
 
 
-def stale_files(experiment: Experiment, folder: Path) -> Iterator[Path]:
-    """The files of a task's fine-tunings of a checkpoint, in its `folder` of state, that no score of today is made of.
+def stale_files(experiment: Experiment, suite: str, folder: Path) -> Iterator[Path]:
+    """The files of the fine-tunings of a checkpoint on a suite's task, in its `folder` of state, that no score of today
+    is made of.
 
     Those of today's settings stay; those of other settings stay until scores of today's are published.
     """
-    today = hash_of(experiment.finetuning)
+    today = hash_of(settings_from(experiment.settings[suite], GlueSettings, "config"))
     published = _published_records(folder.parents[1] / f"{folder.name}.json")
     current = [[record.get(key) for key in ORIGIN] for record in published]
     is_current = any(record.get("settings_hash") == today for record in published)

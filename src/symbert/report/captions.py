@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from symbert.report import published
 from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
-from symbert.suites import SUITES, suite_of
+from symbert.suites import BESIDE_GLUE, SUITES, suite_of
 from symbert.tasks import OWN, task_named, tasks_of_suite
 
 UNTRAINED = "no pre-training"
@@ -74,7 +74,7 @@ def wording_of(settings: ReportSettings) -> Wording:
 
 def _other_suites(settings: ReportSettings) -> dict[str, str]:
     """The suites that models are scored on beside GLUE; nothing without any."""
-    titles = [suite.title for suite in SUITES.values() if suite.name != "glue" and {*suite.tasks} & {*settings.tasks}]
+    titles = [suite.title for suite in BESIDE_GLUE if suite.name in (settings.suites or ())]
     return {"Other suites": ", ".join(titles)} if titles else {}
 
 
@@ -96,7 +96,8 @@ def of_suite(settings: ReportSettings, suite: str) -> ReportSettings:
     source = SOURCES.get(settings.glue_source)
     words = source.tasks.replace("GLUE", SUITES[suite].title) if source else f"source {settings.glue_source}"
     wording = replace(wording_of(settings), tasks=words, beside_printed="")
-    return replace(settings, tasks=tasks_of_suite(suite, settings.tasks), wording=wording)
+    settings_hash = (settings.suites or {}).get(suite)
+    return replace(settings, tasks=tasks_of_suite(suite, settings.tasks), wording=wording, settings_hash=settings_hash)
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:

@@ -30,7 +30,7 @@ from symbert.report.inference import (
     sign_flip_test,
     welch_test,
 )
-from symbert.report.statistics import MEANS, SUPERGLUE_SCORE, seed_scores, spread, task_means
+from symbert.report.statistics import SUITE_SCORES, seed_scores, spread, task_means
 
 MAJORITY = "majority baseline"
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
@@ -131,7 +131,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
                 one = replace(
                     one, p=PValues(*permutation_test(values, others), welch_p_value, sign_flip_test(values - others))
                 )
-                if score in (MEANS[0], SUPERGLUE_SCORE):
+                if score in SUITE_SCORES:
                     tasks = [task_means(scores.loc[pairs.index]).to_numpy() for scores in (ours, theirs)]
                     one = replace(one, improvement=probability_of_improvement(*tasks))
         yield one

@@ -8,6 +8,7 @@ import pandas as pd
 
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json, write_text
+from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
@@ -28,10 +29,13 @@ ORIGIN = {"directory": str, "files": int, "sha256": str}  # of import.json, what
 class Data:
     """The data of an experiment, from files by the options of `write_exhibit`; what has no files is None or empty.
 
+    Scores, and what settings say of tasks, are those of one suite; the user's own tasks stand with GLUE's.
+
     Reading raises DataError for a file that is damaged, stale, incomplete, or of another experiment.
     """
 
-    def __init__(self, **files: Any) -> None:
+    def __init__(self, suite: str = "glue", **files: Any) -> None:
+        self.suite = suite
         self.files = {option: value for option, value in files.items() if value}
 
     def has(self, name: str) -> bool:
@@ -41,7 +45,8 @@ class Data:
     @cached_property
     def settings(self) -> ReportSettings:
         """What captions must say about the experiment."""
-        return read_settings(self.files["settings"], ReportSettings)
+        settings = read_settings(self.files["settings"], ReportSettings)
+        return settings if self.suite == "glue" else captions.of_suite(settings, self.suite)
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -54,17 +59,14 @@ class Data:
 
     @cached_property
     def scores(self) -> pd.DataFrame | None:
-        """The scores of the comparison on GLUE and the user's own tasks, a table of `symbert.report.scores`, at the
-        last step and at step 0.
+        """The scores of the comparison, a table of `symbert.report.scores`, at the last step and at step 0.
 
         MissingInputError when they do not reach the last step.
         """
-        return self._compared_scores("scores", "glue")
-
-    @cached_property
-    def superglue(self) -> pd.DataFrame | None:
-        """The scores of the comparison on SuperGLUE, as `scores`."""
-        return self._compared_scores("superglue", "superglue")
+        if not self.has("scores"):
+            return None
+        table = self._read_scores("scores", "finetune_seeds", self.settings.scored_runs)
+        return final_scores(table, self.settings.steps)
 
     @cached_property
     def trained(self) -> pd.DataFrame | None:
@@ -73,28 +75,14 @@ class Data:
 
     @cached_property
     def curve(self) -> pd.DataFrame | None:
-        """The scores of checkpoints; NaN for seeds that lack a column which counts for the GLUE score."""
-        return self._curve_scores("curve", "glue")
-
-    @cached_property
-    def superglue_curve(self) -> pd.DataFrame | None:
-        """The scores of checkpoints on SuperGLUE, as `curve`."""
-        return self._curve_scores("superglue_curve", "superglue")
-
-    def _compared_scores(self, files: str, suite: str) -> pd.DataFrame | None:
-        if not self.has(files):
+        """The scores of checkpoints; NaN for seeds that lack a column which counts for the score of the suite."""
+        if not self.has("curve"):
             return None
-        table = self._read_scores(files, "finetune_seeds", self.settings.scored_runs, suite)
-        return final_scores(table, self.settings.steps)
+        return of_whole_seeds(self._read_scores("curve", "curve_seeds", self.settings.curve_runs))
 
-    def _curve_scores(self, files: str, suite: str) -> pd.DataFrame | None:
-        if not self.has(files):
-            return None
-        return of_whole_seeds(self._read_scores(files, "curve_seeds", self.settings.curve_runs, suite))
-
-    def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]], suite: str) -> pd.DataFrame:
+    def _read_scores(self, files: str, seeds: str, runs: list[list[str | int]]) -> pd.DataFrame:
         settings, allow_missing = self.settings, "allow_missing" in self.files
-        known = (tasks_of_suite(suite, settings.tasks), self.files.get(seeds, []), settings.settings_hash)
+        known = (tasks_of_suite(self.suite, settings.tasks), self.files.get(seeds, []), settings.settings_hash)
         return read_scores(self.files[files], *known, allow_missing, runs)
 
     @cached_property
@@ -177,8 +165,6 @@ def write_exhibit(
     pretrain_seeds: list[int] | None = None,
     curve: list[Path] | None = None,
     curve_seeds: list[int] | None = None,
-    superglue: list[Path] | None = None,
-    superglue_curve: list[Path] | None = None,
     robustness: list[Path] | None = None,
     done: list[Path] | None = None,
     metrics: list[Path] | None = None,
@@ -201,7 +187,7 @@ def write_exhibit(
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
     caption stands in .txt, and in .tex with the .pdf for a paper; a text is a .txt file, a sentence a line.
-    `curve` are scores of checkpoints; `superglue` and `superglue_curve` such scores on SuperGLUE's tasks;
+    `scores` and `curve`, those of checkpoints, are of the suite that is shown;
     `done`, `metrics` and `timing` files of the runs of pre-training; `pretrain_seeds` those over which exits are
     compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
     are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
@@ -212,7 +198,8 @@ def write_exhibit(
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}
     if name not in EXHIBITS:
         raise UsageError(f"exhibit: no '{name}'; choose from {', '.join(EXHIBITS)}")
-    made, data = EXHIBITS[name], Data(**files)
+    made = EXHIBITS[name]
+    data = Data(made.suite, **files)
     if allow_missing and not made.allow_missing:
         others = ", ".join(each.id for each in EXHIBITS.values() if each.allow_missing)
         raise UsageError(f"exhibit: {name} needs every score; --allow-missing is for {others}")

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from symbert.suites import BESIDE_GLUE, Suite
+
 CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that nobody declared follow
     "At a glance",
     "Claims",
@@ -20,7 +22,7 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
     "Robustness",
     "Operators",
     "GLUE",
-    "SuperGLUE",
+    *(suite.title for suite in BESIDE_GLUE),
     "Statistics of scores",
     "Corpus",
     "Provenance",
@@ -37,13 +39,12 @@ FORMATS = {  # the first of tables and figures is in Snakemake's report and on t
 OPTIONS: dict[str, tuple[str, ...]] = {
     "scores": ("scores", "finetune_seeds", "settings"),
     "curve": ("curve", "curve_seeds", "settings"),
-    "superglue": ("superglue", "finetune_seeds", "settings"),
-    "superglue_curve": ("superglue_curve", "curve_seeds", "settings"),
     "runs": ("done", "metrics", "settings"),
     "timings": ("timing", "done", "metrics", "settings"),
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
     "machines": ("provenance", "sessions"),
 }
+OF_SUITE = ("scores", "curve")  # options whose files are those of the suite that an exhibit shows
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Exhibit:
     """
 
     kind: str  # table, figure or text
-    name: str  # of its files and of its module
+    name: str  # of its files
     chapter: str  # one of CHAPTERS
     heading: str
     caption: str  # for Snakemake's report, and for those who cannot see a figure
@@ -63,9 +64,11 @@ class Exhibit:
     reads: tuple[str, ...] = ()
     may_read: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
+    suite: str = "glue"  # whose scores it reads
     per_size: bool = False  # drawn once for each size of model
     of_imported: bool = True  # whether it can be made of imported scores
     allow_missing: bool = False  # whether it names the scores that are missing, and so can do without
+    module: str = ""
     function: str = ""
 
     @property
@@ -105,11 +108,15 @@ class Exhibit:
 
     def load(self) -> Callable[[Any], Any]:
         """The function that makes it from `symbert.report.data.Data`."""
-        return getattr(importlib.import_module(f"symbert.report.{self.kind}s.{self.name}"), self.function)
+        return getattr(importlib.import_module(f"symbert.report.{self.kind}s.{self.module}"), self.function)
 
 
 def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
-    """Declare the function of a file to make its table or figure; the keywords are fields of `Exhibit`, as literals."""
+    """Declare the function of a file to make its table or figure; the keywords are fields of `Exhibit`, as literals.
+
+    With `per_suite` the file is called `suite…`, and makes one for each suite beside GLUE that is fine-tuned on: its
+    name, chapter and the start of its heading are of the suite.
+    """
     return lambda function: function
 
 
@@ -118,34 +125,44 @@ def options_to_read(name: str) -> tuple[str, ...]:
     return OPTIONS.get(name, (name,))
 
 
-def _declared(kind: str, file: Path) -> Exhibit:
-    """The exhibit of a file; ValueError where it is not declared once and with literals."""
+def _declared(kind: str, file: Path) -> list[Exhibit]:
+    """The exhibit of a file, or those of every suite; ValueError where it is not declared once and with literals."""
     declared = [
-        Exhibit(
-            kind,
-            file.stem,
-            caption=" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()),
-            function=node.name,
+        {
+            "caption": " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()),
+            "module": file.stem,
+            "function": node.name,
             **{word.arg: ast.literal_eval(word.value) for word in call.keywords},
-        )
+        }
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef)
         for call in node.decorator_list
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit"
     ]
-    if len(declared) != 1 or declared[0].chapter not in CHAPTERS:
+    is_one = len(declared) == 1
+    if is_one and declared[0].pop("per_suite", False):
+        return [_of_suite(suite, kind, **declared[0]) for suite in BESIDE_GLUE if suite.tasks]
+    if not is_one or declared[0]["chapter"] not in CHAPTERS:
         raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    return declared[0]
+    return [Exhibit(kind, file.stem, **declared[0])]
+
+
+def _of_suite(suite: Suite, kind: str, module: str, heading: str, caption: str, **declared: Any) -> Exhibit:
+    """The exhibit that a file makes of a suite."""
+    words = {"heading": f"{suite.title}: {heading}", "caption": f"{suite.title}. {caption}"}
+    name = module.replace("suite", suite.name, 1)
+    return Exhibit(kind, name, suite.title, **words, suite=suite.name, module=module, **declared)
 
 
 EXHIBITS: dict[str, Exhibit] = {
     each.id: each
     for each in sorted(
         (
-            _declared(kind, file)
+            declared
             for kind in VERBS
             for file in Path(__file__).parent.glob(f"{kind}s/*.py")
             if file.stem != "__init__"
+            for declared in _declared(kind, file)
         ),
         key=lambda each: each.rank,
     )

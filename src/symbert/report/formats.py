@@ -13,8 +13,10 @@ from markupsafe import Markup, escape
 from symbert.errors import UsageError
 from symbert.files import write_text
 from symbert.report.latex import DAGGER, latex_note, latex_text
+from symbert.suites import BESIDE_GLUE
 
-HEADINGS = {"superglue": "SuperGLUE", "_percent": " (%)", "_milliseconds": " (ms)", "_": " "}  # parts of columns' names
+HEADINGS = {suite.name: suite.title for suite in BESIDE_GLUE}  # parts of columns' names
+HEADINGS |= {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}
 HEADINGS |= {word: word.upper() for word in ("glue", "mfu", "cpu", "gpu")}
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),

@@ -10,7 +10,7 @@ from typing import Any
 from symbert.files import sha256_of
 from symbert.operators import OPERATORS
 from symbert.report.braces import braced
-from symbert.report.exhibits import EXHIBITS, Exhibit, options_to_read
+from symbert.report.exhibits import EXHIBITS, OF_SUITE, Exhibit, options_to_read
 from symbert.settings import hash_of
 
 NEUTRAL = {"commit", "declared", "errors", "files", "project", "settings"}  # of all stages: edits change no table
@@ -25,6 +25,7 @@ class ReportFiles:
     inputs: Mapping[str, list[str]]  # files by option; empty where this experiment has none
     of_size: Mapping[str, Mapping[str, list[str]]]  # by size: those of its runs, of which an exhibit may need no others
     words: Mapping[str, list[Any]]  # values of options that are no inputs
+    of_suite: Mapping[str, Mapping[str, list[str]]]  # by suite beside GLUE: its scores, in the place of GLUE's
 
     @cached_property
     def every_input(self) -> dict[str, list[str]]:
@@ -43,9 +44,18 @@ class ReportFiles:
             each for each in EXHIBITS.values() if {*each.reads} <= {*self._read(each)} and (own or each.of_imported)
         ]
 
+    def _inputs(self, exhibit: Exhibit) -> dict[str, list[str]]:
+        """Files by option, where those of scores are of the suite that an exhibit shows."""
+        if exhibit.suite == "glue":
+            return self.every_input
+        return {**self.every_input, **{option: self._scores(exhibit.suite, option) for option in OF_SUITE}}
+
+    def _scores(self, suite: str, option: str) -> list[str]:
+        return self.of_suite.get(suite, {}).get(option, [])
+
     def _read(self, exhibit: Exhibit) -> list[str]:
         """What an exhibit reads of what this experiment has."""
-        existing = {**self.every_input, **self.words}
+        existing = {**self._inputs(exhibit), **self.words}
         names = (*exhibit.reads, *exhibit.may_read)
         return [name for name in names if all(existing.get(option) for option in options_to_read(name))]
 
@@ -55,21 +65,26 @@ class ReportFiles:
     def made_of(self, exhibit: Exhibit) -> dict[str, Any]:
         """The inputs of an exhibit, by option; functions of the wildcards where it shows one size."""
         options = [option for option in self._options(exhibit) if option not in self.words]
-        inputs: dict[str, Any] = {option: self.every_input[option] for option in options}
+        inputs: dict[str, Any] = {option: self._inputs(exhibit)[option] for option in options}
         if exhibit.per_size:
             for option in {option for runs in self.of_size.values() for option in runs} & inputs.keys():
                 inputs[option] = lambda wildcards, option=option: self.of_size[wildcards.size][option]
         return inputs
 
     def made_before(self, exhibit: Exhibit) -> list[str]:
-        """The inputs that an exhibit waits for and does not read."""
-        return [file for name in exhibit.follows for file in self.every_input.get(options_to_read(name)[0], [])]
+        """The inputs that an exhibit waits for and does not read: of scores those of all suites."""
+        options = [options_to_read(name)[0] for name in exhibit.follows]
+        return [file for option in options for file in [*self.every_input.get(option, []), *self._of_suites(option)]]
 
     @property
     def asked_for(self) -> list[str]:
         """The files of runs and scores, which a report is asked for."""
-        names = ("scores", "curve", "superglue", "superglue_curve", "robustness", "provenance", "origin")
-        return [file for name in names for file in self.inputs.get(name, [])]
+        names = ("scores", "curve", "robustness", "provenance", "origin")
+        return [file for name in names for file in [*self.inputs.get(name, []), *self._of_suites(name)]]
+
+    def _of_suites(self, option: str) -> list[str]:
+        """Scores on all suites beside GLUE."""
+        return [file for suite in self.of_suite for file in self._scores(suite, option)]
 
     def seeds(self, exhibit: Exhibit) -> list[list[int]]:
         """The seeds of scores that an exhibit shows, for Snakemake to compare."""

@@ -10,13 +10,14 @@ import pandas as pd
 
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
-from symbert.suites import SUITES
+from symbert.suites import BESIDE_GLUE, SUITES
 from symbert.tasks import PUBLISHED
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
-SUPERGLUE_SCORE, SUPERGLUE_COLUMNS = "superglue_score", SUITES["superglue"].columns
-COUNTED = (*COLUMNS, *SUPERGLUE_COLUMNS)  # score columns that count for the mean of their suite
+SUITE_SCORES = tuple(suite.score for suite in SUITES.values())  # GLUE's first
+OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suite.columns}
+COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
 PLATEAU_HEIGHT = 0.02  # share of the loss by which a plateau must stand out
@@ -35,7 +36,7 @@ def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns. Of a table of
-    SuperGLUE's scores: its score, the mean of its tasks.
+    another suite's scores: its score, the mean of its tasks.
 
     `scores` is a table of `symbert.report.scores`. The paper averages nine columns, MNLI's two as two;
     a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
@@ -66,7 +67,7 @@ def _is_complete(counted: pd.DataFrame) -> pd.Series:
 def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """All scores in percent, a row per model, step and fine-tuning seed.
 
-    Columns are `glue_score` and `mean_of_tasks` (of SuperGLUE's scores `superglue_score`), where a column counts for
+    Columns are `glue_score` and `mean_of_tasks` (of another suite's scores `<suite>_score`), where a column counts for
     them, and the score columns.
     """
     columns = 100 * scores.pivot(index=SEEDS, columns="column", values="score")
@@ -78,7 +79,8 @@ def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 def means_of(scores: pd.DataFrame) -> tuple[str, ...]:
     """What the means over the score columns of a table are called."""
-    return (SUPERGLUE_SCORE,) if scores["column"].isin(SUPERGLUE_COLUMNS).any() else MEANS
+    others = scores["column"].map(OTHER_COLUMNS).dropna()
+    return (others.iloc[0],) if len(others) else MEANS
 
 
 def task_means(scores: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,7 @@ Spent = tuple[str, str, float, float | None, float | None]  # stage, rule, hours
     heading="Hours of each stage",
     reads=("benchmarks",),
     may_read=("machines",),
-    follows=("scores", "curve", "superglue", "superglue_curve", "robustness"),
+    follows=("scores", "curve", "robustness"),
 )
 def hours_table(data: Data) -> Table:
     """Wall, CPU and GPU hours of each stage and of its rules, added up over jobs, as Snakemake and the runs measured

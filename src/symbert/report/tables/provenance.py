@@ -28,7 +28,7 @@ PACKAGES = (
     heading="What made this report",
     reads=("sections",),
     may_read=("machines",),
-    follows=("scores", "curve", "superglue", "superglue_curve", "robustness"),
+    follows=("scores", "curve", "robustness"),
 )
 def provenance_table(data: Data) -> Table:
     """What made this report: version and Git commit of symbert, with the word modified where files differed from the

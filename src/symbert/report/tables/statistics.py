@@ -13,7 +13,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, heading, two_decimals
 from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval, p_in_words
-from symbert.report.statistics import STAND_IN, SUPERGLUE_SCORE, stand_in_names
+from symbert.report.statistics import STAND_IN, SUITE_SCORES, stand_in_names
 from symbert.settings import ReportSettings
 
 START = ("size", "model", "reference", "score", "n", "difference")
@@ -111,8 +111,8 @@ def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
         return [DESCRIPTIVE] if compared else []
     units = {FINETUNE_SEED: captions.wording_of(settings).units, PRETRAIN_SEED: PRETRAIN_UNITS}
     improves = [IMPROVES] if any(one.improvement for one in compared) else []
-    tested = heading(compared[0].score.removesuffix(STAND_IN))
-    methods = METHODS.replace("GLUE score", tested) if tested == heading(SUPERGLUE_SCORE) else METHODS
+    tested = compared[0].score.removesuffix(STAND_IN)
+    methods = METHODS.replace("GLUE score", heading(tested)) if tested in SUITE_SCORES else METHODS
     return [methods, *improves, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
 
 

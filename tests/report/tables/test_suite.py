@@ -1,4 +1,4 @@
-"""SuperGLUE's tables and figure: its own mean, beside GLUE's tables that have nothing of it."""
+"""The tables and the figure of a suite beside GLUE: its own mean, and nothing of it in GLUE's tables."""
 
 import itertools
 import statistics
@@ -6,6 +6,7 @@ import statistics
 import pytest
 
 from csv_rows import read_shown
+from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 from symbert.suites import SUITES
 from symbert.tasks import GLUE
@@ -26,11 +27,14 @@ def superglue(record, write_scores, settings_file):
     for (position, attention), (index, task), seed, step in itertools.product(*cells):
         score = {task: score_of(position, index, seed, step)}
         made = record("tiny", attention, step, "rte", seed, partial=task == "boolq")
-        records.append(made | {"task": task, "metrics": score, "majority": {task: 0.3}, "data_sha256": task})
+        records.append(
+            made
+            | {"task": task, "metrics": score, "majority": {task: 0.3}, "data_sha256": task, "settings_hash": "ab12"}
+        )
     final = [each for each in records if each["step"] == 1800]
-    settings = settings_file(tasks=[*GLUE_TASKS, *SUPERGLUE_TASKS], glue_source="mirror")
-    return {"superglue": write_scores(final, "final"), "finetune_seeds": SEEDS, "settings": settings}, {
-        "superglue_curve": write_scores(records, "curve"),
+    settings = settings_file(tasks=[*GLUE_TASKS, *SUPERGLUE_TASKS], glue_source="mirror", suites={"superglue": "ab12"})
+    return {"scores": write_scores(final, "final"), "finetune_seeds": SEEDS, "settings": settings}, {
+        "curve": write_scores(records, "curve"),
         "curve_seeds": SEEDS,
         "settings": settings,
     }
@@ -47,7 +51,7 @@ def test_the_table_has_the_mean_of_eight_tasks_and_names_what_is_partial(supergl
     text = outputs[1].read_text()
     assert "Scores in percent on SuperGLUE from a local mirror" in text
     assert "Partial tasks (other rows than SuperGLUE has): boolq." in text
-    assert "The SuperGLUE score is the mean of the eight tasks." in text and "SuperGLUE score" in outputs[2].read_text()
+    assert "The SuperGLUE score is the mean of its 8 tasks." in text and "SuperGLUE score" in outputs[2].read_text()
 
 
 def test_every_seed_and_the_differences_have_tables_whose_mean_is_tested(superglue, outputs):
@@ -71,7 +75,14 @@ def test_a_table_of_glue_has_no_column_of_superglue(superglue, record, write_sco
     cells = itertools.product(["original", "pairwise"], GLUE_TASKS, SEEDS)
     records = [record("tiny", attention, 1800, task, seed) for attention, task, seed in cells]
     options = {**superglue[0], "scores": write_scores(records)}
-    del options["superglue"]
     write_exhibit("table-table3_glue", outputs, **options)
     original, *_ = read_shown(outputs[0])
     assert original["glue_score"] == "60.00" and not {*original} & {*SUPERGLUE_TASKS}
+
+
+def test_scores_of_another_protocol_than_the_suites_are_stale(superglue, settings_file, outputs):
+    """They would be taken for those of GLUE's settings, whose hash they had while a suite had none of its own."""
+    tasks = [*GLUE_TASKS, *SUPERGLUE_TASKS]
+    options = {**superglue[0], "settings": settings_file(tasks=tasks, suites={"superglue": "cd34"})}
+    with pytest.raises(DataError, match="has settings ab12, expected cd34"):
+        write_exhibit("table-superglue", outputs, **options)
