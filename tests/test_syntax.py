@@ -11,7 +11,7 @@ from transformers import BertConfig
 from symbert import syntax
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
-from symbert.model.network import attention_of
+from symbert.model.sites import attention_of
 from symbert.operators import BUILT_IN, OPERATORS, operator_code
 
 IMPORT = "from symbert.operators import Description"

@@ -39,6 +39,10 @@ class Shape:
         head = (hidden + 1) * hidden + norm + vocabulary_size
         return embeddings + self.layer_weights + biases_and_norms + head
 
+    def decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
+        """Parameters of the causal decoder with the operator `original`: the encoder's, whose head is the same."""
+        return self.parameters(vocabulary_size)
+
     @property
     def threads(self) -> int:
         """CPU threads of a process that trains it: their number grows with the root of the parameters."""

@@ -10,7 +10,8 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.network import attention_of, initialize
+from symbert.model.network import initialize
+from symbert.model.sites import attention_of
 from symbert.operators import OPERATORS, operator_named
 
 HIDDEN, HEADS, HEAD = 12, 3, 4

@@ -154,7 +154,7 @@ def test_a_decoder_is_refused_and_not_silently_bidirectional(tmp_path, kind, key
     """Later tokens changed the logits of earlier ones."""
     config = build_config("tiny", "symmetric", 300)
     setattr(config, key, True)
-    expected = f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
+    expected = f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"
     with pytest.raises(ConfigError) as refused:
         kind.from_config(config)
     assert str(refused.value) == expected

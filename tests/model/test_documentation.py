@@ -12,7 +12,7 @@ from model.models import trained
 from symbert import cli
 from symbert.files import read_json
 from symbert.model.fold import fold
-from symbert.model.network import attention_of
+from symbert.model.sites import attention_of
 from symbert.operators import OPERATORS, Operator
 
 

@@ -155,7 +155,7 @@ WRONG = {
     "hidden_act": ("gulu", "KeyError: 'gulu'"),
     "dtype": ("float23", "float23"),
     "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean 'pairwise'?"),
-    "is_decoder": (True, "'is_decoder' is true, but every operator here attends in both directions"),
+    "is_decoder": (True, "'is_decoder' is true, but this model attends in both directions"),
 }
 
 

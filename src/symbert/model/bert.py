@@ -24,7 +24,8 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.configuration import configuration_of, refuse_decoder
-from symbert.model.network import Classifier, Model, attention_of
+from symbert.model.network import Classifier, Model
+from symbert.model.sites import attention_of
 from symbert.sizes import VOCABULARY_SIZE
 
 

@@ -104,11 +104,11 @@ def read_configuration(checkpoint: Path) -> Configuration:
 
 
 def refuse_decoder(config: BertConfig) -> None:
-    """ConfigError for a decoder, whose tokens would not see later ones: no operator has a causal mask."""
+    """ConfigError for the configuration of a decoder, where a model is made whose tokens see later ones."""
     for key in ("is_decoder", "add_cross_attention"):
         if getattr(config, key):
             raise ConfigError(
-                f"config: '{key}' is true, but every operator here attends in both directions; set it to false"
+                f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"
             )
 
 

@@ -64,9 +64,11 @@ def sdpa_attention_forward(
     scaling: float | None = None,
     **kwargs,
 ) -> tuple[Tensor, None]:
-    """PyTorch's kernels, which give no weights."""
+    """PyTorch's kernels, which give no weights. Of a causal module, a token sees no later ones, unless a mask says what
+    it sees."""
+    is_causal = module.is_causal and attention_mask is None and query.shape[2] > 1
     mixed = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling
+        query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling, is_causal=is_causal
     )
     return mixed.transpose(1, 2).contiguous(), None
 

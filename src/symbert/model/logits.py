@@ -6,11 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from symbert.model.attention import SelfAttention
+from symbert.model.sites import mask_for
 
 
 @torch.no_grad()
-def describe_attention(model: nn.Module, input_ids: Tensor) -> dict[str, list[float]]:
-    """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on `input_ids` (batch token).
+def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
+    """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on what the model reads: for BERT, ids
+    (batch token).
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
     tokens that attend; at most ln(token) nats. Needs memory for the logits of one layer: give few sequences.
@@ -20,7 +22,7 @@ def describe_attention(model: nn.Module, input_ids: Tensor) -> dict[str, list[fl
 
     def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
         logits = logits_of(module, inputs[0])
-        if type(module).forward is SelfAttention.forward:
+        if type(module).forward is SelfAttention.forward and not module.is_causal:
             entropy = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
         else:
             entropy = torch.special.entr(weights_of(module, inputs[0])).sum(-1).mean()
@@ -30,7 +32,7 @@ def describe_attention(model: nn.Module, input_ids: Tensor) -> dict[str, list[fl
     hooks = [layer.register_forward_pre_hook(describe) for layer in layers]
     training = model.training
     try:
-        model.eval().base_model(input_ids)
+        model.eval().base_model(*inputs)
     finally:
         model.train(training)
         for hook in hooks:
@@ -52,7 +54,7 @@ def weights_of(module: SelfAttention, hidden: Tensor) -> Tensor:
     usual, module.config = module.config, copy.copy(module.config)
     module.config._attn_implementation = "eager"
     try:
-        weights = module.forward(hidden)[1]
+        weights = module.forward(hidden, mask_for(module, hidden))[1]
     finally:
         module.config = usual
     return logits_of(module, hidden).softmax(-1) if weights is None else weights.float()

@@ -4,8 +4,6 @@ Parameters have Hugging Face's names and order. What is computed is, to the bit,
 `symbert.model.bert` compute, which take seconds to import.
 """
 
-import importlib
-import inspect
 import zlib
 from types import SimpleNamespace
 
@@ -17,32 +15,10 @@ from symbert.draws import mix
 from symbert.errors import ConfigError
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.configuration import Configuration, refuse_decoder
-from symbert.model.from_transformers import BertConfig, normal_, ones_, zeros_
+from symbert.model.from_transformers import normal_, ones_, zeros_
+from symbert.model.sites import attend_across, attention_of, causal_attention_of, cross_attention_of, mask_for
 from symbert.model.start import set_width
-from symbert.operators import operator_named, operator_of
-
-
-def attention_of(config: BertConfig) -> SelfAttention:
-    """The operator that `config.attention` names, made with its arguments.
-
-    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, and for arguments that
-    it refuses.
-    """
-    operator = operator_of(vars(config))
-    module, name = operator.path.split(":")
-    try:
-        made = getattr(importlib.import_module(module), name)
-        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
-            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        return made(config, **operator.arguments)
-    except Exception as error:  # the user's own code raises what it likes
-        if operator.is_built_in:
-            raise
-        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
-        raise ConfigError(
-            f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
-            f"{' '.join(str(error).split())}); correct the class or its arguments"
-        ) from error
+from symbert.operators import operator_named
 
 
 class Embeddings(nn.Module):
@@ -80,16 +56,29 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """The operator of a layer and its projection."""
+    """The operator of a layer and its projection; the tokens of a decoder see no later ones."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
-        self.self = attention_of(config)
+        self.self = causal_attention_of(config) if config.is_decoder else attention_of(config)
         self.output = Residual(config.hidden_size, config)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; an encoder's `mask` is `batch 1 1 token`, true for a token that is none of padding."""
+        return self.output(self.self(hidden, mask_for(self.self, hidden, mask))[0], hidden)
+
+
+class CrossAttention(nn.Module):
+    """The operator between a sequence and its context, and its projection."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.self = cross_attention_of(config)
+        self.output = Residual(config.hidden_size, config)
+
+    def forward(self, hidden: Tensor, context: Tensor, context_mask: Tensor | None) -> Tensor:
         """`batch token hidden`."""
-        return self.output(self.self(hidden)[0], hidden)
+        return self.output(attend_across(self.self, hidden, context, context_mask), hidden)
 
 
 class Intermediate(nn.Module):
@@ -105,11 +94,13 @@ class Intermediate(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then the feed-forward half."""
+    """Attention, that to a context where there is one, then the feed-forward half."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.attention = Attention(config)
+        if config.add_cross_attention:
+            self.crossattention = CrossAttention(config)
         self.intermediate = Intermediate(config)
         self.output = Residual(config.intermediate_size, config)
 
@@ -117,9 +108,18 @@ class Layer(nn.Module):
         """The feed-forward half, by Hugging Face's name."""
         return self.output(self.intermediate(hidden), hidden)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        context: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Tensor:
         """`batch token hidden`."""
-        return self.feed_forward_chunk(self.attention(hidden))
+        hidden = self.attention(hidden, mask)
+        if context is not None:
+            hidden = self.crossattention(hidden, context, context_mask)
+        return self.feed_forward_chunk(hidden)
 
 
 class Encoder(nn.Module):
@@ -129,10 +129,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """`batch token hidden`."""
+    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
+        """`batch token hidden`; `attended` is what a layer takes beside."""
         for layer in self.layer:
-            hidden = layer(hidden)
+            hidden = layer(hidden, *attended)
         return hidden
 
 
@@ -156,9 +156,10 @@ class Bert(nn.Module):
         if has_pooler:
             self.pooler = Pooler(config)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """The last hidden states `batch token hidden` of rows without padding."""
-        return self.encoder(self.embeddings(ids))
+    def forward(self, ids: Tensor, *attended: Tensor | None) -> Tensor:
+        """The last hidden states `batch token hidden`; `attended` is what a layer takes beside: nothing for an encoder
+        of rows without padding."""
+        return self.encoder(self.embeddings(ids), *attended)
 
 
 class Transform(nn.Module):
@@ -189,23 +190,16 @@ class Predictions(nn.Module):
         return self.decoder(self.transform(hidden))
 
 
-class Model(nn.Module):
-    """A BERT with a head."""
+class Host(nn.Module):
+    """A model in which operators are compared: a configuration, and how parameters start."""
 
     _tied_weights_keys: tuple[str, ...] = ()  # of weights that have another name, too (Hugging Face's word)
 
-    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+    def __init__(self, config: Configuration) -> None:
         super().__init__()
-        refuse_decoder(config)
         if config.hidden_act != "gelu":
             raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; train the model anew")
         self.config = config
-        self.bert = Bert(config, has_pooler)
-
-    @property
-    def base_model(self) -> Bert:
-        """The part below the head (Hugging Face's word)."""
-        return self.bert
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -228,6 +222,20 @@ class Model(nn.Module):
             from transformers import PreTrainedModel
 
             PreTrainedModel._init_weights(SimpleNamespace(config=self.config), module)
+
+
+class Model(Host):
+    """An encoder with a head."""
+
+    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+        refuse_decoder(config)
+        super().__init__(config)
+        self.bert = Bert(config, has_pooler)
+
+    @property
+    def base_model(self) -> Bert:
+        """The part below the head (Hugging Face's word)."""
+        return self.bert
 
 
 class MaskedModel(Model):

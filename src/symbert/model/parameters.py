@@ -30,5 +30,10 @@ def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
     }
 
 
+def matrix_weights(module: torch.nn.Module) -> int:
+    """Weights that a token is multiplied by: parameters with two or more dimensions."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.ndim >= 2)
+
+
 def _count(module: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())

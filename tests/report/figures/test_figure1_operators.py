@@ -7,7 +7,7 @@ from torch import nn
 from transformers import BertConfig
 
 from legibility import assert_legible
-from symbert.model.network import attention_of
+from symbert.model.sites import attention_of
 from symbert.operators import OPERATORS, Operator
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure1_operators import operators_figure

@@ -1,0 +1,191 @@
+"""The causal decoder beside Hugging Face's, and what no operator may do in it: see a later token."""
+
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertLMHeadModel
+
+from model.hosts import moved, small_config
+from model.models import Averaged, Convolved, Doubled, Placed, Rectified, Shifted, define
+from symbert.errors import ConfigError
+from symbert.model import sites
+from symbert.model.attention import SelfAttention, SymmetricAttention
+from symbert.model.configuration import configuration_of
+from symbert.model.decoder import DecoderModel
+from symbert.model.logits import describe_attention
+from symbert.model.network import MaskedModel, initialize
+from symbert.operators import OPERATORS, Operator
+from symbert.sizes import SIZES
+
+IDS = torch.randint(100, (2, 12), generator=torch.Generator().manual_seed(0))
+
+
+def stock(model: DecoderModel) -> BertLMHeadModel:
+    """Hugging Face's model of the same shape with the same weights."""
+    config = BertConfig(
+        **{key: getattr(model.config, key) for key in BertConfig().to_dict() if key in vars(model.config)}
+    )
+    theirs = BertLMHeadModel(config).to(next(model.parameters()).dtype).eval()
+    theirs.load_state_dict(model.state_dict())
+    return theirs
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+def test_original_equals_stock_hugging_face(precision, tolerance):
+    model = moved(DecoderModel(small_config())).to(precision)
+    theirs = stock(model)
+    assert list(model.state_dict()) == list(theirs.state_dict())
+    expected = theirs(IDS).logits
+    torch.testing.assert_close(model.logits(IDS), expected, rtol=0, atol=tolerance)
+    assert expected.std() > 0.1
+
+
+def test_the_start_is_that_of_the_encoder_by_name_and_the_head_is_tied():
+    decoder, encoder = DecoderModel(small_config("pairwise")), MaskedModel(small_config("pairwise"))
+    for model in (decoder, encoder):
+        initialize(model, 3)
+    assert list(decoder.state_dict()) == list(encoder.state_dict())
+    assert all(torch.equal(values, decoder.state_dict()[name]) for name, values in encoder.state_dict().items())
+    assert decoder.cls["predictions"].decoder.weight is decoder.bert.embeddings.word_embeddings.weight
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_that_follow(name):
+    model = moved(DecoderModel(small_config(name)))
+    expected = model.logits(IDS)
+    for place in (1, 5, 11):
+        changed = IDS.clone()
+        changed[:, place] = (changed[:, place] + 1) % 100
+        found = model.logits(changed)
+        torch.testing.assert_close(found[:, :place], expected[:, :place], rtol=0, atol=1e-12)
+        assert ((found - expected)[:, place:].abs().amax(-1) > 1e-6).all()
+
+
+def written_out(module: SelfAttention, hidden: torch.Tensor) -> torch.Tensor:
+    """Mixed values, a token at a time, over the tokens that it sees; the first of symmetric-others sees itself."""
+    query, key, value = module.query_key_value(hidden)
+    own = OPERATORS["symmetric-others"].path.endswith(type(module).__name__)
+    mixed = torch.zeros_like(value)
+    for token in range(hidden.shape[1]):
+        seen = list(range(token + 1))[: token if own and token else None]
+        logits = torch.stack([(query[:, :, token] * key[:, :, other]).sum(-1) for other in seen], -1)
+        shares = (logits / math.sqrt(key.shape[-1])).exp()
+        shares = shares / shares.sum(-1, keepdim=True)
+        mixed[:, :, token] = sum(shares[..., [at]] * value[:, :, other] for at, other in enumerate(seen))
+    return mixed.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_causal_attention_equals_its_formula(name):
+    module = moved(DecoderModel(small_config(name))).bert.encoder.layer[0].attention
+    hidden = torch.randn(2, 7, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = module.self(hidden, sites.mask_for(module.self, hidden))[0]
+    torch.testing.assert_close(found, written_out(module.self, hidden), rtol=0, atol=1e-12)
+
+
+def test_the_first_token_of_symmetric_others_has_only_itself_to_attend_to():
+    module = moved(DecoderModel(small_config("symmetric-others"))).bert.encoder.layer[0].attention.self
+    hidden = torch.randn(2, 3, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    mixed = module(hidden, sites.mask_for(module, hidden))[0]
+    values = module.value(hidden)
+    torch.testing.assert_close(mixed[:, 0], values[:, 0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(mixed[:, 1], values[:, 0], rtol=0, atol=1e-12)
+
+
+class Unmasked(SymmetricAttention):
+    """Drops the mask that it is given."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        everything = torch.ones(hidden.shape[1], hidden.shape[1], dtype=torch.bool)[None, None]
+        return super().forward(hidden, everything, **kwargs)
+
+
+class LooksBack(SymmetricAttention):
+    """Q(x') · Q(y'), where x' has half of the token before."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden + 0.5 * torch.nn.functional.pad(hidden, (0, 0, 1, 0))[:, :-1])
+
+
+@pytest.mark.parametrize("operator", [Averaged, Convolved, Shifted])
+def test_an_operator_that_looks_at_later_tokens_is_refused_and_not_trained_on_what_it_predicts(operator, monkeypatch):
+    define(monkeypatch, operator.__name__.lower(), operator)
+    monkeypatch.setattr(sites, "_looks_ahead", {})
+    with pytest.raises(
+        ConfigError, match=f"attention '{operator.__name__.lower()}': .* depends on later tokens"
+    ) as said:
+        DecoderModel(small_config(operator.__name__.lower()))
+    assert "\n" not in str(said.value)
+
+
+def test_an_operator_that_drops_its_mask_is_refused(monkeypatch):
+    monkeypatch.setattr(sites, "_looks_ahead", {})
+    monkeypatch.setattr(sites, "attention_of", Unmasked)
+    with pytest.raises(ConfigError, match="depends on later tokens"):
+        DecoderModel(small_config())
+
+
+@pytest.mark.parametrize("operator", [Placed, Doubled, Rectified, LooksBack])
+def test_an_operator_of_the_users_own_works_though_its_class_knows_nothing_of_decoders(operator, monkeypatch):
+    name = operator.__name__.lower()
+    monkeypatch.setitem(OPERATORS, name, Operator(name, f"{operator.__module__}:{operator.__name__}"))
+    monkeypatch.setattr(sites, "_looks_ahead", {})
+    model = moved(DecoderModel(small_config(name)))
+    changed = IDS.clone()
+    changed[:, 7:] = 5
+    torch.testing.assert_close(model.logits(changed)[:, :7], model.logits(IDS)[:, :7], rtol=0, atol=1e-12)
+
+
+def test_trying_an_operator_draws_none_of_the_random_numbers_of_a_training(monkeypatch):
+    monkeypatch.setattr(sites, "_looks_ahead", {})
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    sites.refuse_looking_ahead(small_config("pairwise"))
+    assert torch.equal(torch.get_rng_state(), before) and sites._looks_ahead == {"pairwise": False}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_formula_of_flops_is_what_pytorch_counts(name):
+    config = small_config(name)
+    config._attn_implementation = "eager"  # plain products, which the counter sees on every device
+    model = DecoderModel(config)
+    with FlopCounterMode(display=False) as counter:
+        model.logits(IDS).sum().backward()
+    assert model.step_flops(*IDS.shape) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_eager_kernel_sees_no_later_token_either(name):
+    model = moved(DecoderModel(small_config(name)))
+    fused = model.logits(IDS)
+    for module in model.modules():
+        if isinstance(module, SelfAttention):
+            module.config._attn_implementation = "eager"
+    torch.testing.assert_close(model.logits(IDS), fused, rtol=0, atol=1e-12)
+
+
+def test_a_described_token_attends_to_no_later_one():
+    """Of even attention, the entropy of token t, counted from 1, is ln t: the mean was that of an encoder, ln 12."""
+    model = moved(DecoderModel(small_config()))
+    for layer in model.bert.encoder.layer:
+        for parameter in layer.attention.self.query.parameters():
+            parameter.data.zero_()
+    described = describe_attention(model, IDS)
+    expected = math.log(math.factorial(12)) / 12
+    assert described["attention_entropy"] == pytest.approx([expected, expected])
+    assert described["logit_std"] == pytest.approx([0, 0])
+
+
+def test_the_model_compiles_to_one_graph():
+    model = moved(DecoderModel(small_config("symmetric-others")))
+    compiled = torch.compile(model.logits, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(IDS), model.logits(IDS), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", ["tiny", "base"])
+def test_parameters_by_formula_are_those_that_are_counted(size):
+    with torch.device("meta"):
+        model = DecoderModel(configuration_of(size, "original"))
+    assert SIZES[size].decoder_parameters() == sum(parameter.numel() for parameter in model.parameters())
