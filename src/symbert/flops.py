@@ -35,3 +35,26 @@ def step_flops(
     """Operations, forward and backward, of a step of pre-training, `masked` of all tokens to predict."""
     head = 2.0 * masked * shape.hidden_size * (shape.hidden_size + vocabulary_size)
     return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
+
+
+def encoder_decoder_step_flops(
+    shape: Encoder,
+    layer_weights: int,
+    asked: int,
+    answered: int,
+    vocabulary_size: int,
+    sequences: float,
+    source_tokens: int,
+    target_tokens: int,
+) -> float:
+    """Operations, forward and backward, of a step on pairs of a source and a target, all of which is predicted.
+
+    Encoder and decoder have `layer_weights` each, the decoder without its cross-attentions. Of those, a token of the
+    target is multiplied by `asked` weights, with the projections that follow, and a token of the source by `answered`.
+    """
+    sides = 2.0 * sequences * (target_tokens * asked + source_tokens * answered)
+    mixing = 4.0 * shape.num_hidden_layers * sequences * target_tokens * source_tokens * shape.hidden_size
+    source = 3.0 * encoder_flops(shape, layer_weights, sequences, source_tokens)
+    predicted = sequences * target_tokens
+    target = step_flops(shape, layer_weights, vocabulary_size, sequences, target_tokens, predicted)
+    return source + target + 3.0 * (sides + mixing)

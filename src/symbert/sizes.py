@@ -36,12 +36,21 @@ class Shape:
         norm = 2 * hidden
         embeddings = (vocabulary_size + POSITIONS + SEGMENTS) * hidden + norm
         biases_and_norms = layers * (5 * hidden + self.intermediate_size + 2 * norm)
-        head = (hidden + 1) * hidden + norm + vocabulary_size
-        return embeddings + self.layer_weights + biases_and_norms + head
+        return embeddings + self.layer_weights + biases_and_norms + self._head_parameters(vocabulary_size)
+
+    def _head_parameters(self, vocabulary_size: int) -> int:
+        """Those of BERT's head, whose decoder is tied to the embeddings."""
+        return (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size + vocabulary_size
 
     def decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
         """Parameters of the causal decoder with the operator `original`: the encoder's, whose head is the same."""
         return self.parameters(vocabulary_size)
+
+    def encoder_decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
+        """Parameters of encoder and decoder with the operator `original`: the encoder has no head, the decoder a
+        cross-attention in each layer."""
+        across = self.num_hidden_layers * (4 * (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size)
+        return 2 * self.parameters(vocabulary_size) - self._head_parameters(vocabulary_size) + across
 
     @property
     def threads(self) -> int:

@@ -126,8 +126,8 @@ def cross_attention_of(config: BertConfig) -> SelfAttention:
     operator = attention_of(config)
     if type(operator).forward not in PLAIN_ACROSS:
         raise ConfigError(
-            f"attention '{config.attention}': has a forward of its own, which knows no second sequence; leave the host "
-            "encoder-decoder out, or write what it does into query_key_value"
+            f"attention '{config.attention}': has a forward of its own, which knows no second sequence, so that no "
+            "cross-attention can have it; write what it does into query_key_value, or leave it out of this host"
         )
     return operator
 
@@ -135,14 +135,28 @@ def cross_attention_of(config: BertConfig) -> SelfAttention:
 def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) -> QueryKeyValue:
     """What an operator makes of a query side and a key side: its query of `hidden`, its key and value of `context`.
 
-    So a shared projection is one of both sequences, a real restriction. An operator whose own `query_key_value` takes
-    `context` is asked for all three.
+    So a shared projection is one of both sequences, a real restriction. An operator whose own method takes `context`
+    says itself what it makes of both; of any other, what is computed beside is dropped.
     """
     if "context" in inspect.signature(operator.query_key_value).parameters:
         return operator.query_key_value(hidden, context)
     query, _, _ = operator.query_key_value(hidden)
     _, key, value = operator.query_key_value(context)
     return query, key, value
+
+
+def side_weights(operator: SelfAttention) -> tuple[int, int]:
+    """Weights that a token of the query side is multiplied by, and a token of the key side: those that gradients of the
+    query, and of key and value, reach, with two or more dimensions."""
+    weights = [parameter for parameter in operator.parameters() if parameter.ndim >= 2]
+    token = weights[0].new_zeros(1, 1, operator.config.hidden_size)
+    with torch.enable_grad():
+        query, *answered = query_key_value(operator, token, token)
+    counts = []
+    for side in ([query], answered):
+        reached = torch.autograd.grad([values.sum() for values in side], weights, retain_graph=True, allow_unused=True)
+        counts.append(sum(each.numel() for each, grad in zip(weights, reached, strict=True) if grad is not None))
+    return counts[0], counts[1]
 
 
 def attend_across(operator: SelfAttention, hidden: Tensor, context: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,0 +1,227 @@
+"""The encoder-decoder beside Hugging Face's, and cross-attention of every operator against its formula."""
+
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertLMHeadModel, BertModel
+from transformers import EncoderDecoderModel as StockModel
+
+from model.hosts import moved, small_config
+from model.models import Averaged, Doubled, Rectified, define
+from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_query_key_value
+from symbert.errors import ConfigError
+from symbert.model import sites
+from symbert.model.attention import OriginalAttention
+from symbert.model.configuration import configuration_of
+from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.model.network import initialize
+from symbert.model.parameters import matrix_weights
+from symbert.operators import OPERATORS, Operator
+from symbert.sizes import SIZES
+
+GENERATOR = torch.Generator().manual_seed(0)
+SOURCE, TARGET = torch.randint(1, 100, (2, 9), generator=GENERATOR), torch.randint(1, 100, (2, 6), generator=GENERATOR)
+MASK = torch.tensor([[1] * 9, [1] * 5 + [0] * 4])
+
+
+def stock(model: EncoderDecoderModel) -> StockModel:
+    """Hugging Face's model of the same shape with the same weights."""
+    plain = {key: value for key, value in vars(model.encoder.config).items() if key in BertConfig().to_dict()}
+    encoder = BertModel(BertConfig(**plain), add_pooling_layer=False)
+    decoder = BertLMHeadModel(BertConfig(**{**plain, "is_decoder": True, "add_cross_attention": True}))
+    theirs = StockModel(encoder=encoder, decoder=decoder).to(next(model.parameters()).dtype).eval()
+    theirs.load_state_dict(model.state_dict())
+    return theirs
+
+
+@pytest.mark.parametrize("mask", [MASK, MASK.bool(), torch.ones_like(MASK)], ids=["padded", "bool", "full"])
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+def test_original_equals_stock_hugging_face(precision, tolerance, mask):
+    model = moved(EncoderDecoderModel(small_config())).to(precision)
+    theirs = stock(model)
+    assert list(model.state_dict()) == list(theirs.state_dict())
+    expected = theirs(input_ids=SOURCE, attention_mask=mask.long(), decoder_input_ids=TARGET).logits
+    torch.testing.assert_close(model.logits(SOURCE, mask, TARGET), expected, rtol=0, atol=tolerance)
+    assert expected.std() > 0.1
+
+
+def writer() -> EncoderDecoderModel:
+    """A model that writes varied rows: places count for much, and no token is the likeliest everywhere."""
+    model = moved(EncoderDecoderModel(small_config()))
+    model.decoder.cls["predictions"].bias.data.zero_()
+    model.decoder.bert.embeddings.position_embeddings.weight.data.mul_(10)
+    return model
+
+
+def test_greedy_generation_is_that_of_stock_hugging_face():
+    model = writer()
+    ids = {"decoder_start_token_id": 2, "bos_token_id": 2, "eos_token_id": None, "pad_token_id": 0}
+    expected = stock(model).generate(SOURCE, attention_mask=MASK, **ids, max_new_tokens=8, do_sample=False, num_beams=1)
+    written = model.generate(SOURCE, MASK, start_id=2, end_id=101, length=8)
+    assert torch.equal(written, expected[:, 1:]) and len(written.unique()) > 3
+
+
+def test_what_follows_the_end_of_a_generated_row_is_padding():
+    model = writer()
+    free = model.generate(SOURCE, MASK, start_id=2, end_id=101, length=8)
+    end = free[0, 1].item()
+    ended = model.generate(SOURCE, MASK, start_id=2, end_id=end, length=8)
+    for row, other in zip(ended.tolist(), free.tolist(), strict=True):
+        kept = other.index(end) + 1 if end in other else 8
+        assert row == other[:kept] + [0] * (8 - kept)
+    assert ended[0].tolist()[2:] == [0] * 6
+
+
+def written_out_across(module, name: str, hidden: torch.Tensor, context: torch.Tensor, mask: torch.Tensor):
+    """Queries by the papers' equations of `hidden`, keys and values of `context`, one head at a time."""
+    mixed = []
+    for head in range(HEADS):
+        query = written_out_query_key_value(module, name, hidden, head)[0]
+        _, key, value = written_out_query_key_value(module, name, context, head)
+        logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
+        exponentials = logits.exp() * mask[:, None, :]
+        mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
+    return torch.cat(mixed, -1)
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_cross_attention_equals_its_formula(name, implementation):
+    module = operator(name, implementation)
+    hidden = torch.randn(2, 6, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    context = torch.randn(2, 9, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    found = sites.attend_across(module, hidden, context, MASK.bool()[:, None, None])
+    torch.testing.assert_close(found, written_out_across(module, name, hidden, context, MASK), rtol=0, atol=1e-12)
+
+
+def test_the_cross_logits_of_symmetric_change_places_with_its_sequences():
+    """Q(x) Q(y)ᵀ of two sequences is the transpose of Q(y) Q(x)ᵀ; original's is another matrix."""
+    hidden, context = (torch.randn(1, 5, HIDDEN, dtype=torch.float64) for _ in range(2))
+
+    def logits(name: str, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        query, key, _ = sites.query_key_value(operator(name), one, other)
+        return query @ key.mT
+
+    for name, changes in (("symmetric", False), ("shared", False), ("original", True), ("pairwise", True)):
+        difference = (logits(name, hidden, context) - logits(name, context, hidden).mT).abs().max()
+        assert (difference > 1) if changes else (difference < 1e-12), name
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name):
+    model = moved(EncoderDecoderModel(small_config(name)))
+    expected = model.logits(SOURCE, MASK, TARGET)
+    padded = SOURCE.where(MASK.bool(), 7)
+    torch.testing.assert_close(model.logits(padded, MASK, TARGET), expected, rtol=0, atol=1e-12)
+    alone = model.logits(SOURCE[1:, :5], MASK[1:, :5], TARGET[1:])
+    torch.testing.assert_close(alone, expected[1:], rtol=0, atol=1e-12)
+    later = TARGET.clone()
+    later[:, 4:] = 7
+    torch.testing.assert_close(model.logits(SOURCE, MASK, later)[:, :4], expected[:, :4], rtol=0, atol=1e-12)
+    other = SOURCE.clone()
+    other[:, 2] = 7
+    assert ((model.logits(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
+
+
+class Asked(OriginalAttention):
+    """As `original`; says itself what it makes of two sequences."""
+
+    def query_key_value(self, hidden, context=None):
+        context = hidden if context is None else context
+        sides = ((self.query, hidden), (self.key, context), (self.value, context))
+        return tuple(self.split_heads(project(side)) for project, side in sides)
+
+
+def test_an_operator_may_say_itself_what_it_makes_of_two_sequences(monkeypatch):
+    monkeypatch.setitem(OPERATORS, "asked", Operator("asked", f"{__name__}:Asked"))
+    model, original = moved(EncoderDecoderModel(small_config("asked"))), moved(EncoderDecoderModel(small_config()))
+    expected = original.logits(SOURCE, MASK, TARGET)
+    torch.testing.assert_close(model.logits(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
+    with FlopCounterMode(display=False) as counter:
+        original.logits(SOURCE, MASK, TARGET)
+    both, counter = counter.get_total_flops(), FlopCounterMode(display=False)
+    with counter:
+        model.logits(SOURCE, MASK, TARGET)
+    assert both - counter.get_total_flops() == dropped(original, *SOURCE.shape, TARGET.shape[1])
+
+
+def test_an_operator_of_the_users_own_needs_no_word_of_cross_attention(monkeypatch):
+    define(monkeypatch, "rectified", Rectified)
+    model = moved(EncoderDecoderModel(small_config("rectified")))
+    assert model.logits(SOURCE, MASK, TARGET).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [(Averaged, "depends on later tokens"), (Doubled, "has a forward of its own, which knows no")]
+)
+def test_an_operator_that_cannot_stand_there_is_refused(kind, reason, monkeypatch):
+    define(monkeypatch, kind.__name__.lower(), kind)
+    monkeypatch.setattr(sites, "_looks_ahead", {})
+    with pytest.raises(ConfigError, match=f"attention '{kind.__name__.lower()}'.* {reason}") as refused:
+        EncoderDecoderModel(small_config(kind.__name__.lower()))
+    assert "\n" not in str(refused.value)
+
+
+def test_encoder_and_decoder_of_one_seed_start_apart_and_the_same_for_all_operators():
+    models = [EncoderDecoderModel(small_config(name)) for name in ("original", "pairwise")]
+    for model in models:
+        initialize(model, 3)
+    one, other = (model.state_dict() for model in models)
+    shared = [name for name in one if name in other]
+    assert all(torch.equal(one[name], other[name]) for name in shared) and len(shared) > 60
+    words = "embeddings.word_embeddings.weight"
+    assert not torch.equal(one[f"encoder.{words}"], one[f"decoder.bert.{words}"])
+    layer = "decoder.bert.encoder.layer.0"
+    assert not torch.equal(
+        one[f"{layer}.attention.self.query.weight"], one[f"{layer}.crossattention.self.query.weight"]
+    )
+
+
+def dropped(model: EncoderDecoderModel, sequences: int, source: int, target: int) -> int:
+    """Operations, forward, of what cross-attention computes and drops: keys of the target, queries of the source."""
+    total = 0
+    for layer in model.decoder.bert.encoder.layer:
+        every, (asked, answered) = (
+            matrix_weights(layer.crossattention.self),
+            sites.side_weights(layer.crossattention.self),
+        )
+        total += 2 * sequences * (target * (every - asked) + source * (every - answered))
+    return total
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(name):
+    config = small_config(name)
+    config._attn_implementation = "eager"
+    model = EncoderDecoderModel(config)
+    with FlopCounterMode(display=False) as counter:
+        model.logits(SOURCE, MASK, TARGET).sum().backward()
+    found = model.step_flops(len(SOURCE), SOURCE.shape[1], TARGET.shape[1])
+    assert found == counter.get_total_flops() - dropped(model, *SOURCE.shape, TARGET.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "answered"),
+    [("original", 1, 2), ("symmetric", 1, 2), ("pairwise", 1.5, 2), ("shared", 1, 1)],
+)
+def test_the_weights_of_a_side_are_those_that_its_tokens_are_multiplied_by(name, asked, answered):
+    """In h², of two heads: S of pairwise is multiplied with queries alone."""
+    module = moved(EncoderDecoderModel(small_config(name))).decoder.bert.encoder.layer[0].crossattention.self
+    assert sites.side_weights(module) == (asked * 64**2, answered * 64**2)
+
+
+@pytest.mark.parametrize("size", ["tiny", "base"])
+def test_parameters_by_formula_are_those_that_are_counted(size):
+    with torch.device("meta"):
+        model = EncoderDecoderModel(configuration_of(size, "original"))
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    assert SIZES[size].encoder_decoder_parameters() == counted
+
+
+def test_the_model_compiles_to_one_graph():
+    model = moved(EncoderDecoderModel(small_config("pairwise")))
+    compiled = torch.compile(model.logits, backend="eager", fullgraph=True)
+    expected = model.logits(SOURCE, MASK, TARGET)
+    torch.testing.assert_close(compiled(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
