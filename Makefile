@@ -7,7 +7,7 @@ REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup gpu-check download-faults docs pictures first-hour clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup gpu-check download-faults chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -80,6 +80,11 @@ gpu-check: env
 # Downloads from a hub on this machine that misbehaves; a minute of CPU time; options in docs/benchmarks.md.
 download-faults: env
 	PYTHONPATH=tests $(BIN)/python -m corpus.download_faults $(FAULTS) $(if $(OUT),--output $(OUT))
+
+# Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; options in
+# docs/benchmarks.md. What was interrupted goes on.
+chaos: env
+	PYTHONPATH=tests $(BIN)/python -m chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
 
 # The documentation as a site, in site/. REPOSITORY=https://… is where its links to other files of the project lead.
 docs: .venv/docs/complete

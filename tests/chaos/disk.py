@@ -1,0 +1,107 @@
+"""What happens to files between two starts: damage, a power loss, a clock that jumped, a file system that is small."""
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from chaos.faults import Damage
+
+PAGE = 4096  # bytes
+REMEDIES = (  # what a line says is to be done: which file to delete, or which rule to run again
+    (re.compile(r": (\S+?): .*delete it and run"), True, None),
+    (re.compile(r": (\S+?): .*run (?:again )?(pack_shards)"), False, "pack_shards"),
+)
+DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
+
+
+def damage(results: Path, kind: Damage, draw: random.Random) -> str:
+    """Change a file of this kind, and say how."""
+    files = sorted(file for file in results.glob(kind.files) if file.is_file() and file.stat().st_size)
+    if kind.newest:
+        files = [file for file in files if file.parent == files[-1].parent]
+    if not files:
+        return "nothing to damage"
+    file = draw.choice(files)
+    status, content = file.stat(), bytearray(file.read_bytes())
+    if file.name == "lock":
+        file.write_text(DEAD_HOST, encoding="utf-8")
+        return f"{file.relative_to(results)} of a dead host"
+    how = draw.choice(("a bit flipped", "cut", "emptied"))
+    if how == "a bit flipped":
+        place = draw.randrange(len(content))
+        content[place] ^= 1 << draw.randrange(8)
+        how += f" in byte {place}"
+    else:
+        del content[0 if how == "emptied" else draw.randrange(len(content)) :]
+    file.write_bytes(content)
+    if draw.random() < 0.5:  # as a medium that fails leaves it, and not a program
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        how += ", its time kept"
+    return f"{file.relative_to(results)} {how}"
+
+
+def cut(file: Path, draw: random.Random) -> str:
+    """Leave the beginning of a file, or nothing of it, as a power loss does with what was not synchronised."""
+    os.truncate(file, draw.choice((0, draw.randrange(file.stat().st_size + 1))))
+    return str(file)
+
+
+def shift_times(root: Path, since: float, jump: float) -> None:
+    """Give files that were written after a moment the times of a clock that had jumped."""
+    for folder in ("results", ".snakemake"):
+        for path in (root / folder).rglob("*"):
+            status = path.lstat()
+            if path.is_file() and not path.is_symlink() and status.st_mtime >= since:
+                os.utime(path, (status.st_atime + jump, status.st_mtime + jump))
+
+
+def follow(lines: list[str], root: Path) -> tuple[str, list[str]] | None:
+    """Do what the first line says that names a remedy: that line, and what the next start has more; else None."""
+    for line in lines:
+        for pattern, is_deleted, rule in REMEDIES:
+            if named := pattern.search(line):
+                if is_deleted:
+                    (root / named[1]).unlink(missing_ok=True)
+                return line, ["--forcerun", rule] if rule else []
+    return None
+
+
+def size_on_disk(folder: Path) -> int:
+    """Bytes of whole pages that the results of a snapshot take."""
+    files = [*(folder / "results").rglob("*")] if folder.is_dir() else []
+    return sum((path.stat().st_size // PAGE + 2) * PAGE if path.is_file() else PAGE for path in files)
+
+
+def can_mount() -> bool:
+    """Whether file systems can be mounted here, which root may do."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "none", folder], capture_output=True).returncode == 0
+        if mounted:
+            subprocess.run(["umount", folder], check=True)
+        return mounted
+
+
+def limit(folder: Path, size: int) -> None:
+    """Move a folder to a file system of so many bytes."""
+    aside = folder.with_name("aside")
+    folder.mkdir(exist_ok=True)
+    folder.rename(aside)
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size + 64 * PAGE}", "none", folder], check=True)
+    shutil.copytree(aside, folder, symlinks=True, dirs_exist_ok=True)
+    shutil.rmtree(aside)
+
+
+def enlarge(folder: Path) -> None:
+    """Give a file system that is full room enough."""
+    subprocess.run(["mount", "-o", "remount,size=1g", folder], check=True)
+
+
+def release(folder: Path) -> None:
+    """Give up the file system of a folder, with what it holds."""
+    while folder.is_mount():
+        subprocess.run(["umount", "--lazy", folder], check=True)

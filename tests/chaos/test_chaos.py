@@ -1,0 +1,168 @@
+"""The campaign's own parts, and a short campaign; the whole one is `make chaos`."""
+
+import errno
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from chaos.campaign import Campaign, outcome_of, page_of, read_record
+from chaos.faults import DAMAGES, FULL, NAMES, TIME, Fault, Undisturbed, draw_trial
+from chaos.preload import Call, Notes, compile_library, compiler, unsynced
+from chaos.stages import TARGETS, is_compared
+from chaos.trial import Result
+
+FEW = 6  # faults of each stage in the short campaign
+needs_compiler = pytest.mark.skipif(
+    compiler() is None, reason="no C compiler, without which no fault strikes at a call"
+)
+LOG = "results/logs/job.log"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return compile_library(tmp_path_factory.mktemp("library"))
+
+
+def run_job(code, folder, library, fault=(), clock=None):
+    """A process that is taken for a job with this log, and what was noted of it."""
+    notes = Notes(folder / "notes", library)
+    notes.folder.mkdir(exist_ok=True)
+    (folder / "results").mkdir(exist_ok=True)
+    notes.plan([(0, LOG, *fault)] if fault else [])
+    (folder / "symbert.py").write_text(code)
+    command = [sys.executable, "-m", "symbert", "--log", LOG]
+    environment = {**os.environ, "PYTHONPATH": str(folder), **notes.environment(folder, clock)}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return ended, notes
+
+
+PUBLISH = """\
+import os
+for name in ("one", "two"):
+    with open(f"results/.{name}", "w") as file:
+        file.write(name)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"results/.{name}", f"results/{name}")
+"""
+
+
+@needs_compiler
+def test_a_fault_strikes_at_the_call_that_was_planned_and_only_once(tmp_path, library):
+    ended, notes = run_job(PUBLISH, tmp_path, library, ("rename", 2, "kill", 0))
+    assert ended.returncode == -9
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [".two", "one"]
+    assert notes.struck() == {0: f"{LOG}\trename\tresults/.two\tresults/two"}
+    assert run_job(PUBLISH, tmp_path, library, ("rename", 2, "kill", 0))[0].returncode == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
+def test_an_error_is_that_of_the_system_at_its_call(tmp_path, library, call):
+    ended, _ = run_job(PUBLISH, tmp_path, library, (call, 1, "fail", errno.EIO))
+    assert "OSError: [Errno 5] Input/output error" in ended.stderr
+    assert not (tmp_path / "results/one").exists()
+
+
+@needs_compiler
+def test_a_full_disk_stays_full_and_lets_files_be_deleted(tmp_path, library):
+    code = (
+        "import os, pathlib\n"
+        "pathlib.Path('results/old').write_text('')\n"
+        "for _ in range(2):\n"
+        "    try: os.mkdir('results/new')\n"
+        "    except OSError as error: print(error.errno)\n"
+        "os.unlink('results/old')\n"
+    )
+    ended, _ = run_job(code, tmp_path, library, ("mkdir", 1, "stay", errno.ENOSPC))
+    assert ended.stdout.split() == [str(errno.ENOSPC)] * 2 and ended.returncode == 0
+
+
+@needs_compiler
+def test_the_clock_jumps_and_the_monotonic_one_does_not(tmp_path, library):
+    code = "import time; before = time.monotonic(); print(time.time()); print(time.monotonic() - before)"
+    now, passed = map(float, run_job(code, tmp_path, library, clock=(0, 86400))[0].stdout.split())
+    assert now > tmp_path.stat().st_mtime + 80000 and passed < 60
+
+
+@needs_compiler
+def test_other_processes_and_files_elsewhere_meet_no_fault(tmp_path, library):
+    code = PUBLISH.replace("results/", "elsewhere/") + "print(os.system('touch results/x'))"
+    (tmp_path / "elsewhere").mkdir()
+    ended, notes = run_job(code, tmp_path, library, ("open", 1, "kill", 0))
+    assert ended.returncode == 0 and notes.struck() == {}
+    assert Call("-", "open", "results/x") in notes.trace()[0], "it is noted all the same"
+
+
+def test_what_a_reboot_cuts_was_written_and_not_synchronised_since(tmp_path):
+    (tmp_path / "results").mkdir()
+    for name in ("synced", "written", "again"):
+        (tmp_path / "results" / name).touch()
+    calls = [
+        *(Call("job", "write", f"results/{name}") for name in (".synced", "written", "again", "gone")),
+        *(Call("job", "fsync", f"results/{name}") for name in (".synced", "again")),
+        Call("job", "rename", "results/.synced", "results/synced"),
+        Call("job", "write", "results/again"),
+    ]
+    assert [file.name for file in unsynced(calls, tmp_path)] == ["again", "written"]
+
+
+def undisturbed():
+    """A stage in which there is a job of every reader, and every kind of call."""
+    readers = sorted({f"results/logs/{damage.reader}.log" for kinds in DAMAGES.values() for damage in kinds})
+    calls = [
+        Call(process, name, "resume/.step/seed-1")
+        for process in ("snakemake", *readers)
+        for name in ("open", "write", "fsync", "rename", "unlink", "mkdir") * 3
+    ]
+    return Undisturbed(tuple(calls), dict.fromkeys(readers, 3.0))
+
+
+def test_a_campaign_has_faults_of_all_kinds_and_a_trial_is_a_function_of_its_seed():
+    stage = undisturbed()
+    drawn = [fault for name in TARGETS for seed in range(40) for fault in draw_trial(name, stage, random.Random(seed))]
+    assert {fault.kind for fault in drawn} == set(NAMES)
+    assert all(1 <= fault.count <= 3 for fault in drawn if fault.call not in ("", TIME))
+    assert draw_trial("glue", stage, random.Random("7 1")) == draw_trial("glue", stage, random.Random("7 1"))
+    assert draw_trial("glue", stage, random.Random("7 1")) != draw_trial("glue", stage, random.Random("7 2"))
+
+
+def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_tells_of_the_machine(tmp_path):
+    run, scores = "pretrain/tiny-original/seed-1", "glue/tiny-original/seed-1/step-20"
+    compared = [f"{run}/done.json", f"{run}/state/weights/step-5.safetensors", f"{scores}/state/mrpc/seed-1-ab.json"]
+    others = [f"{run}/timing.json", f"{run}/lock", f"{run}/state/status.json", f"{run}/state/resume/step-5/x", "logs/a"]
+    path = type(tmp_path)
+    assert [is_compared(path(name)) for name in (*compared, *others)] == [True] * 3 + [False] * 5
+
+
+def test_the_page_counts_each_fault_once(tmp_path):
+    fault = Fault(0, FULL)
+    results = [Result(), Result(refused={0}), Result(unexplained={0: "Traceback"}), Result(lost="1 files differ")]
+    facts = {"seed": 7, "trial": 0, "stage": "glue", "kind": FULL, "point": fault.point, "commit": "abc"}
+    lines = [{**facts, **outcome_of(fault, result)} for result in results]
+    assert [line["outcome"] for line in lines] == ["equal", "refused", "unexplained", "lost"]
+    page = page_of(lines)
+    assert f"| {FULL} | glue | 4 | 1 | 1 | 1 | 1 |" in page and "| glue | 4 | 1 | 0 | 1 | 1 | 1 | 1 |" in page
+    record = tmp_path / "record.jsonl"
+    record.write_text('{"trial": 0}\n{"tri')
+    assert read_record(record) == [{"trial": 0}], "the campaign was killed while it wrote"
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    return Campaign(tmp_path_factory.mktemp("chaos"), seed=7, stages=list(TARGETS))
+
+
+@pytest.mark.campaign
+@needs_compiler
+def test_a_few_faults_of_each_stage_lose_nothing(campaign):
+    for number, stage in enumerate(TARGETS):
+        draw = random.Random(number)
+        faults = draw_trial(stage, campaign.reference.undisturbed(stage), draw)
+        faults = [fault for fault in faults if campaign.has_mounts or fault.kind != FULL]
+        result = campaign.run(stage, draw.sample(faults, FEW), str(number), stage)
+        assert (result.lost, result.unexplained) == ("", {}), stage
+        assert result.struck, stage
