@@ -19,6 +19,7 @@ import torch
 
 from benchmarks import gpu_seeds
 from benchmarks.gpu_steps import (
+    PRODUCTS,
     STEPS,
     TOKENS,
     VOCABULARY,
@@ -48,6 +49,8 @@ Largest difference from the CPU in fp32 of {steps} steps, as a share: of their l
 
 | size | operator | recipe | precision | loss | gradient norm | | tokens/s | MFU | peak MB | attention kernel |
 |---|---|---|---|---:|---:|---|---:|---:|---:|---|"""
+NOT_MEASURED = "| – | – | – | – |"
+UNFUSED = f"**{PRODUCTS}**"
 REPORT = """
 Something differs or failed. Please report it as an issue of the project, with
 * this page, as it is;
@@ -55,7 +58,8 @@ Something differs or failed. Please report it as an issue of the project, with
 * the errors above, if any (stderr has each traceback).
 What it points to: all rows, fp32 and faithful among them: the driver or the build of torch (`nvidia-smi`, other jobs on
 the GPU); `fast` alone: the compiler (run again with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1) or the attention kernel of
-that row; one precision: its kernels; one operator: this project. Until then train with what is the same."""
+that row; one precision: its kernels; one operator: this project. **products**: nothing is wrong but the speed, for no
+fused kernel took attention (`TORCH_LOGS=aot_graphs` says what it was given). Until then train with what is the same."""
 
 Say = Callable[[str], None]
 
@@ -81,7 +85,7 @@ def main() -> int:
         differing = check_pretraining(chosen, manifest, device, Path(folder), say, options.speed)
         if options.seeds:
             differing += gpu_seeds.check(options.sizes, device, Path(folder) / "task", say, options.speed)
-        say(f"\n{differing} of the comparisons differ or failed." if differing else "\nNothing differs.")
+        say(f"\n{differing} rows differ, failed or have **products**." if differing else "\nNothing differs.")
         if differing:
             say(REPORT)
     return 1 if differing else 0
@@ -152,14 +156,14 @@ def check_pretraining(
             if arm.reference not in expected:
                 expected[arm.reference] = compared_steps(arm.reference, manifest, torch.device("cpu"), folder)
             difference = compare(compared_steps(arm, manifest, device, folder), expected[arm.reference])
-            differing += not difference.is_allowed(arm.precision)
-            words = measured_in_words(arm, manifest, device, folder) if speed else "| – | – | – | – |"
-            say(row(arm, difference, words))
+            measured = measure(arm, manifest, device, folder) if speed else NOT_MEASURED
+            differing += not difference.is_allowed(arm.precision) or UNFUSED in measured
+            say(row(arm, difference, measured))
         except Exception as error:  # whatever it is: the other rows say how far it goes
             traceback.print_exc()
             differing += 1
             reason = " ".join(str(error).split())[:200].replace("|", "/")
-            say(f"| {arm} | – | – | **failed**: {type(error).__name__}: {reason} | – | – | – | – |")
+            say(f"| {arm} | – | – | **failed**: {type(error).__name__}: {reason} {NOT_MEASURED}")
     return differing
 
 
@@ -171,13 +175,17 @@ def row(arm: Arm, difference: Difference, measured: str) -> str:
     return f"| {arm} | {difference.loss:.1e} | {difference.norm:.1e} | {verdict} {measured}"
 
 
-def measured_in_words(arm: Arm, manifest: Path, device: torch.device, folder: Path) -> str:
-    """The last cells of a line: how fast, in how much memory, by which kernel."""
+def measure(arm: Arm, manifest: Path, device: torch.device, folder: Path) -> str:
+    """The last cells of a line: how fast, in how much memory, by which kernel.
+
+    A GPU has a fused kernel for each of our shapes: UNFUSED is a fault there, a CPU has none with dropout.
+    """
     try:
         speed = measure_speed(arm, manifest, device, peak_of(device, arm.precision), folder)
     except MemoryExhaustedError:
         return "| out of memory | – | – | – |"
-    return f"| {speed.tokens:,.0f} | {100 * speed.mfu:.0f} % | {speed.memory:,.0f} | {speed.kernel} |"
+    kernel = UNFUSED if speed.kernel == PRODUCTS and device.type == "cuda" else speed.kernel
+    return f"| {speed.tokens:,.0f} | {100 * speed.mfu:.0f} % | {speed.memory:,.0f} | {kernel} |"
 
 
 @cache

@@ -22,6 +22,7 @@ LEARNING_RATE = 3e-4  # without warm-up, so that each step moves every weight an
 # Sequences of a timed step, as many as are computed at a time in the paper's batches (benchmarks/protocol.py).
 TIMED_SEQUENCES = {"tiny": 128, **CUDA.micro_batch_size}
 UNTIMED, TIMED = 3, 10  # steps
+PRODUCTS = "products"  # of matrices, in the place of a kernel of attention
 # Parts of the names of PyTorch's operations, and of the kernels that compiled code starts without them.
 KERNELS = {
     "cuDNN": ("scaled_dot_product_cudnn", "native_sdpa"),
@@ -144,9 +145,9 @@ def kernel_of(trainer: Trainer, step: int) -> str:
 
 
 def kernels_among(names: Sequence[str]) -> str:
-    """The kernels of attention among the names of operations and kernels; "products" where it is none of them."""
+    """The kernels of attention among the names of operations and kernels; PRODUCTS where it is none of them."""
     found = [kernel for kernel, parts in KERNELS.items() if any(part in name for name in names for part in parts)]
-    return ", ".join(found) or "products"
+    return ", ".join(found) or PRODUCTS
 
 
 def trainer_of(

@@ -106,6 +106,18 @@ def test_the_kernel_is_read_from_operations_or_from_names_of_kernels():
     assert kernels_among(["aten::bmm"]) == "products"
 
 
+def test_a_gpu_without_a_kernel_of_attention_is_flagged_though_its_losses_are_the_same(monkeypatch, tmp_path):
+    """`fast` had "products" on an H100, in a row like any other."""
+    same, kernels = steps_of(*[(10.0, 1.0)] * gpu_steps.STEPS), iter(["products", "cuDNN"])
+    monkeypatch.setattr(gpu_check, "compared_steps", lambda *_: same)
+    monkeypatch.setattr(gpu_check, "peak_of", lambda *_: 1.0)
+    monkeypatch.setattr(gpu_check, "measure_speed", lambda *_: gpu_steps.Speed(1000.0, 0.2, 26_310.0, next(kernels)))
+    said, chosen = [], [Arm("base", "pairwise", "fast", precision) for precision in ("bf16", "fp16")]
+    assert check_pretraining(chosen, tmp_path, torch.device("cuda"), tmp_path, said.append) == 1
+    assert said[1].endswith("| same | 1,000 | 20 % | 26,310 | **products** |")
+    assert said[2].endswith("| same | 1,000 | 20 % | 26,310 | cuDNN |")
+
+
 def test_quick_ones_come_first_and_a_cpu_has_no_fp16():
     chosen = arms(CPU)
     assert len(chosen) == 3 * 4 * 2 * 2
