@@ -33,8 +33,9 @@ def demo(root, folder) -> Experiment:
 
 
 @pytest.mark.parametrize("wall", [0.25, 0.5, 0.75])
-def test_the_bar_of_the_demo_is_within_a_tenth_of_its_time(demo, wall):
-    """It said 58 % after 1.3 of 37 minutes, because it counted jobs."""
+def test_the_bar_of_the_demo_is_within_a_twentieth_of_its_time(demo, wall):
+    """It said 58 % after 1.3 of 37 minutes, because it counted jobs; then 33 % at a quarter, because each job had three
+    seconds to start."""
     run = recorded()
     seconds = expected_seconds(demo, [job for *_, job in run])
     now = wall * max(end for _, end, _ in run)
@@ -44,7 +45,7 @@ def test_the_bar_of_the_demo_is_within_a_tenth_of_its_time(demo, wall):
 
     part = sum(done(start, end, each) for (start, end, _), each in zip(run, seconds, strict=True)) / sum(seconds)
     counted = sum(end <= now for _, end, _ in run) / len(run)
-    assert abs(part - wall) < 0.1 and abs(part - wall) < abs(counted - wall)
+    assert abs(part - wall) < 0.05 and abs(part - wall) < abs(counted - wall)
 
 
 def test_a_training_takes_its_work_and_any_job_its_start(experiment):
