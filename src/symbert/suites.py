@@ -36,7 +36,7 @@ class Task:
     head: str = "classes"  # key of symbert.glue.heads.HEADS; not read where the label is a grade
     form: str = ""  # the function of symbert.glue.forms that makes of a row what is read; none: the columns are that
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
-    index: str = "int32"  # the type of the column idx at the hub
+    index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
     has_label: bool = True  # the hub has a column of labels; none: the form makes them
     row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
     rows_of_row: int = 1  # that the form makes of one, about
@@ -258,6 +258,27 @@ _SUPERGLUE = (
 )
 
 
+# Of 130,319 training questions 86,821 have an answer, of 11,873 for evaluation 5,928 (Rajpurkar, Jia and Liang, "Know
+# What You Don't Know", ACL 2018, table 2). `symbert.glue.spans` has how they are read.
+_SQUAD2 = (
+    Task(
+        "squad2",
+        columns=("id", "title", "context", "question"),
+        labels=("first", "last"),  # outputs of each token
+        metrics=("answer_f1",),
+        scores={"validation": "squad2"},
+        official_rows={"train": 130_319, "validation": 11_873},
+        folder_at_hub="squad_v2",
+        head="spans",
+        details={"answers": "text answer_start"},
+        stand_in="asked_words",
+        index="",
+        has_label=False,
+        row_tokens=165,
+    ),
+)
+
+
 @dataclass(frozen=True)
 class Suite:
     """Tasks of one publisher: they are fine-tuned under one protocol, and their mean is one score.
@@ -309,6 +330,14 @@ SUITES: dict[str, Suite] = {
                 "Majority baseline: the most frequent training class for every row; for copa and record the answer at "
                 "the place where the right one stands most often in training."
             ),
+        ),
+        Suite(
+            "squad2",
+            "SQuAD 2.0",
+            "rajpurkar/squad_v2",
+            {task.name: task for task in _SQUAD2},
+            bytes=17_700_000,
+            revision="3ffb306f725f7d2ce8394bc1873b24868140c412",
         ),
     )
 }

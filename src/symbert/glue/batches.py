@@ -4,7 +4,7 @@ Shapes: `token` for the tokens of all rows of a split or of a batch, end to end;
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,14 @@ from torch import Tensor
 
 from symbert.draws import permute
 from symbert.glue.heads import Head, head_of
+from symbert.glue.spans import Contexts, Question
 from symbert.model.packed import Packing
 from symbert.tasks import Task
 
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Ids and types `token` of some rows, where each row's stand, and labels `row`; seed after seed."""
+    """Ids and types `token` of some rows, where each row's stand, and labels `row …`; seed after seed."""
 
     input_ids: Tensor
     token_type_ids: Tensor
@@ -33,9 +34,11 @@ class TaskBatch:
 
 @dataclass(frozen=True)
 class TaskRows:
-    """One split: ids and types `token`, the first token and the length of each row, labels (classes, or grades).
+    """One split: ids and types `token`, the first token and the length of each row, labels (classes, grades, or the
+    first and last token of a span).
 
     Rows that are answers to one question have its number in `groups`, in which they stand together, and `credits`.
+    Those in which answers are looked for have `contexts`, where they are scored.
     """
 
     input_ids: Tensor
@@ -46,6 +49,7 @@ class TaskRows:
     head: Head
     groups: np.ndarray | None = None
     credits: np.ndarray | None = None
+    contexts: Contexts | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -57,7 +61,10 @@ class TaskRows:
 
     @property
     def truth(self) -> np.ndarray:
-        """What predictions are compared with: labels or, of rows in groups, records of `label`, `group`, `credit`."""
+        """What predictions are compared with: labels or, of rows in groups, records of `label`, `group`, `credit`; of
+        contexts, questions."""
+        if self.contexts is not None:
+            return self.contexts.questions
         labels = self.labels.cpu().numpy()
         if self.groups is None:
             return labels
@@ -81,7 +88,8 @@ class TaskRows:
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The splits of a prepared task on a device."""
     table = pq.read_table(data)
-    return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in task.splits}
+    splits = pc.unique(table["split"]).to_pylist()
+    return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in splits}
 
 
 def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, TaskRows]:
@@ -93,11 +101,28 @@ def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device
 def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
-    labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
+    if task.head == "spans":
+        labels = table["label"].combine_chunks().flatten().to_numpy().astype(np.int64).reshape(-1, task.num_labels)
+    else:
+        labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
     arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8), labels
     tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
     groups, credits = (table[name].to_numpy() if name in table.column_names else None for name in ("group", "credit"))
-    return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, head_of(task), groups, credits)
+    rows = TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, head_of(task), groups, credits)
+    is_scored = "context" in table.column_names and not table["context"].null_count
+    return replace(rows, contexts=_contexts(table)) if is_scored else rows
+
+
+def _contexts(table: pa.Table) -> Contexts:
+    """What the windows of questions are scored by."""
+    names = ("starts", "ends", "begins_here")
+    columns = (table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False) for name in names)
+    groups = table["question"].to_numpy()
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    asked = table.select(["context", "answers"]).take(first).to_pylist()
+    questions = np.empty(len(asked), dtype=object)
+    questions[:] = [Question(row["context"], tuple(row["answers"])) for row in asked]
+    return Contexts(*columns, groups, questions)
 
 
 def shuffled_batches(rows: TaskRows, batch_size: int, seeds: Sequence[int], epoch: int) -> Iterator[TaskBatch]:

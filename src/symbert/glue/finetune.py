@@ -22,7 +22,8 @@ from safetensors.torch import load_file
 from symbert.errors import ConfigError, DivergedError, IntegrityError, UsageError
 from symbert.files import read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.batches import TaskRows, read_rows
-from symbert.glue.metrics import is_constant, scored
+from symbert.glue.heads import head_of
+from symbert.glue.metrics import scores_of
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import (
     FEWEST_AT_ONCE,
@@ -120,7 +121,7 @@ class Protocol:
 
     def classifier(self, task: Task, seed: int) -> torch.nn.Module:
         """The encoder under a head drawn with the seed; ConfigError when it has another operator."""
-        model = load_classifier(self.checkpoint, task.num_labels, self.settings.dropout)
+        model = load_classifier(self.checkpoint, task.num_labels, self.settings.dropout, head_of(task).model)
         attention, expected = model.config.attention, self.identity["attention"]
         if attention != expected:
             raise ConfigError(
@@ -286,16 +287,13 @@ class Finetuning:
             )
 
     def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
-        """What a model predicts for the evaluation splits."""
-        return {split: predict(model, self.rows[split], self.protocol.precision) for split in self.task.scores}
+        """What a model predicts for the splits that it was not trained on."""
+        return {
+            split: predict(model, rows, self.protocol.precision)
+            for split, rows in self.rows.items()
+            if split != "train"
+        }
 
     def scores(self, predictions: dict[str, np.ndarray]) -> Record:
-        """By score column `metrics`, `details` and `majority`; and whether each prediction is the same."""
-        truth = {split: rows.truth for split, rows in self.rows.items()}
-        columns = {
-            column: scored(self.task, truth["train"], truth[split], predictions[split])
-            for split, column in self.task.scores.items()
-        }
-        names = {"metrics": "score", "details": "details", "majority": "majority"}
-        by_name = {name: {column: score[key] for column, score in columns.items()} for name, key in names.items()}
-        return {**by_name, "constant_prediction": all(is_constant(values) for values in predictions.values())}
+        """What a record says of predictions: see `symbert.glue.metrics.scores_of`."""
+        return scores_of(self.task, {split: rows.truth for split, rows in self.rows.items()}, predictions)

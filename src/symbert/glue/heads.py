@@ -1,19 +1,22 @@
 """What a classifier learns and predicts from its outputs, by kind of task; a row's outputs are those of its [CLS].
 
-A head says how many rows, one after the other, are one example (they are drawn together), gives the loss of each
-example or their mean, and a prediction for each row: the metrics of `symbert.glue.metrics` make scores of these.
+A head says which model has its outputs and how many rows, one after the other, are one example (they are drawn
+together), gives the loss of each example or their mean, and a prediction for each row: the metrics of
+`symbert.glue.metrics` make scores of these. Outputs of all tokens are made predictions of in `symbert.glue.spans`.
 """
 
 import numpy as np
 from torch import Tensor
 from torch.nn import functional as F
 
+from symbert.model.network import Classifier, SpanModel
 from symbert.suites import Task
 
 
 class Classes:
     """An output for each class; the cross-entropy in nats; the class with the highest output."""
 
+    model = Classifier
     rows_of_example = 1
     predicted: type = np.int64
 
@@ -29,6 +32,7 @@ class Classes:
 class Grades:
     """One output, which is the grade; the squared error."""
 
+    model = Classifier
     rows_of_example = 1
     predicted: type = np.float64
 
@@ -62,8 +66,25 @@ class Candidates(Classes):
         return logits[:, 1] - logits[:, 0]
 
 
-Head = Classes | Grades
-HEADS: dict[str, Head] = {"classes": Classes(), "choices": Choices(), "candidates": Candidates()}
+class Spans:
+    """Two outputs for each token of a row; the cross-entropy over tokens of the first and the last of the answer."""
+
+    model = SpanModel
+    rows_of_example = 1
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """Of logits `row token 2`, −∞ where a row has no token, and the places `row 2` of the answer."""
+        losses = F.cross_entropy(logits, labels, reduction="none").mean(dim=1)
+        return losses.mean() if reduction == "mean" else losses
+
+
+Head = Classes | Grades | Spans
+HEADS: dict[str, Head] = {
+    "classes": Classes(),
+    "choices": Choices(),
+    "candidates": Candidates(),
+    "spans": Spans(),
+}
 
 
 def head_of(task: Task) -> Head:

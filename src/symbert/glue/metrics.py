@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from symbert.glue.answers import scored_answers
+from symbert.glue.spans import HELD_OUT
 from symbert.suites import Task
 
 
@@ -100,6 +102,24 @@ def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.
     details = measure(task, truth, predictions)
     baseline = majority(task, training, truth)
     return {"score": _mean(details), "details": details, "majority": _mean(baseline)}
+
+
+def scores_of(task: Task, truth: dict[str, np.ndarray], predictions: dict[str, np.ndarray]) -> dict[str, Any]:
+    """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
+
+    `truth` and `predictions` are by split. Where answers are spans there are also `thresholds`, by score column: the
+    margin over no answer from which they are given.
+    """
+    names = {"metrics": "score", "details": "details", "majority": "majority"}
+    if task.head == "spans":
+        held_out = truth[HELD_OUT], predictions[HELD_OUT]
+        splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
+        names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())
+    else:
+        splits = {split: scored(task, truth["train"], truth[split], predictions[split]) for split in task.scores}
+        constant = all(is_constant(values) for values in predictions.values())
+    by_name = {name: {task.scores[split]: score[key] for split, score in splits.items()} for name, key in names.items()}
+    return {**by_name, "constant_prediction": constant}
 
 
 def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, float]:

@@ -16,6 +16,7 @@ from symbert.errors import DataError
 from symbert.files import publish
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.sources import STAND_IN, read_table
+from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
 from symbert.settings import TaskSettings, read_settings
 from symbert.suites import Task
 from symbert.tasks import task_named
@@ -29,6 +30,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     """Write the parquet file split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
     Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
+    Where answers are spans of contexts, it has the columns of `symbert.glue.spans`, and a split of rows held out.
 
     The schema's metadata says under `symbert` how many rows are used and official (see `facts_of`).
     Raises DataError when there are not as many rows as official and `glue.allow_partial` is false.
@@ -51,8 +53,12 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     }
     if row.files:  # of an own task these may change; of scores kept under the hash of this file, none is of others
         facts |= {"labels": row.labels, "metrics": row.metrics}
-    read = [formed(row, split, rows) for split, rows in used.items()]
-    prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in read]
+    if row.head == "spans":
+        used["train"], used[HELD_OUT] = hold_out(used["train"])
+        prepared = [tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()]
+    else:
+        read = [formed(row, split, rows) for split, rows in used.items()]
+        prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in read]
     write_prepared(output, pa.concat_tables(prepared), facts)
 
 

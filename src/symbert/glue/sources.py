@@ -39,6 +39,7 @@ TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.suites` calls them
     "texts": pa.list_(pa.string()),
     "paragraph question answer": pa.struct([("paragraph", INDEX), ("question", INDEX), ("answer", INDEX)]),
     "passage query": pa.struct([("passage", INDEX), ("query", INDEX)]),
+    "text answer_start": pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(INDEX))]),
 }
 
 Record = dict[str, str]
@@ -95,7 +96,8 @@ def published_schema(task: Task) -> pa.Schema:
     fields += [pa.field(column, TYPES[kind]) for column, kind in task.details.items()]
     if task.has_label:
         fields.append(pa.field("label", pa.int64() if task.labels else pa.float32()))
-    fields.append(pa.field("idx", TYPES[task.index]))
+    if task.index:
+        fields.append(pa.field("idx", TYPES[task.index]))
     features = {field.name: _feature(field.type) for field in fields}
     if task.labels and task.has_label:
         features["label"] = {"names": list(task.labels), "_type": "ClassLabel"}

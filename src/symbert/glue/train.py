@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
+from symbert.glue.spans import answers_of
 from symbert.model.configuration import read_configuration
-from symbert.model.network import Classifier
+from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.stacked import Stack
 from symbert.model.weights import reading_weights
@@ -31,8 +32,10 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
 NEW_LAYERS = ("bert.pooler.", "classifier.")
 
 
-def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> Classifier:
-    """The encoder of a Hugging Face directory under a pooler and classifier that `reset_head` fills.
+def load_classifier(
+    checkpoint: Path, num_labels: int, dropout: float, kind: type[Classifier | SpanModel] = Classifier
+) -> Classifier | SpanModel:
+    """The encoder of a Hugging Face directory under the new layers of a kind of model, which `reset_head` fills.
 
     `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
     since, and IntegrityError when it lacks a weight of the encoder.
@@ -42,7 +45,7 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> Classi
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
     config = read_configuration(checkpoint)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
-    model = Classifier(config, num_labels)
+    model = kind(config, num_labels)
     encoder = {name: weights for name, weights in model.state_dict().items() if not name.startswith(NEW_LAYERS)}
     with reading_weights(checkpoint / "model.safetensors", "extract the checkpoint again"):
         kept = load_file(checkpoint / "model.safetensors")
@@ -58,9 +61,9 @@ def load_classifier(checkpoint: Path, num_labels: int, dropout: float) -> Classi
 
 @torch.no_grad()
 def reset_head(model: nn.Module, seed: int) -> None:
-    """Draw pooler and classifier anew from BERT's N(0, 0.02), as a function of the seed alone."""
+    """Draw the new layers anew from BERT's N(0, 0.02), as a function of the seed alone."""
     generator = torch.Generator().manual_seed(seed)
-    for layer in (model.bert.pooler.dense, model.classifier):
+    for layer in model.new_layers:
         drawn = torch.randn(layer.weight.shape, generator=generator) * model.config.initializer_range
         layer.weight.copy_(drawn)
         layer.bias.zero_()
@@ -191,11 +194,16 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """What the head predicts for each row: its class, its grade, or a number that ranks it."""
+    """What the head predicts for each row: its class, its grade, or a number that ranks it; for each question of rows
+    with `contexts`, its likeliest answer."""
     model.eval()
+    batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
+    outputs = ((index, logits_of(model, batch, precision)) for index, batch in batches)
+    if rows.contexts is not None:
+        on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
+        return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
     predictions = np.zeros(len(rows), dtype=rows.head.predicted)
-    for index, batch in sorted_batches(rows, EVALUATION_BATCH_SIZE):
-        logits = logits_of(model, batch, precision)
+    for index, logits in outputs:
         predictions[index] = rows.head.predictions(logits).cpu().numpy()
     return predictions
 
@@ -213,10 +221,18 @@ def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
 def logits_of(
     model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None, seeds: int = 1
 ) -> Tensor:
-    """Logits `row label`, in the precision of the weights; the rows of a stack's seeds one after the other."""
-    encoder = encoder or encoder_for(model.bert)
-    tokens = batch.input_ids, batch.token_type_ids, batch.packing.position_ids
+    """Logits `row label`, in the precision of the weights; the rows of a stack's seeds one after the other.
+
+    Of a model of spans they are `row token 2`, −∞ where a row has no token.
+    """
+    encoder, packing = encoder or encoder_for(model.bert), batch.packing
+    tokens = batch.input_ids, batch.token_type_ids, packing.position_ids
     with autocast(precision, batch.labels.device):
         embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
-        pooled = encoder(model.bert, embedded, batch.packing).unflatten(0, (seeds, -1))
-        return model.classifier(model.dropout(pooled)).flatten(0, 1).to(model.classifier.weight.dtype)
+        encoded = encoder(model.bert, embedded, packing)
+        if isinstance(model, SpanModel):
+            logits = packing.padded(model.classifier(encoded).flatten(0, 1), -math.inf)
+            logits = logits.masked_fill(~packing.attended.view(*logits.shape[:2], 1), -math.inf)
+        else:
+            logits = model.classifier(model.dropout(encoded.unflatten(0, (seeds, -1)))).flatten(0, 1)
+        return logits.to(model.classifier.weight.dtype)

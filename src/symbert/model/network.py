@@ -263,6 +263,27 @@ class Classifier(Model):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
 
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """What pre-training has no weights of."""
+        return self.bert.pooler.dense, self.classifier
+
+
+class SpanModel(Model):
+    """The encoder with outputs for each token: whether it is the first of an answer, and whether it is the last.
+
+    As in Hugging Face's BertForQuestionAnswering there is no pooler, and no dropout above the encoder.
+    """
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        super().__init__(config, has_pooler=False)
+        self.classifier = nn.Linear(config.hidden_size, num_labels)
+
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """What pre-training has no weights of."""
+        return (self.classifier,)
+
 
 @torch.no_grad()
 def initialize(model: nn.Module, seed: int) -> None:

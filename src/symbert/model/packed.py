@@ -41,6 +41,12 @@ class Packing:
     first: Tensor  # `row`: the token that it begins with
     attended: Tensor  # `row 1 1 longest`: whether a slot has a token
 
+    def padded(self, tokens: Tensor, filler: float) -> Tensor:
+        """Values `token …` as `row longest …`, with the filler in the slots that no value is put into."""
+        rows, longest = self.attended.shape[0], self.attended.shape[-1]
+        empty = tokens.new_full((rows * longest, *tokens.shape[1:]), filler)
+        return empty.index_copy(0, self.slots, tokens).unflatten(0, (rows, longest))
+
     @classmethod
     def of(cls, lengths: np.ndarray, device: torch.device) -> "Packing":
         """The packing of rows of these lengths (tokens, at least one each): `row`, or `seed row` of several seeds."""
@@ -59,12 +65,14 @@ def encode(bert: Bert, embedded: Tensor, packing: Packing, attend: Attend = F.sc
     """The pooler's output `row hidden` of embedded tokens `seed token hidden`, as of padded rows.
 
     The pooler reads the first token of each row. So the last layer has queries, and all that follows its attention,
-    for these tokens alone.
+    for these tokens alone. Of a BERT without pooler it is the last hidden states of all tokens, `seed token hidden`.
     """
     *layers, last = bert.encoder.layer
     hidden = embedded
     for layer in layers:
         hidden = _all_tokens(layer, hidden, packing, attend)
+    if not hasattr(bert, "pooler"):
+        return _all_tokens(last, hidden, packing, attend)
     return _pooled(bert, _first_tokens(last, hidden, packing, attend)).flatten(0, 1)
 
 
@@ -74,15 +82,18 @@ def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
     So each row has what its own BERT makes of it alone, whatever the other rows are; a batch takes as many passes as
     it has lengths.
     """
-    lengths, order, pooled = packing.attended.sum(-1).flatten(), [], []
+    lengths, order, encoded = packing.attended.sum(-1).flatten(), [], []
     for length in lengths.unique().tolist():
         rows = (lengths == length).nonzero().flatten()
-        hidden = embedded[0, packing.first[rows, None] + torch.arange(length, device=rows.device)]
+        tokens = packing.first[rows, None] + torch.arange(length, device=rows.device)
+        hidden = embedded[0, tokens]
         for layer in bert.encoder.layer:
             hidden = layer(hidden)
-        order.append(rows)
-        pooled.append(_pooled(bert, hidden[:, 0]))
-    return torch.cat(pooled)[torch.cat(order).argsort()]
+        has_pooler = hasattr(bert, "pooler")
+        order.append(rows if has_pooler else tokens.flatten())
+        encoded.append(_pooled(bert, hidden[:, 0]) if has_pooler else hidden.flatten(0, 1))
+    in_order = torch.cat(encoded)[torch.cat(order).argsort()]
+    return in_order if hasattr(bert, "pooler") else in_order.unsqueeze(0)
 
 
 def encoder_for(bert: Bert) -> Encoder:
@@ -110,7 +121,7 @@ def mixes_tokens(bert: Bert) -> bool:
     numbers are of a generator of their own.
     """
     generator = torch.Generator().manual_seed(0)
-    device = bert.pooler.dense.weight.device
+    device = bert.embeddings.word_embeddings.weight.device
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
@@ -166,10 +177,7 @@ def _tokens(values: Tensor) -> Tensor:
 
 def _padded(values: Tensor, packing: Packing) -> Tensor:
     """`seed heads token head` as `row heads longest head`, with zeros in the slots without a token."""
-    tokens = _tokens(values)
-    rows, longest = packing.attended.shape[0], packing.attended.shape[-1]
-    empty = tokens.new_zeros(rows * longest, *tokens.shape[1:])
-    return empty.index_copy(0, packing.slots, tokens).unflatten(0, (rows, longest)).transpose(1, 2)
+    return packing.padded(_tokens(values), 0.0).transpose(1, 2)
 
 
 def _finish(layer: Layer, mixed: Tensor, hidden: Tensor) -> Tensor:

@@ -204,7 +204,7 @@ def why_not_stacked(model: nn.Module) -> str | None:
     if len(every) != len(list(model.parameters())):
         return "shares weights between its layers"
     generator = torch.Generator().manual_seed(0)
-    device = bert.pooler.dense.weight.device
+    device = bert.embeddings.word_embeddings.weight.device
     operators = [copy.deepcopy(bert.encoder.layer[0].attention.self).double() for _ in range(2)]
     for operator in operators:
         for weights in operator.parameters():

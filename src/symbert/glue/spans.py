@@ -1,0 +1,198 @@
+"""Questions whose answer is a span of a context, or none: windows of long contexts, answers as tokens, and back.
+
+A row is [CLS] question [SEP] window [SEP]. A context longer than a window has several, each of which begins
+`max_length // STRIDES` tokens after the one before; what is asked of a window without the answer is the span of [CLS],
+as of a question without answer. The rules are those of run_squad.py (github.com/google-research/bert): of `max_length`
+384 the stride is 128 and a question has at most 64 tokens, an answer has at most 30; a span begins with a token in the
+window where it has most context, and the score of no answer is the lowest of the windows'. Not as there: the best
+span of a window is searched among all, not among the twenty likeliest first and last tokens.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Encoding, Tokenizer
+
+from symbert.draws import permute
+from symbert.errors import DataError
+
+STRIDES, QUESTIONS = 3, 6  # parts of the longest row: a stride is one of three, a question at most one of six
+LONGEST_ANSWER = 30  # tokens
+HELD_OUT = "held_out"  # split of the prepared rows, on which the threshold of no answer is chosen
+HELD_OUT_SHARE, HELD_OUT_SEED = 20, 2  # one training context in so many, drawn with this seed
+NO_ANSWER = (0, 0)  # the span of [CLS]
+
+COLUMNS = {  # of prepared rows; the last five are read for scores alone, and null in training rows
+    "split": pa.string(),
+    "input_ids": pa.list_(pa.int32()),
+    "token_type_ids": pa.list_(pa.int8()),
+    "label": pa.list_(pa.int64(), 2),  # the first and the last token of the answer
+    "question": pa.int32(),  # its number; its windows stand together
+    "starts": pa.list_(pa.int32()),  # of each token, in characters of the context; 0 outside of it
+    "ends": pa.list_(pa.int32()),
+    "begins_here": pa.list_(pa.bool_()),  # whether a token has most context in this window
+    "context": pa.string(),
+    "answers": pa.list_(pa.string()),
+}
+
+# What is predicted of a question: its likeliest span in characters of the context, and by how much the logits of that
+# exceed those of no answer. Of a window: its span in tokens, and both sums of logits.
+ANSWER = np.dtype([("start", np.int32), ("end", np.int32), ("margin", np.float64)])
+SPAN = np.dtype([("first", np.int32), ("last", np.int32), ("span", np.float64), ("none", np.float64)])
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an answer is compared with: spans of the context that people marked, none where it has no answer."""
+
+    context: str
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Of the rows of a split: where each `token` stands in its context and whether spans begin with it; questions."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    begins_here: np.ndarray
+    groups: np.ndarray  # `row`: the number of the question
+    questions: np.ndarray  # of `Question`
+
+
+def hold_out(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Training rows, and those held out: the questions on one context in HELD_OUT_SHARE, the same for every model.
+
+    Which contexts these are follows from how many there are. DataError with fewer than two contexts.
+    """
+    contexts = pc.unique(rows["context"])
+    if len(contexts) < 2:
+        raise DataError("split 'train' has one context, expected two or more: one is held out; raise glue.max_examples")
+    places = permute(np.arange(len(contexts)), len(contexts), HELD_OUT_SEED)
+    chosen = contexts.take(places[: max(1, len(contexts) // HELD_OUT_SHARE)])
+    is_held_out = pc.is_in(rows["context"], value_set=chosen)
+    return rows.filter(pc.invert(is_held_out)), rows.filter(is_held_out)
+
+
+def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_length: int) -> pa.Table:
+    """COLUMNS of the windows of published rows; DataError where an answer is not in the context where it should be."""
+    windows: list[dict[str, Any]] = []
+    encoded = _encoded(tokenizer, rows["context"])
+    asked = tokenizer.encode_batch_fast(rows["question"].to_pylist(), add_special_tokens=False)
+    cls, sep = (tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    for number, (row, question) in enumerate(zip(rows.to_pylist(), asked, strict=True)):
+        context, ids = encoded[row["context"]], question.ids[: max_length // QUESTIONS]
+        answer, offsets = answer_of(row, context), np.array(context.offsets, np.int32)
+        places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
+        read_here = most_context(places, len(context.ids))
+        before = [cls, *ids, sep]
+        for (first, end), here in zip(places, read_here, strict=True):
+            label = NO_ANSWER
+            if answer and first <= answer[0] and answer[1] < end:
+                label = tuple(len(before) + token - first for token in answer)
+            window = {
+                "split": split,
+                "input_ids": [*before, *context.ids[first:end], sep],
+                "token_type_ids": [0] * len(before) + [1] * (end - first + 1),
+                "label": label,
+                "question": number,
+            }
+            if split != "train":
+                starts, ends = (np.pad(column, (len(before), 1)) for column in offsets[first:end].T)
+                window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), 1))}
+                window |= {"context": row["context"], "answers": row["answers"]["text"]}
+            windows.append(window)
+    return pa.Table.from_pylist(windows, schema=pa.schema(COLUMNS))
+
+
+def _encoded(tokenizer: Tokenizer, contexts: pa.ChunkedArray) -> dict[str, Encoding]:
+    """The tokens of each context and their places; DataError where there are none."""
+    texts = pc.unique(contexts).to_pylist()
+    encoded = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
+    for text, encoding in encoded.items():
+        if not encoding.ids:
+            raise DataError(f"context {text!r} has no tokens; leave its questions out")
+    return encoded
+
+
+def answer_of(row: dict[str, Any], context: Encoding) -> tuple[int, int] | None:
+    """The first and last token of a published row's first answer; None where there is none.
+
+    These are the tokens that share a character with it. DataError where its text does not stand where the row says.
+    """
+    if not row["answers"]["text"]:
+        return None
+    for text, start in zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True):
+        if row["context"][start : start + len(text)] != text:
+            raise DataError(f"question {row['id']}: no answer {text!r} at character {start}; get the file again")
+    start, end = row["answers"]["answer_start"][0], row["answers"]["answer_start"][0] + len(row["answers"]["text"][0])
+    shared = [token for token, (first, last) in enumerate(context.offsets) if first < end and start < last]
+    return (shared[0], shared[-1]) if shared else None
+
+
+def windows_of(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
+    """First token and end of each window of a context; the last one ends with it."""
+    windows = [(0, min(longest, tokens))]
+    while windows[-1][1] < tokens:
+        first = windows[-1][0] + min(stride, longest)
+        windows.append((first, min(first + longest, tokens)))
+    return windows
+
+
+def most_context(windows: list[tuple[int, int]], tokens: int) -> list[np.ndarray]:
+    """For each window, whether each of its tokens has most context in it: in just one window of all.
+
+    Context is the lower number of tokens on either side, and a hundredth of the window's length.
+    """
+    scores = np.full((len(windows), tokens), -1.0)
+    for scored, (first, end) in zip(scores, windows, strict=True):
+        place = np.arange(end - first)
+        scored[first:end] = np.minimum(place, place[::-1]) + 0.01 * (end - first)
+    best = scores.argmax(axis=0)
+    return [best[first:end] == number for number, (first, end) in enumerate(windows)]
+
+
+def best_spans(logits: np.ndarray, may_begin: np.ndarray, may_end: np.ndarray) -> np.ndarray:
+    """The likeliest SPAN of at most LONGEST_ANSWER tokens of each row, of logits `row token 2`.
+
+    `may_begin` and `may_end` are `row token`. Of equally likely spans it is the first to begin, then the shortest. A
+    row where none begins has the sum −∞.
+    """
+    values = logits.astype(np.float64)
+    starts, ends = np.where(may_begin, values[..., 0], -np.inf), np.where(may_end, values[..., 1], -np.inf)
+    padded = np.pad(ends, ((0, 0), (0, LONGEST_ANSWER - 1)), constant_values=-np.inf)
+    reached = np.lib.stride_tricks.sliding_window_view(padded, LONGEST_ANSWER, axis=1)
+    sums = starts + reached.max(axis=2)
+    rows, first = np.arange(len(sums)), sums.argmax(axis=1)
+    spans = np.zeros(len(sums), SPAN)
+    spans["first"], spans["last"] = first, first + reached[rows, first].argmax(axis=1)
+    spans["span"], spans["none"] = sums[rows, first], values[:, 0].sum(axis=1)
+    return spans
+
+
+def answers_of(
+    contexts: Contexts, first: np.ndarray, lengths: np.ndarray, outputs: Iterable[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """The ANSWER of each question, of the logits `row token 2` of some rows at a time.
+
+    `first` and `lengths` say which tokens are a row's. A question's answer is the likeliest span of its windows.
+    """
+    spans = np.zeros(len(first), SPAN)
+    for rows, logits in outputs:
+        tokens = first[rows, None] + np.arange(logits.shape[1])
+        inside = np.arange(logits.shape[1]) < lengths[rows, None]
+        tokens = np.where(inside, tokens, 0)
+        may_end = inside & (contexts.ends[tokens] > 0)
+        spans[rows] = best_spans(logits, may_end & contexts.begins_here[tokens], may_end)
+    windows = np.flatnonzero(np.diff(contexts.groups, prepend=-1))  # the first of each question
+    parts = zip(windows, np.split(spans["span"], windows[1:]), strict=True)
+    likeliest = np.array([at + part.argmax() for at, part in parts])
+    answers = np.zeros(len(windows), ANSWER)
+    answers["start"] = contexts.starts[first[likeliest] + spans["first"][likeliest]]
+    answers["end"] = contexts.ends[first[likeliest] + spans["last"][likeliest]]
+    answers["margin"] = spans["span"][likeliest] - np.minimum.reduceat(spans["none"], windows)
+    return answers

@@ -1,0 +1,154 @@
+"""The model of spans: its loss by hand, its logits beside stock transformers', and its seeds as one computation."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from msgspec.structs import replace
+from torch.nn import functional as F
+from transformers import BertForQuestionAnswering
+
+from glue.protocol import SETTINGS
+from model.models import Averaged, Bottleneck, define
+from symbert.corpus.wordpiece import encoder
+from symbert.glue.answers import best_threshold, given_texts, measured
+from symbert.glue.batches import read_rows
+from symbert.glue.heads import HEADS, head_of
+from symbert.glue.spans import tokenise_questions
+from symbert.glue.train import load_classifier, logits_of, predict, reset_head, train, train_together
+from symbert.model.bert import SymBertForMaskedLM
+from symbert.model.network import SpanModel
+from symbert.model.stacked import why_not_stacked
+from symbert.tasks import task_named
+
+CPU = torch.device("cpu")
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+
+
+def test_the_loss_is_the_mean_of_both_ends_over_the_tokens_of_a_row():
+    """Of two rows, the second a token shorter: that slot takes no part."""
+    logits = torch.tensor([[[0.0, 1.0], [2.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 0.0], [-math.inf, -math.inf]]])
+    labels = torch.tensor([[1, 2], [0, 0]])
+    first = (math.log(2 + math.exp(2)) - 2 + math.log(math.e + 1 + math.exp(3)) - 3) / 2
+    second = (math.log(math.e + 1) - 1 + math.log(2)) / 2
+    head = HEADS["spans"]
+    assert head.loss(logits, labels, "none").tolist() == pytest.approx([first, second])
+    assert head.loss(logits, labels).item() == pytest.approx((first + second) / 2)
+    logits.requires_grad_()
+    head.loss(logits, labels).backward()
+    assert logits.grad.isfinite().all() and (logits.grad[1, 2] == 0).all()
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory):
+    """Questions on contexts of some words, whose answer is the word after the one that is asked for, or none."""
+    folder = tmp_path_factory.mktemp("questions")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    return folder, encoder(folder / "vocab.txt")
+
+
+def rows_of(questions, count, split="train", max_length=32):
+    """The first `count` questions on contexts of three to forty words; every third has no answer."""
+    folder, tokenizer = questions
+    draw, rows = np.random.default_rng(1), []
+    for number in range(count):
+        words = [WORDS[each] for each in draw.integers(0, 8, draw.integers(3, 40))]
+        at = int(draw.integers(0, len(words) - 1))
+        start = len(" ".join([*words[:at], words[at], ""]))
+        answers = {"text": [words[at + 1]], "answer_start": [start]} if number % 3 else {"text": [], "answer_start": []}
+        asked = words[at] if number % 3 else "kappa"
+        rows.append({"id": str(number), "title": "", "context": " ".join(words), "question": asked, "answers": answers})
+    table = tokenise_questions(split, pa.Table.from_pylist(rows), tokenizer, max_length)
+    pq.write_table(table, folder / "rows.parquet")
+    return read_rows(folder / "rows.parquet", task_named("squad2"), CPU)[split]
+
+
+@pytest.fixture
+def models(checkpoint):
+    """A model of spans for each seed, in float64."""
+
+    def make(seeds=(1,), attention="pairwise", dropout=0.1):
+        every = {seed: load_classifier(checkpoint(attention), 2, dropout, SpanModel).double() for seed in seeds}
+        for seed, model in every.items():
+            reset_head(model, seed)
+        return every
+
+    return make
+
+
+def padded(model, rows, index):
+    """The logits `row token 2` that a model in Hugging Face's class has of padded rows."""
+    batches = [rows.batch(np.array([row])) for row in index]
+    longest = max(batch.input_ids.shape[0] for batch in batches)
+    ids, types, attended = torch.zeros(3, len(batches), longest, dtype=torch.int64)
+    for row, batch in enumerate(batches):
+        length = len(batch.input_ids)
+        ids[row, :length], types[row, :length], attended[row, :length] = batch.input_ids, batch.token_type_ids, 1
+    outputs = model(ids, attended, types)
+    logits = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+    return logits.masked_fill(attended[..., None] == 0, -math.inf)
+
+
+def test_logits_loss_and_gradients_are_those_of_stock_transformers(questions, models, checkpoint):
+    rows, ours = rows_of(questions, 12), models(attention="original", dropout=0.0)[1]
+    config = SymBertForMaskedLM.from_pretrained(checkpoint("original")).config
+    values = {**config.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    stock = BertForQuestionAnswering(BertForQuestionAnswering.config_class.from_dict(values)).double()
+    names = {name: name.replace("classifier", "qa_outputs") for name in ours.state_dict()}
+    stock.load_state_dict({names[name]: weights for name, weights in ours.state_dict().items()})
+    index = np.arange(len(rows))
+    batch = rows.batch(index)
+    found, expected = logits_of(ours, batch, "fp32"), padded(stock, rows, index)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    rows.head.loss(found, batch.labels).backward()
+    start, end = (F.cross_entropy(expected[..., place], batch.labels[:, place]) for place in (0, 1))
+    ((start + end) / 2).backward()
+    theirs = dict(stock.named_parameters())
+    for name, weights in ours.named_parameters():
+        torch.testing.assert_close(weights.grad, theirs[names[name]].grad, rtol=0, atol=1e-12, msg=name)
+
+
+def test_an_operator_that_mixes_tokens_has_the_logits_of_each_row_alone(monkeypatch, questions, models):
+    define(monkeypatch, "mixing", Averaged)
+    rows, model = rows_of(questions, 6), models(attention="mixing", dropout=0.0)[1].eval()
+    together = logits_of(model, rows.batch(np.arange(len(rows))), "fp32")
+    for row, length in enumerate(rows.lengths):
+        alone = logits_of(model, rows.batch(np.array([row])), "fp32")[0]
+        torch.testing.assert_close(together[row, :length], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("operator", ["original", "pairwise", Bottleneck])
+def test_seeds_learn_together_what_each_learns_alone(monkeypatch, questions, models, operator):
+    if isinstance(operator, type):
+        define(monkeypatch, "own", operator)
+        operator = "own"
+    rows, seeds = rows_of(questions, 40), (3, 1, 8)
+    settings = replace(SETTINGS, batch_size=16, adam_epsilon=1e-3, gradient_clip=0.5)
+    together, alone = models(seeds, operator), models(seeds, operator)
+    assert why_not_stacked(together[1]) is None
+    assert train_together(together, rows, settings, "fp32", lambda step: None) == {}
+    for seed, model in alone.items():
+        train(model, rows, settings, "fp32", seed, lambda step: None)
+        for name, values in model.state_dict().items():
+            torch.testing.assert_close(together[seed].state_dict()[name], values, rtol=0, atol=1e-9, msg=name)
+
+
+def test_what_follows_a_word_is_learned_and_that_there_is_none(questions, models):
+    """Questions that it was trained on: what counts is that loss, labels, offsets and threshold fit together."""
+    rows, model = rows_of(questions, 120, max_length=64), models(attention="original", dropout=0.0)[1].float()
+    train(model, rows, replace(SETTINGS, epochs=30, batch_size=8, learning_rate=3e-3), "fp32", 1, lambda step: None)
+    asked = rows_of(questions, 120, split="validation", max_length=64)
+    answers = predict(model, asked, "fp32")
+    texts = given_texts(asked.truth, answers, best_threshold(asked.truth, answers))
+    details = measured(asked.truth, texts)
+    assert details["no_answer"] > 0.9 and details["has_answer_f1"] > 0.3, details
+
+
+def test_a_new_head_is_a_function_of_its_seed(models):
+    first, again, other = (models((seed,))[seed].classifier.weight for seed in (1, 1, 2))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert head_of(task_named("squad2")).model is SpanModel and not hasattr(models()[1].bert, "pooler")

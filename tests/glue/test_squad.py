@@ -1,0 +1,173 @@
+"""SQuAD 2.0's rows: the stand-in, and the publisher's as far as the mirror has them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from glue import documentation
+from symbert.corpus.wordpiece import encoder
+from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
+from symbert.glue.batches import read_rows
+from symbert.glue.embedded_squad import write_embedded_squad2
+from symbert.glue.finetune import finetune
+from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.sources import STAND_IN, download_task, published_schema, published_split, resolve_glue
+from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
+from symbert.tasks import task_named
+
+TASK = task_named("squad2")
+ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """The stand-in's files, made from the made-up documentation."""
+    root = tmp_path_factory.mktemp("squad2")
+    write_embedded_squad2(root, documentation.write(root / "documentation.parquet"))
+    return root
+
+
+def table_of(root, split):
+    return pq.read_table(root / published_split(TASK, split).location)
+
+
+def test_the_file_of_a_split_lies_where_the_hub_has_it():
+    assert published_split(TASK, "train").location == "rajpurkar/squad_v2/squad_v2/train-00000-of-00001.parquet"
+
+
+def test_the_stand_in_has_the_columns_of_the_hub(stand_in):
+    table = table_of(stand_in, "validation")
+    assert table.column_names == ["id", "title", "context", "question", "answers"]
+    assert table.schema.field("answers").type == ANSWERS and table.schema.metadata[STAND_IN] == b"true"
+    features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+    assert list(features) == table.column_names and len(set(table["id"].to_pylist())) == table.num_rows
+
+
+@pytest.mark.parametrize(("split", "count", "most"), [("train", 1000, 1), ("validation", 500, 2)])
+def test_half_of_the_questions_of_the_stand_in_have_an_answer(stand_in, split, count, most):
+    rows = table_of(stand_in, split).to_pylist()
+    given = [row["answers"] for row in rows]
+    assert len(rows) == count and sum(bool(each["text"]) for each in given) == count // 2
+    assert {len(each["text"]) for each in given} <= {0, 1, most} and max(len(each["text"]) for each in given) == most
+    for row in rows:
+        words = row["question"].removeprefix("What follows ").removesuffix("?")
+        assert bool(row["answers"]["text"]) == (words in row["context"])
+        for text, start in zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True):
+            assert row["context"][start : start + len(text)] == text
+            assert row["context"][: start - 1].endswith(words), "it is what follows the words that are asked"
+
+
+def test_training_and_evaluation_share_no_context_and_the_bytes_are_always_the_same(stand_in, tmp_path):
+    contexts = [set(table_of(stand_in, split)["context"].to_pylist()) for split in ("train", "validation")]
+    assert not contexts[0] & contexts[1] and len(contexts[0]) > 100
+    write_embedded_squad2(tmp_path, documentation.write(tmp_path / "documentation.parquet"))
+    for split in ("train", "validation"):
+        files = (root / published_split(TASK, split).location for root in (stand_in, tmp_path))
+        assert len({file.read_bytes() for file in files}) == 1
+
+
+@pytest.fixture(scope="module")
+def real(mirror):
+    """The publisher's rows that the mirror has, and the tokenizer of BERT."""
+    file = mirror / published_split(TASK, "validation").location
+    if not file.is_file():
+        pytest.skip("no SQuAD 2.0 in ../shared/mirror")
+    table = pq.read_table(file)
+    return table.cast(published_schema(TASK).remove_metadata()), encoder(
+        mirror / "google-bert/bert-base-uncased/vocab.txt"
+    )
+
+
+def test_every_real_answer_is_recovered_from_its_tokens(real):
+    """The first answer of each of 1,000 questions: in normal form for all but those that end inside of a word piece."""
+    rows, tokenizer = real
+    asked = [row for row in rows.to_pylist() if row["answers"]["text"]]
+    assert (rows.num_rows, len(asked)) == (1000, 516)
+    recovered = []
+    for row in asked:
+        context = tokenizer.encode(row["context"], add_special_tokens=False)
+        first, last = answer_of(row, context)
+        text = row["context"][context.offsets[first][0] : context.offsets[last][1]]
+        assert row["answers"]["text"][0].strip() in text
+        recovered.append(exact(text, row["answers"]["text"][:1]))
+        assert f1(text, row["answers"]["text"][:1]) > 0
+    assert np.mean(recovered) > 0.99
+
+
+def test_each_real_answer_is_in_a_window_and_each_token_is_read_once(real, tmp_path):
+    """At 384 tokens nearly all contexts are one row; at 128 they have several, and answers stay whole in one."""
+    rows, tokenizer = real
+    for max_length, least in ((384, 1.0), (128, 1.5)):
+        windows = tokenise_questions("validation", rows, tokenizer, max_length).to_pylist()
+        assert max(len(window["input_ids"]) for window in windows) <= max_length
+        assert len(windows) / 1000 >= least
+        found, read = np.zeros(1000, bool), np.zeros(1000, int)
+        for window in windows:
+            found[window["question"]] |= window["label"] != [0, 0]
+            read[window["question"]] += sum(window["begins_here"])
+            first, last = window["label"]
+            if first:
+                text = window["context"][window["starts"][first] : window["ends"][last]]
+                assert window["answers"][0].strip() in text
+        answerable = np.array([bool(texts) for texts in rows["answers"].combine_chunks().field("text").to_pylist()])
+        assert (found == answerable).mean() > 0.995 and not (found & ~answerable).any()
+        lengths = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in rows["context"].to_pylist()]
+        assert read.tolist() == lengths
+
+
+@pytest.fixture
+def prepared(tmp_path, write_section, vocabulary, stand_in):
+    """The prepared stand-in, of some questions in rows of at most 64 tokens."""
+    source = write_section("glue_source", source="mirror", root=str(stand_in))
+    resolve_glue(source, tmp_path / "sources.json")
+    download_task(source, tmp_path / "sources.json", "squad2", tmp_path / "raw.parquet")
+    settings = write_section("task", allow_partial=True, max_length=64, max_examples=80, max_evaluation_examples=40)
+    prepare_task(tmp_path / "raw.parquet", "squad2", vocabulary, settings, tmp_path / "squad2.parquet")
+    return tmp_path / "squad2.parquet"
+
+
+def test_the_stand_in_is_downloaded_and_prepared_with_a_part_held_out(prepared):
+    facts = facts_of(prepared)
+    assert facts["rows"] == {"train": 80, "validation": 40} and facts["partial"] and facts["stand_in"]
+    rows = read_rows(prepared, TASK, torch.device("cpu"))
+    assert rows.keys() == {"train", "validation", "held_out"}
+    assert rows["train"].contexts is None and rows["train"].labels.shape == (len(rows["train"]), 2)
+    questions = {split: len(rows[split].truth) for split in ("validation", "held_out")}
+    assert questions["validation"] == 40 and 1 <= questions["held_out"] <= 8
+    assert len(rows["validation"]) > 40, "some contexts are longer than a row"
+    assert max(each.lengths.max() for each in rows.values()) == 64
+
+
+def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_held_out(
+    tmp_path, prepared, checkpoint, write_section
+):
+    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}
+    settings, output = write_section("glue", epochs=1), tmp_path / "scores.json"
+    finetune(
+        checkpoint(),
+        [prepared],
+        settings,
+        **identity,
+        finetune_seeds=[1, 2],
+        state=tmp_path,
+        output=[output],
+        threads=1,
+    )
+    rows = read_rows(prepared, TASK, torch.device("cpu"))
+    for seed, record in enumerate(json.loads(output.read_text()), start=1):
+        details, (kept,) = record["details"]["squad2"], (tmp_path / "squad2").glob(f"seed-{seed}-*.json")
+        predicted = json.loads(kept.read_text())["predictions"]
+        answers = {
+            split: np.array([tuple(each) for each in predicted[split]], ANSWER) for split in ("validation", "held_out")
+        }
+        threshold = best_threshold(rows["held_out"].truth, answers["held_out"])
+        assert record["thresholds"] == {"squad2": threshold}
+        texts = given_texts(rows["validation"].truth, answers["validation"], threshold)
+        assert details == measured(rows["validation"].truth, texts) and record["metrics"]["squad2"] == details["f1"]
+        unanswerable = np.mean([not question.answers for question in rows["validation"].truth])
+        assert record["majority"] == {"squad2": unanswerable} and 0.3 < unanswerable < 0.7
+        assert record["constant_prediction"] == (not any(texts))
