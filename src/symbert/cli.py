@@ -75,6 +75,7 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
     },
     "Jobs of the workflow: GLUE": {
         "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
+        "write-embedded-squad2": "symbert.glue.embedded_squad:write_embedded_squad2",
         "write-embedded-superglue": "symbert.glue.embedded_superglue:write_embedded_superglue",
         "resolve-glue": "symbert.glue.sources:resolve_glue",
         "download-task": "symbert.glue.sources:download_task",

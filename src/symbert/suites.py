@@ -265,13 +265,12 @@ _SQUAD2 = (
         "squad2",
         columns=("id", "title", "context", "question"),
         labels=("first", "last"),  # outputs of each token
-        metrics=("answer_f1",),
+        metrics=("f1",),  # of answers: see symbert.glue.answers
         scores={"validation": "squad2"},
         official_rows={"train": 130_319, "validation": 11_873},
         folder_at_hub="squad_v2",
         head="spans",
         details={"answers": "text answer_start"},
-        stand_in="asked_words",
         index="",
         has_label=False,
         row_tokens=165,
@@ -338,6 +337,7 @@ SUITES: dict[str, Suite] = {
             {task.name: task for task in _SQUAD2},
             bytes=17_700_000,
             revision="3ffb306f725f7d2ce8394bc1873b24868140c412",
+            note="The score is the F1 of answers. Majority baseline: no answer to any question.",
         ),
     )
 }

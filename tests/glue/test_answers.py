@@ -116,6 +116,6 @@ def test_questions_with_and_without_an_answer_are_scored_apart():
         "f1": pytest.approx((1 + 2 / 3 + 1 + 0) / 4),
         "has_answer_exact": 0.5,
         "has_answer_f1": pytest.approx((1 + 2 / 3) / 2),
-        "no_answer": 0.5,
+        "no_answer_f1": 0.5,
     }
     assert measured(questions[:1], ["x"]).keys() == {"exact", "f1", "has_answer_exact", "has_answer_f1"}

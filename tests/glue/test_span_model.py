@@ -145,7 +145,7 @@ def test_what_follows_a_word_is_learned_and_that_there_is_none(questions, models
     answers = predict(model, asked, "fp32")
     texts = given_texts(asked.truth, answers, best_threshold(asked.truth, answers))
     details = measured(asked.truth, texts)
-    assert details["no_answer"] > 0.9 and details["has_answer_f1"] > 0.3, details
+    assert details["no_answer_f1"] > 0.9 and details["has_answer_f1"] > 0.3, details
 
 
 def test_a_new_head_is_a_function_of_its_seed(models):

@@ -48,6 +48,23 @@ rule write_embedded_superglue:
         "python -m symbert --log {log:q} write-embedded-superglue --root {params.root:q}"
 
 
+rule write_embedded_squad2:
+    input:
+        stand_ins("glue"),
+    output:
+        published_tasks("squad2"),
+    log:
+        f"{LOGS}/write_embedded_squad2.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=growing(2000),
+    params:
+        root=lambda wildcards: EMBEDDED,
+    shell:
+        "python -m symbert --log {log:q} write-embedded-squad2 --root {params.root:q}"
+
+
 rule resolve_glue:
     input:
         settings=settings("glue_source"),

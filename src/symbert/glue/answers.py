@@ -69,7 +69,7 @@ def measured(questions: np.ndarray, texts: list[str]) -> dict[str, float]:
     has_answer = np.array([bool(question.answers) for question in questions])
     details = {"exact": exacts, "f1": f1s}
     details |= {"has_answer_exact": exacts[has_answer], "has_answer_f1": f1s[has_answer]}
-    details["no_answer"] = f1s[~has_answer]
+    details["no_answer_f1"] = f1s[~has_answer]
     return {name: float(values.mean()) for name, values in details.items() if values.size}
 
 

@@ -55,7 +55,9 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
         facts |= {"labels": row.labels, "metrics": row.metrics}
     if row.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
-        prepared = [tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()]
+        prepared = [
+            tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
+        ]
     else:
         read = [formed(row, split, rows) for split, rows in used.items()]
         prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in read]

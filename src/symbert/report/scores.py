@@ -34,7 +34,7 @@ FLAGS: Types = {"partial": (bool,), "stand_in": (bool,), "constant_prediction": 
 REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settings_hash": (str, NULL), **FLAGS}
 BY_DEVICE = ("precision", "attention_dropout")  # that the device decides; the second for the recipe fast only
 PROVENANCE_KEYS = ("checkpoint_sha256", "data_sha256", *BY_DEVICE)  # which imported scores do not have
-COLUMNS = (*CELL, *FLAGS, *PROVENANCE_KEYS, "column", "score", "majority")
+COLUMNS = (*CELL, *FLAGS, *PROVENANCE_KEYS, "column", "score", "details", "majority")
 REMEDY = "run the finetune rule for these again"
 LISTED = 20  # problems that an error names
 
@@ -47,10 +47,10 @@ def read_scores(
     allow_missing: bool = False,
     runs: Iterable[Sequence[str | int]] = (),
 ) -> pd.DataFrame:
-    """One row per score column of every record: its cell, flags, provenance, `column`, `score` and `majority`.
+    """One row per score column of every record: its cell, flags, provenance, `column`, `score`, `details`, `majority`.
 
-    Scores are 0 to 1; the majority is NaN where a record has none. Rows are sorted by model, step, task and seed,
-    whatever the order of the files; other fine-tuning seeds are left out.
+    Scores are 0 to 1; `details` are metrics by name; the majority is NaN where a record has none. Rows are sorted by
+    model, step, task and seed, whatever the order of the files; other fine-tuning seeds are left out.
     DataError lists missing, duplicate, stale and impossible cells. Every model of a size needs every task and seed at
     every step of that size, and all of `runs` (size, attention, pretrain_seed) are needed, unless cells may be missing,
     as those of imported scores, which have no settings.
@@ -80,6 +80,7 @@ def table_of(records: list[Record]) -> pd.DataFrame:
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *PROVENANCE_KEYS)}
         | {"column": column, "score": float(record["metrics"][column])}
+        | {"details": (record.get("details") or {}).get(column)}
         | {"majority": float((record["majority"] or {}).get(column, math.nan))}
         for record in records
         for column in task_named(record["task"]).scores.values()
