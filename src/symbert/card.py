@@ -12,7 +12,11 @@ SETTINGS = (
     *("batch_size", "steps", "learning_rate", "warmup_steps", "weight_decay", "dropout", "mask_probability"),
     *("precision", "recipe"),
 )
-HEADS = {"ForMaskedLM": "fill-mask", "ForSequenceClassification": "text-classification"}
+HEADS = {
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "text-classification",
+    "ForQuestionAnswering": "question-answering",
+}
 
 
 def model_card(config: dict[str, Any]) -> str:

@@ -7,16 +7,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForQuestionAnswering, BertForQuestionAnswering
 
 from glue import documentation
 from symbert.corpus.wordpiece import encoder
 from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
 from symbert.glue.batches import read_rows
 from symbert.glue.embedded_squad import write_embedded_squad2
+from symbert.glue.export import export_classifier
 from symbert.glue.finetune import finetune
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.sources import STAND_IN, download_task, published_schema, published_split, resolve_glue
 from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
+from symbert.glue.train import load_classifier, logits_of
+from symbert.model.network import SpanModel
 from symbert.tasks import task_named
 
 TASK = task_named("squad2")
@@ -171,3 +176,23 @@ def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_he
         unanswerable = np.mean([not question.answers for question in rows["validation"].truth])
         assert record["majority"] == {"squad2": unanswerable} and 0.3 < unanswerable < 0.7
         assert record["constant_prediction"] == (not any(texts))
+
+
+def test_stock_transformers_loads_the_exported_model_with_equal_logits(
+    tmp_path, prepared, checkpoint, vocabulary, write_section
+):
+    start, identity = checkpoint(), {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}
+    (start / "vocab.txt").write_text(vocabulary.read_text())
+    places = {"state": tmp_path / "state", "output": [tmp_path / "scores.json"], "threads": 1, "keep_finetuned": 300}
+    finetune(start, [prepared], write_section("glue", epochs=1), **identity, finetune_seeds=[1], **places)
+    (weights,) = (tmp_path / "state/squad2").glob("*.safetensors")
+    export_classifier(weights, start, tmp_path / "out")
+    stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "out").eval()
+    assert type(stock) is BertForQuestionAnswering
+    assert "question-answering" in (tmp_path / "out/README.md").read_text()
+    ours = load_classifier(start, 2, 0.0, SpanModel).eval()
+    ours.load_state_dict(load_file(weights))
+    batch = read_rows(prepared, TASK, torch.device("cpu"))["validation"].batch(np.array([0]))
+    outputs = stock(batch.input_ids[None], token_type_ids=batch.token_type_ids[None])
+    expected = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+    torch.testing.assert_close(logits_of(ours, batch, "fp32"), expected, rtol=0, atol=1e-5)

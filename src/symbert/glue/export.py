@@ -8,10 +8,12 @@ from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
+from symbert.glue.heads import head_of
 from symbert.glue.train import load_classifier
 from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
+from symbert.model.network import Classifier
 from symbert.tasks import task_named
 
 RECORD = {"record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool}}
@@ -35,7 +37,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
     task = task_named(facts["task"])
-    trained = load_classifier(checkpoint, task.num_labels, dropout=0.1)
+    trained = load_classifier(checkpoint, task.num_labels, 0.1, head_of(task).model)
     try:
         trained.load_state_dict(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
@@ -44,8 +46,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
         ) from None
     model = in_hugging_face(trained.eval())
-    has_classes = task.num_labels > 1  # a choice of COPA's has one output
-    model.config.problem_type = "single_label_classification" if has_classes else "regression"
+    has_classes = isinstance(trained, Classifier) and task.num_labels > 1  # a choice of COPA's has one output
+    if isinstance(trained, Classifier):
+        model.config.problem_type = "single_label_classification" if has_classes else "regression"
     if has_classes:
         model.config.id2label = dict(enumerate(task.labels))
         model.config.label2id = {label: number for number, label in enumerate(task.labels)}

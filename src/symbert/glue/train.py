@@ -29,7 +29,7 @@ EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 # Seeds that `train_together` takes: two take about as long as one after the other (docs/benchmarks.md); more than
 # the paper's five take memory that not every GPU has.
 FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
-NEW_LAYERS = ("bert.pooler.", "classifier.")
+NEW_LAYERS = ("bert.pooler.", "classifier.", "qa_outputs.")
 
 
 def load_classifier(
@@ -231,8 +231,8 @@ def logits_of(
         embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
         encoded = encoder(model.bert, embedded, packing)
         if isinstance(model, SpanModel):
-            logits = packing.padded(model.classifier(encoded).flatten(0, 1), -math.inf)
+            logits = packing.padded(model.qa_outputs(encoded).flatten(0, 1), -math.inf)
             logits = logits.masked_fill(~packing.attended.view(*logits.shape[:2], 1), -math.inf)
         else:
             logits = model.classifier(model.dropout(encoded.unflatten(0, (seeds, -1)))).flatten(0, 1)
-        return logits.to(model.classifier.weight.dtype)
+        return logits.to(model.new_layers[-1].weight.dtype)

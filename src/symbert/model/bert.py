@@ -13,9 +13,11 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     BertConfig,
     BertForMaskedLM,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     BertModel,
     BertPreTrainedModel,
@@ -24,7 +26,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.configuration import configuration_of, refuse_decoder
-from symbert.model.network import Classifier, Model
+from symbert.model.network import Classifier, Model, SpanModel
 from symbert.model.sites import attention_of
 from symbert.sizes import VOCABULARY_SIZE
 
@@ -84,10 +86,21 @@ class SymBertForSequenceClassification(SymBertPreTrainedModel, BertForSequenceCl
         self.post_init()
 
 
+class SymBertForQuestionAnswering(SymBertPreTrainedModel, BertForQuestionAnswering):
+    """The encoder with outputs for the first and the last token of an answer."""
+
+    def __init__(self, config: SymBertConfig) -> None:
+        super().__init__(config)
+        self.bert = SymBertModel(config, add_pooling_layer=False)
+        self.post_init()
+
+
 AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
 AutoModel.register(SymBertConfig, SymBertModel, exist_ok=True)
 AutoModelForMaskedLM.register(SymBertConfig, SymBertForMaskedLM, exist_ok=True)
 AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceClassification, exist_ok=True)
+AutoModelForQuestionAnswering.register(SymBertConfig, SymBertForQuestionAnswering, exist_ok=True)
+HEADS = {Classifier: SymBertForSequenceClassification, SpanModel: SymBertForQuestionAnswering}  # MaskedLM for others
 
 
 def build_config(
@@ -102,6 +115,6 @@ def in_hugging_face(model: Model) -> SymBertPreTrainedModel:
     config = SymBertConfig.from_dict(model.config.to_dict())
     if isinstance(model, Classifier):
         config.num_labels = model.classifier.out_features
-    same = (SymBertForSequenceClassification if isinstance(model, Classifier) else SymBertForMaskedLM)(config)
+    same = HEADS.get(type(model), SymBertForMaskedLM)(config)
     same.to(next(model.parameters())).load_state_dict(model.state_dict())
     return same.train(model.training)

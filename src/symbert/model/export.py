@@ -14,6 +14,7 @@ from symbert.files import copy_file, read_json, write_json, write_text
 from symbert.model.bert import (
     SymBertConfig,
     SymBertForMaskedLM,
+    SymBertForQuestionAnswering,
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
 )
@@ -23,6 +24,7 @@ from symbert.model.weights import reading_weights, write_weights
 
 FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+HEADS = {"SequenceClassification": SymBertForSequenceClassification, "QuestionAnswering": SymBertForQuestionAnswering}
 
 
 def export(checkpoint: Path, to: str, output: Path) -> None:
@@ -84,8 +86,8 @@ def _read_configuration(path: Path) -> tuple[SymBertConfig, type[SymBertPreTrain
             f"{path}: 'model_type' is {config.get('model_type')}, expected {SymBertConfig.model_type}; give a "
             "checkpoint that this project wrote"
         )
-    classifies = "SequenceClassification" in str(config.get("architectures"))
-    kind = SymBertForSequenceClassification if classifies else SymBertForMaskedLM
+    named = str(config.get("architectures"))
+    kind = next((kind for head, kind in HEADS.items() if head in named), SymBertForMaskedLM)
     try:
         parsed = SymBertConfig.from_dict({**config, "_name_or_path": str(path.parent)})
         with torch.device("meta"):

@@ -8,13 +8,21 @@ import copy
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel, PreTrainedModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertModel,
+    PreTrainedModel,
+)
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import (
     SymBertForMaskedLM,
+    SymBertForQuestionAnswering,
     SymBertForSequenceClassification,
     SymBertModel,
     SymBertPreTrainedModel,
@@ -26,6 +34,7 @@ BERT: dict[type[SymBertPreTrainedModel], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
     SymBertForMaskedLM: BertForMaskedLM,
     SymBertForSequenceClassification: BertForSequenceClassification,
+    SymBertForQuestionAnswering: BertForQuestionAnswering,
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
@@ -33,7 +42,7 @@ TOLERANCE = 1e-9  # of the attention's output in float64, relative to its larges
 
 
 @torch.no_grad()
-def fold(model: SymBertPreTrainedModel | Model) -> BertModel | BertForMaskedLM | BertForSequenceClassification:
+def fold(model: SymBertPreTrainedModel | Model) -> PreTrainedModel:
     """Hugging Face's BERT that computes what `model` computes, in evaluation mode.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;

@@ -277,12 +277,12 @@ class SpanModel(Model):
 
     def __init__(self, config: Configuration, num_labels: int) -> None:
         super().__init__(config, has_pooler=False)
-        self.classifier = nn.Linear(config.hidden_size, num_labels)
+        self.qa_outputs = nn.Linear(config.hidden_size, num_labels)
 
     @property
     def new_layers(self) -> tuple[nn.Linear, ...]:
         """What pre-training has no weights of."""
-        return (self.classifier,)
+        return (self.qa_outputs,)
 
 
 @torch.no_grad()
