@@ -43,7 +43,10 @@ def own_files(config, pattern, **corpus):
         ({"sweep": {"contrasts": [["pairwise", "base"]]}}, ["'sweep.contrasts' has 'base'", "'sweep.attention'"]),
         ({"sweep": {"contrasts": [["pairwise"]]}}, ["sweep.contrasts.0", "a list of length 2"]),
         ({"sweep": {"finetuned_pretrain_seeds": [9]}}, ["sweep.finetuned_pretrain_seeds", "9", "sweep.pretrain_seeds"]),
-        ({"pretrain": {"schedule_steps": 2399}}, ["pretrain.schedule_steps", "2399", "2400"]),
+        (
+            {"pretrain": {"schedule_steps": 2399}},
+            ["is 2399, before", "set both", "pretrain='{steps: 2400, schedule_steps: null}'"],
+        ),
         ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
         ({"glue": {"source": "mirror"}}, ["glue.source", "mirror=DIR"]),
     ],

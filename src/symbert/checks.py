@@ -165,7 +165,8 @@ def _check_sweep(config: Config) -> None:
     if (pretrain["schedule_steps"] or pretrain["steps"]) < pretrain["steps"]:
         raise ConfigError(
             f"config: 'pretrain.schedule_steps' is {pretrain['schedule_steps']}, before the last of 'pretrain.steps' "
-            f"({pretrain['steps']}): nothing is learnt at a rate of 0; raise it or leave it null"
+            f"({pretrain['steps']}): nothing is learnt at a rate of 0; set both, such as "
+            f"pretrain='{{steps: {pretrain['steps']}, schedule_steps: null}}'"
         )
     for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
         if step > pretrain["steps"] or step % pretrain["save_every"]:
