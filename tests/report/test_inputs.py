@@ -1,15 +1,13 @@
 """Exhibits exist where their inputs do, and their commands have these and no others."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from symbert.report.exhibits import EXHIBITS
-from symbert.report.inputs import ReportFiles, given, report_code
+from symbert.report.inputs import ReportFiles, report_code
 from symbert.suites import BESIDE_GLUE
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
@@ -129,24 +127,6 @@ def test_all_formats_of_a_table_are_made(report):
     assert report().made([EXHIBITS["table-runs"]]) == [
         f"out/tables/runs.{suffix}" for suffix in ("html", "csv", "md", "tex")
     ]
-
-
-def test_an_option_without_files_is_no_word():
-    assert given("counts")(None, {"counts": []}) == ""
-    assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
-    assert given("my_counts")(None, {"my_counts": ["a b.json"]}) == "--my-counts 'a b.json'"
-
-
-@pytest.mark.parametrize(
-    "files", [["@a"], ["a b", "@c", "-d", "e\nf", "{g,h}"], [f"{'a long name ' * 20}{n}.json" for n in range(10_000)]]
-)
-def test_a_command_reads_every_file_of_a_list_however_many_and_odd(files, tmp_path):
-    """2,900 long names were more than Linux hands to a command."""
-    script = tmp_path / "script.sh"  # as Snakemake does with a long command
-    command = 'import sys; from symbert.cli import _listed; print("\\0".join(map(str, _listed(sys.argv[2]))), end="")'
-    script.write_text(f"'{sys.executable}' -c '{command}' {given('counts')(None, {'counts': files})}")
-    done = subprocess.run(["bash", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\0") == files
 
 
 @pytest.fixture

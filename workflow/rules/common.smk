@@ -61,6 +61,7 @@ from symbert.snakemake_internals import (
     starts_jobs,
     take_terminal,
 )
+from symbert.words import given, option_with_files
 
 with one_line_errors():
     # What the user chose, or the workflow whose module this is, stands above config.yaml and the scale.

@@ -1,7 +1,7 @@
 # report: counts, losses and scores → the paper's tables and figures, each declared in src/symbert/report.
 from symbert.operators import OPERATORS, operator_code
 from symbert.report.exhibits import VERBS
-from symbert.report.inputs import ReportFiles, given, option_with_files, report_code
+from symbert.report.inputs import ReportFiles, report_code
 from symbert.sizes import SIZES
 from symbert.sources import is_stand_in
 

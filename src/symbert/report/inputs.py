@@ -1,7 +1,7 @@
 """What the workflow's rules make exhibits of: files by the options of `symbert exhibit`, and what it makes."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,12 +9,11 @@ from typing import Any
 
 from symbert.files import sha256_of
 from symbert.operators import OPERATORS
-from symbert.report.braces import braced
 from symbert.report.exhibits import EXHIBITS, OF_SUITE, Exhibit, options_to_read
 from symbert.settings import hash_of
+from symbert.words import Words, option_with, option_with_files
 
 NEUTRAL = {"commit", "declared", "errors", "files", "project", "settings"}  # of all stages: edits change no table
-Words = Callable[[Any, Any], str]  # a rule's parameter, of Snakemake's wildcards and input
 
 
 @dataclass(frozen=True)
@@ -112,26 +111,6 @@ class ReportFiles:
             for stem in dict.fromkeys(exhibit.stem.format(size=size) for size in self.of_size or [""])
             for suffix in exhibit.formats[formats]
         ]
-
-
-def option_with(option: str, values: str | Iterable[Any]) -> str:
-    """A command's option with its values as one short word of bash; empty without values."""
-    values = [values] if isinstance(values, str) else list(values)
-    return f"--{option.replace('_', '-')} {braced(values)}" if values else ""
-
-
-def option_with_files(option: str, files: str | Iterable[str]) -> str:
-    """The same with files, which the command reads from a list that bash writes where they are several: Linux takes no
-    more than 2 MB of arguments."""
-    files = [files] if isinstance(files, str) else list(files)
-    if len(files) == 1 and not files[0].startswith("@"):
-        return option_with(option, files)
-    return f"--{option.replace('_', '-')} @<(printf '%s\\0' {braced(files)})" if files else ""
-
-
-def given(option: str) -> Words:
-    """A rule's parameter: an option of its command with the files of the input that is called alike."""
-    return lambda wildcards, input: option_with_files(option, input[option])
 
 
 def report_code(package: Path) -> str:

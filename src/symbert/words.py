@@ -1,15 +1,37 @@
-"""Many paths as one short word of a shell command.
+"""The options of a command in the words of bash: many paths as one short word.
 
 Linux takes no argument longer than 128 KiB, and Snakemake hands a whole command to bash as one. Bash itself may pass
 megabytes of words on, so it is given `scores/{original,shared}/{cola,mnli}.json` and writes the paths out.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, takewhile
+from typing import Any
 
+Words = Callable[[Any, Any], str]  # a rule's parameter, of Snakemake's wildcards and input
 Parts = Sequence[str]  # what stands between the slashes of a path
 PLAIN = re.compile(r"[\w@%+=:.-]*", re.ASCII)  # text that means itself to bash, in braces too
+
+
+def option_with(option: str, values: str | Iterable[Any]) -> str:
+    """A command's option with its values as one short word of bash; empty without values."""
+    values = [values] if isinstance(values, str) else list(values)
+    return f"--{option.replace('_', '-')} {braced(values)}" if values else ""
+
+
+def option_with_files(option: str, files: str | Iterable[str]) -> str:
+    """The same with files, which the command reads from a list that bash writes where they are several: Linux takes no
+    more than 2 MB of arguments."""
+    files = [files] if isinstance(files, str) else list(files)
+    if len(files) == 1 and not files[0].startswith("@"):
+        return option_with(option, files)
+    return f"--{option.replace('_', '-')} @<(printf '%s\\0' {braced(files)})" if files else ""
+
+
+def given(option: str) -> Words:
+    """A rule's parameter: an option of its command with the files of the input that is called alike."""
+    return lambda wildcards, input: option_with_files(option, input[option])
 
 
 def braced(paths: Iterable[str]) -> str:

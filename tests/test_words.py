@@ -1,12 +1,14 @@
 """Bash writes out what was written in short: every path, in its order, however odd its name."""
 
 import subprocess
+import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, settings
+from hypothesis import given as drawn
 from hypothesis import strategies as some
 
-from symbert.report.braces import braced
+from symbert.words import braced, given
 
 NAMES = some.text(some.sampled_from("ab,{}'\"$*?~ \n\\!.-1ü"), max_size=4)
 PATHS = some.lists(some.lists(NAMES, min_size=1, max_size=4).map("/".join).filter(bool), max_size=8)
@@ -19,7 +21,7 @@ def written_out(word):
 
 
 @settings(max_examples=150, deadline=None)
-@given(PATHS.filter(bool))
+@drawn(PATHS.filter(bool))
 @example(["a", "a", "a/b", "a"])
 @example(["{1..3}", "x,y", "it's", "it's, here"])
 @example(["/absolute/a.json", "/absolute/b.json", "~/c", "$HOME", "`ls`", "-n"])
@@ -57,3 +59,21 @@ def test_the_scores_of_a_large_sweep_are_a_short_word():
     word = braced(paths)
     assert len(" ".join(paths)) > 190_000 and len(word) < 400
     assert written_out(word) == paths
+
+
+def test_an_option_without_files_is_no_word():
+    assert given("counts")(None, {"counts": []}) == ""
+    assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
+    assert given("my_counts")(None, {"my_counts": ["a b.json"]}) == "--my-counts 'a b.json'"
+
+
+@pytest.mark.parametrize(
+    "files", [["@a"], ["a b", "@c", "-d", "e\nf", "{g,h}"], [f"{'a long name ' * 20}{n}.json" for n in range(10_000)]]
+)
+def test_a_command_reads_every_file_of_a_list_however_many_and_odd(files, tmp_path):
+    """2,900 long names were more than Linux hands to a command."""
+    script = tmp_path / "script.sh"  # as Snakemake does with a long command
+    command = 'import sys; from symbert.cli import _listed; print("\\0".join(map(str, _listed(sys.argv[2]))), end="")'
+    script.write_text(f"'{sys.executable}' -c '{command}' {given('counts')(None, {'counts': files})}")
+    done = subprocess.run(["bash", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\0") == files
