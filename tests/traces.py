@@ -29,7 +29,7 @@ class Traces:
         step = self.experiment.final if step is None else step
         folder = self.experiment.place(self.experiment.state, run)
         settings = {**run.model, **recorded_settings(self.experiment.pretraining), "precision": "fp32", **other}
-        write(folder / "identity.json", {**vars(run), **settings, "corpus_hash": "c"})
+        write(folder / "identity.json", {**run.facts, **settings, "corpus_hash": "c"})
         for kept in self.experiment.steps(run):
             write(folder / f"weights/step-{kept:08d}.json", {"step": kept, "sha256": "w"})
         write(folder / "status.json", {"state": state, "step": step, "exit_code": 0, "reason": reason, "file": None})
@@ -41,7 +41,7 @@ class Traces:
         """What a finished run publishes of itself."""
         settings = {**run.model, **recorded_settings(self.experiment.pretraining), "precision": "fp32", **other}
         path = self.experiment.place(self.experiment.run, run) / "done.json"
-        return write(path, {**vars(run), "settings": settings, "corpus_hash": "c"})
+        return write(path, {**run.facts, "settings": settings, "corpus_hash": "c"})
 
     def corpus(self, mark: str = "c") -> Path:
         """A packed corpus of all parts."""
@@ -70,7 +70,7 @@ class Traces:
         """A score under today's settings."""
         basis = {"checkpoint_sha256": "w", "data_sha256": "d", "precision": "fp32"}
         today = {"settings_hash": hash_of(self.experiment.finetuning(task)), **basis}
-        return {**vars(run), "step": step, "task": task, "finetune_seed": seed, **today, **changes}
+        return {**run.facts, "step": step, "task": task, "finetune_seed": seed, **today, **changes}
 
     def scores(self, run: Run, step: int, task: str, seeds: list[int], **changes) -> Path:
         """The published scores of a task."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json, write_json
+from symbert.hosts import ENCODER
 from symbert.settings import (
     FILTERS,
     PAPERS_FILTERS,
@@ -205,7 +206,12 @@ def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
 
 
 def runs_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
-    """The pre-trainings of these sizes, or of all: size, attention, pretrain_seed."""
+    """The pre-trainings of the encoder, of these sizes or of all: size, attention, pretrain_seed."""
+    return axes_of(config, sizes) if ENCODER in config["sweep"]["hosts"] else []
+
+
+def axes_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
+    """The runs of any host, of these sizes or of all: size, attention, pretrain_seed."""
     sweep = config["sweep"]
     sizes = sweep["sizes"] if sizes is None else sizes
     return [list(axes) for axes in product(sizes, sweep["attention"], sweep["pretrain_seeds"])]

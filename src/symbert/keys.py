@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from symbert.filters import FILTERS
+from symbert.hosts import HOSTS
 from symbert.own import KEYS
 from symbert.settings import (
     Annotator,
@@ -176,6 +177,7 @@ class Curve(Settings):
 class Sweep(Settings):
     """What is trained and compared."""
 
+    hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None

@@ -8,6 +8,7 @@ from typing import Any
 
 from symbert.config import (
     Config,
+    axes_of,
     experiment_name,
     finetuned_pretrain_seeds,
     is_outdated,
@@ -15,6 +16,7 @@ from symbert.config import (
     sections,
     source_of,
 )
+from symbert.hosts import ENCODER, OTHERS
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PretrainSettings, TaskSettings, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -32,6 +34,16 @@ class Run:
     size: str
     attention: str
     pretrain_seed: int
+    host: str = ENCODER
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What files say of the run. Those of an encoder name no host, as before there were others.
+
+        `host` in files is a machine.
+        """
+        host = {} if self.host == ENCODER else {"model_host": self.host}
+        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
 
     @property
     def model(self) -> dict[str, Any]:
@@ -40,14 +52,15 @@ class Run:
         return {"operator_code": operator_code(self.attention), **own, **vars(SIZES[self.size])}
 
     def __str__(self) -> str:
-        return f"{self.size}-{self.attention} seed {self.pretrain_seed}"
+        host = "" if self.host == ENCODER else f"{self.host} "
+        return f"{host}{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
 class Experiment:
     """A checked configuration as axes and paths, the latter from the folder where Snakemake is run.
 
     Paths with many values are patterns with Snakemake's wildcards: {size}, {attention}, {seed}, {step}, {suite} and
-    {task}.
+    {task}. Those of runs are of the encoder; `of_host` gives those of other hosts.
     """
 
     def __init__(self, config: Config) -> None:
@@ -115,7 +128,7 @@ class Experiment:
     def models(self) -> dict[str, Config]:
         """What the runs of each size and operator stand for: sections of their own, so that an edited operator trains
         its own runs alone."""
-        return {f"model-{run.size}-{run.attention}": run.model for run in self.runs()}
+        return {f"model-{run.size}-{run.attention}": run.model for run in self.pretrainings()}
 
     def agrees(self, *names: str) -> bool:
         """Whether no existing settings file of these sections differs from today's configuration."""
@@ -123,6 +136,7 @@ class Experiment:
 
     def place(self, pattern: str, run: Run, **others: str | int) -> Path:
         """One of the patterns above, of a run; `others` are its step and task."""
+        pattern = of_host(pattern, run.host)
         return Path(pattern.format(size=run.size, attention=run.attention, seed=run.pretrain_seed, **others))
 
     def scores(self, run: Run, step: int, task: str) -> Path:
@@ -134,8 +148,21 @@ class Experiment:
         return [(run, step) for run in self.runs() for step in self.steps(run)]
 
     def runs(self, sizes: list[str] | None = None) -> list[Run]:
-        """The pre-trainings, of these sizes or of all."""
+        """The pre-trainings of the encoder, of these sizes or of all: those that stages after pre-training know."""
         return [Run(*axes) for axes in runs_of(self.config, sizes)]
+
+    def pretrainings(self) -> list[Run]:
+        """All pre-trainings, of the encoder first."""
+        return [*self.runs(), *self.runs_of_others()]
+
+    @property
+    def other_hosts(self) -> list[str]:
+        """The hosts beside the encoder."""
+        return [host for host in OTHERS if host in self.config["sweep"]["hosts"]]
+
+    def runs_of_others(self) -> list[Run]:
+        """The pre-trainings of the other hosts."""
+        return [Run(*axes, host) for host in self.other_hosts for axes in axes_of(self.config)]
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
@@ -144,7 +171,7 @@ class Experiment:
 
     def steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that are fine-tuned."""
-        if run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+        if run.host != ENCODER or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
             return []
         return sorted({*self.compared, *self.curve_steps(run.size)})
 
@@ -154,3 +181,8 @@ class Experiment:
         final = sweep["finetune_seeds"] if step in self.compared else []
         curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
         return sorted({*final, *curve} or sweep["finetune_seeds"])
+
+
+def of_host(pattern: str, host: str) -> str:
+    """A pattern of runs as that of the runs of a host: those of all but the encoder lie below a folder of its name."""
+    return pattern if host == ENCODER else pattern.replace(RUN, f"{host}/{RUN}")

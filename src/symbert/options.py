@@ -20,6 +20,8 @@ OPTIONS: dict[str, str] = {
     "sizes": "sizes of models",
     "attention": "attention operator of the model",
     "count-parameters attention": "attention operators",
+    "host": "kind of model that the operator is in",
+    "hosts": "done.json of runs of other hosts than the encoder",
     "seed": "seed of pre-training",
     "pretrain_seed": "seed of pre-training",
     "step": "step of pre-training",

@@ -62,7 +62,7 @@ def started(manifest, brief, tmp_path):
         state.mkdir(exist_ok=True)
         write_json(state / "config.json", trainer.model.config.to_dict())
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
-        write_json(tmp_path / "done.json", {**vars(trainer.run), **facts})
+        write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
         write_vocabulary(tmp_path / "vocab.txt", 60)
         extract_checkpoint(state, 0, tmp_path / "vocab.txt", tmp_path / "done.json", "embedded", output)
         return trainer, output

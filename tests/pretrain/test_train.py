@@ -243,7 +243,7 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     (batch,) = trainer.objective.validation_batches(100)
     trainer.model.eval()
     expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
-    assert trainer.evaluate() == pytest.approx(expected.item(), rel=1e-6)
+    assert trainer.evaluate() == {"loss": pytest.approx(expected.item(), rel=1e-6)}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -252,7 +252,7 @@ def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the
     monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
     alone = build()
     (batch,) = alone.objective.validation_batches(100)
-    expected, computed, told = alone.evaluate(), [], []
+    expected, computed, told = alone.evaluate()["loss"], [], []
     compute = Trainer._loss_of
     monkeypatch.setattr(
         Trainer, "_loss_of", lambda *given: computed.extend(given[1].input_ids.tolist()) or compute(*given)

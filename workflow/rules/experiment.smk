@@ -11,7 +11,7 @@ from symbert.experiment.times import mark_complete, mend_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import measured_tasks, own_tasks, robustness_home, rows_file, scores_home
-from symbert.layout import Experiment, Run
+from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
@@ -154,6 +154,7 @@ with one_line_errors():
 with one_line_errors():
     CORPUS = corpus_home(EXPERIMENT)
     HOMES = {run: run_home(EXPERIMENT, run) for run in EXPERIMENT.runs()}
+    HOMES_OF_OTHERS = {run: run_home(EXPERIMENT, run) for run in EXPERIMENT.runs_of_others()}
 MANIFEST = f"{CORPUS.shards}/manifest.json"
 WORD_PIECES = f"{CORPUS.results}/corpus/vocab.txt"
 FILES_RECORD = [f"{CORPUS.results}/corpus/sources.json"] if FILES else []
@@ -161,8 +162,13 @@ FINETUNED = [run for run in EXPERIMENT.runs() if EXPERIMENT.steps(run)]
 
 
 def published_files(name, sizes=SWEEP["sizes"]):
-    """A published file of every run of these sizes."""
+    """A published file of every run of the encoder of these sizes."""
     return [str(home.place(home.run, run) / name) for run, home in HOMES.items() if run.size in sizes]
+
+
+def published_by_others(name):
+    """A published file of every run of the other hosts."""
+    return [str(home.place(home.run, run) / name) for run, home in HOMES_OF_OTHERS.items()]
 
 
 def run_of(wildcards):

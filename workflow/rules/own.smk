@@ -20,6 +20,7 @@ INPUTS = {
     "records": records(PARTS, CORPUS.results),
     "manifest": [MANIFEST],
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
+    "hosts": published_by_others("done.json"),
     "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["probes"] else [],
 }
 OF_SUITE = {suite.name: {"scores": final_scores(suite.name), "curve": curve_scores(suite.name)} for suite in OTHERS}

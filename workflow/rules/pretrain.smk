@@ -1,4 +1,5 @@
-# pretrain: one run per size × attention × seed, and the checkpoints taken from it.
+# pretrain: one run per host × size × attention × seed, and the checkpoints taken from those of the encoder.
+from symbert.hosts import PRETRAINING
 
 
 localrules:
@@ -8,6 +9,25 @@ localrules:
 rule pretrain:
     input:
         published_files("done.json"),
+        published_by_others("done.json"),
+
+
+# What every pre-training takes, and is told.
+TRAINING_RESOURCES = {
+    **(SEVERAL_NODES if NODES > 1 else {}),
+    "nodes": NODES,
+    "mem_mb": lambda wildcards, attempt: training_memory(wildcards, attempt) * PROCESSES_PER_NODE,
+    "gpu": lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
+    "runtime": SESSION,
+    "slurm_extra": "--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
+}
+TRAIN = (
+    f"{GPUS_GIVEN} exec {LAUNCHER}"
+    " pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
+    " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
+    " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
+    f" --threads {THREADS_PER_PROCESS} {EXECUTION}"
+)
 
 
 rule pretrain_model:
@@ -27,20 +47,39 @@ rule pretrain_model:
         ENVIRONMENT
     threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE
     resources:
-        **(SEVERAL_NODES if NODES > 1 else {}),
-        nodes=NODES,
-        mem_mb=lambda wildcards, attempt: training_memory(wildcards, attempt) * PROCESSES_PER_NODE,
-        gpu=lambda wildcards: gpus_of_node(wildcards) if NODES == 1 else 0,
-        runtime=SESSION,
-        slurm_extra="--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
+        **TRAINING_RESOURCES,
     params:
         state=STATE,
     shell:
-        f"{GPUS_GIVEN} exec {LAUNCHER}"
-        " pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
-        " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
-        " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
-        f" --threads {THREADS_PER_PROCESS} {EXECUTION}"
+        TRAIN
+
+
+for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERIMENT.other_hosts]:
+
+    rule:
+        name:
+            training
+        input:
+            manifest=MANIFEST,
+            settings=settings("pretrain"),
+            model=settings("model-{size}-{attention}"),
+        output:
+            done=f"{of_host(RUN, host)}/done.json",
+            metrics=f"{of_host(RUN, host)}/metrics.jsonl",
+            timing=f"{of_host(RUN, host)}/timing.json",
+        log:
+            f"{LOGS}/{training}/{{size}}-{{attention}}-seed-{{seed}}.log",
+        benchmark:
+            f"{BENCHMARKS}/{training}/{{size}}-{{attention}}-seed-{{seed}}.tsv"
+        conda:
+            ENVIRONMENT
+        threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE
+        resources:
+            **TRAINING_RESOURCES,
+        params:
+            state=of_host(STATE, host),
+        shell:
+            f"{TRAIN} --host {host}"
 
 
 rule extract_checkpoint:

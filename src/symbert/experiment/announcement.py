@@ -14,7 +14,8 @@ from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import by_stage, hours_in_words, plan_experiment, warning_of
 from symbert.glue.state import scores_home
-from symbert.layout import Experiment
+from symbert.hosts import ENCODER, PRETRAINING
+from symbert.layout import Experiment, of_host
 from symbert.pretrain.guard import refusal
 from symbert.pretrain.state import run_home, settings_changed
 from symbert.progress import data_size
@@ -36,7 +37,7 @@ def announce(
     """
     yield from banner(experiment, read_yaml(scale_file))
     counts = by_stage((job.rule for job in jobs if job.rule != "all"), project)
-    starting = folders_of(experiment, [job for job in jobs if job.rule == "pretrain_model"])
+    starting = folders_of(experiment, [job for job in jobs if job.rule in PRETRAINING])
     files: list[Files] = []
     try:
         plan = plan_experiment(experiment, counts, counts)
@@ -63,7 +64,7 @@ def announce(
     except PLAN_ERRORS as error:
         files = []
         yield f"  plan           none: {type(error).__name__}: {error}"
-    for run in experiment.runs() if experiment.config["on_settings_change"] == "refuse" else []:
+    for run in experiment.pretrainings() if experiment.config["on_settings_change"] == "refuse" else []:
         state = experiment.place(experiment.state, run)
         if state in starting and (differing := settings_changed(experiment, run)):
             raise refusal(state, differing)
@@ -84,7 +85,7 @@ def files_to_write(experiment: Experiment, files: list[Files], jobs: list[Job], 
 def folders_of(experiment: Experiment, jobs: list[Job]) -> set[Path]:
     """The folders that jobs write large files into, but for those of the corpus."""
     patterns = {
-        "pretrain_model": experiment.state,
+        **{rule: of_host(experiment.state, host) for rule, host in PRETRAINING.items()},
         "extract_checkpoint": experiment.checkpoint,
         "download_task": f"{experiment.results}/glue",
         **{suite.rule: experiment.finetuned.replace("{suite}", suite.name) + "/state" for suite in experiment.suites},
@@ -95,13 +96,14 @@ def folders_of(experiment: Experiment, jobs: list[Job]) -> set[Path]:
 def banner(experiment: Experiment, scale: Config) -> list[str]:
     """What is about to run: experiment, scale, sources, what the scale overrides, where results go."""
     config, sweep = experiment.config, experiment.config["sweep"]
+    hosts = "" if sweep["hosts"] == [ENCODER] else f"{', '.join(sweep['hosts'])} of "
     runs = [f"{size}-{attention}" for size in sweep["sizes"] for attention in sweep["attention"]]
     curves = [f"{len(sweep['curve']['steps'][size])} checkpoints of {size}" for size in sweep["curve"]["sizes"]]
     return [
         f"symbert: experiment {experiment.name} (scale {config['scale']}, corpus {source_of(config, 'corpus')}, "
         f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']})",
         f"  scale sets     {_sections(scale) or 'nothing: every value is the paper’s'}",
-        f"  pre-training   {', '.join(runs)}; seeds {sweep['pretrain_seeds']}; "
+        f"  pre-training   {hosts}{', '.join(runs)}; seeds {sweep['pretrain_seeds']}; "
         f"{config['pretrain']['steps']:,} steps of {config['pretrain']['batch_size']} × "
         f"{config['corpus']['pack']['sequence_length']} tokens",
         f"  fine-tuning    {', '.join(sweep['tasks'])}; seeds {sweep['finetune_seeds']}; "
@@ -130,7 +132,7 @@ def _count(values: Any) -> int:
 def _used(experiment: Experiment) -> str:
     """What of the extended experiment is used here."""
     corpus = "" if corpus_home(experiment) is experiment else "its corpus, "
-    runs, checkpoints = experiment.runs(), experiment.checkpoints()
+    runs, checkpoints = experiment.pretrainings(), experiment.checkpoints()
     used = sum(run_home(experiment, run) is not experiment for run in runs)
     scored = sum(
         all(scores_home(experiment, *one, suite.name) is not experiment for suite in experiment.suites)

@@ -110,7 +110,7 @@ def by_stage(rules: Iterable[str], project: Path = PROJECT) -> Counter[str]:
 
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
     """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
-    runs = [run_state(experiment, run) for run in experiment.runs()]
+    runs = [run_state(experiment, run) for run in experiment.pretrainings()]
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
     benchmarks = read_benchmarks(Path(experiment.results) / "benchmarks")
     hours = {(job.rule, job.name): job.wall for job in benchmarks}

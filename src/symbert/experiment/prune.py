@@ -17,7 +17,8 @@ from symbert.cost import size_of
 from symbert.errors import InputOutputError
 from symbert.files import is_leftover, read_json_or_empty, single_writer
 from symbert.glue.state import stale_files
-from symbert.layout import RUN, Experiment
+from symbert.hosts import HOSTS
+from symbert.layout import RUN, Experiment, of_host
 from symbert.pretrain.state import (
     holder_elsewhere,
     is_old,
@@ -93,8 +94,9 @@ def prune(
 
 def workplaces(experiment: Experiment) -> Iterator[Workplace]:
     """All folders of an experiment in which something may be removed, of runs outside today's sweep, too."""
-    for run in _folders(experiment.state.removesuffix("/state"), RUN):
-        yield Workplace(run, True, partial(_of_run, experiment, run))
+    for host in HOSTS:
+        for run in _folders(of_host(experiment.state, host).removesuffix("/state"), of_host(RUN, host)):
+            yield Workplace(run, True, partial(_of_run, experiment, run))
     for suite in SUITES:
         finetuned = experiment.finetuned.replace("{suite}", suite)
         for state in _folders(f"{finetuned}/state", f"{RUN}/step-{{step}}/state"):

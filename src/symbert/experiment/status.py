@@ -21,7 +21,7 @@ def status(scale: str | None = None, configfile: list[Path] | None = None, confi
 
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: no table is wider than 120 columns; a reason of a failure may be."""
-    runs, final = [run_state(experiment, run) for run in experiment.runs()], f"{experiment.final:,}"
+    runs, final = [run_state(experiment, run) for run in experiment.pretrainings()], f"{experiment.final:,}"
     home = corpus_home(experiment)
     corpus = "not packed yet" if not is_packed(home) else "packed" if home is experiment else f"in {home.results}"
     done = sum(state.is_done for state in runs)

@@ -39,11 +39,12 @@ class MetricsLog:
             os.fsync(self.file.fileno())
         return self.file.tell()
 
-    def last_validation_loss(self) -> float:
-        """The validation loss of the last line that has one."""
+    def last_validation(self) -> dict[str, float]:
+        """What the last validation measured: the loss, and what else the objective says."""
         verify_metrics(self.path, self.flush(), self.sha256)
         lines = read_json_lines(self.path, "run the same command again")
-        return [line["loss"] for line in lines if line["split"] == "validation"][-1]
+        *_, last = (line for line in lines if line["split"] == "validation")
+        return {name: value for name, value in last.items() if name not in ("split", "step")}
 
     @property
     def sha256(self) -> str:

@@ -94,6 +94,10 @@ class MaskedTokens(Objective):
         """`masked vocab`, at the masked positions only."""
         return model.masked_logits(input_ids, positions)
 
+    def inputs_of_layers(self, batch: MaskedBatch) -> tuple[Tensor]:
+        """The ids: the head alone reads positions."""
+        return (batch.input_ids,)
+
     def of_one_shape(self, batch: MaskedBatch) -> MaskedBatch:
         """The batch padded to as many masked positions as practically no batch exceeds."""
         return batch.padded(slots_of(*batch.input_ids.shape, self.settings.mask_probability))

@@ -1,11 +1,13 @@
 """What a model is trained on: the batch of each step, its loss, and what validation measures.
 
 A batch is a pure function of (seed, step). Nothing here knows the operator, so all operators of one seed see the same
-batches. To add an objective, write a class in a module of its own.
+batches. To add an objective, write a class in a module of its own, and name it in `symbert.hosts`.
 """
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from symbert.draws import permute
+from symbert.hosts import HOSTS
 from symbert.layout import Run
 from symbert.settings import PretrainSettings
 
@@ -71,9 +74,17 @@ class Objective(ABC):
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
         """`… classes` for the targets `…` of a batch with these inputs."""
 
+    def inputs_of_layers(self, batch: Batch) -> tuple[Tensor, ...]:
+        """What the layers below the head read: `Objective.logits` has it from the batch, too."""
+        return tuple(tensor for name, tensor in vars(batch).items() if name != "targets")
+
     @abstractmethod
     def flops(self, model: nn.Module) -> float:
         """Operations of a step, forward and backward (`symbert.flops`)."""
+
+    def measures(self, loss: float) -> dict[str, float]:
+        """What a validation says beside its mean loss."""
+        return {}
 
     def order(self, step: int) -> Order:
         """Epoch and row of each sequence of step `step` (from 0)."""
@@ -97,6 +108,12 @@ class Loss(nn.Module):
     def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
         logits = self.objective.logits(self.model, **inputs)
         return F.cross_entropy(logits.float().flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+
+
+def objective_of(run: Run, settings: PretrainSettings, manifest: Path) -> Objective:
+    """What the models of a run's host are trained on."""
+    module, name = HOSTS[run.host].objective.split(":")
+    return getattr(importlib.import_module(module), name)(run, settings, manifest)
 
 
 def sequences_of(step: int, batch_size: int, rows_count: int, seed: int) -> Order:

@@ -1,4 +1,4 @@
-"""The command that pre-trains one run (size × attention × seed).
+"""The command that pre-trains one run (host × size × attention × seed).
 
 Everything a run needs to go on lies in its `state` directory, which no rule declares as an output (Snakemake
 deletes outputs); the declared files are published when the last step is done.
@@ -6,6 +6,7 @@ deletes outputs); the declared files are published when the last step is done.
 
 from pathlib import Path
 
+from symbert.hosts import ENCODER
 from symbert.layout import Run
 from symbert.pretrain.stop import StopRequest
 
@@ -24,6 +25,7 @@ def pretrain_model(
     on_settings_change: str,
     micro_batch_size: int | None = None,
     tensorboard: bool = False,
+    host: str = ENCODER,
 ) -> None:
     """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
 
@@ -37,4 +39,4 @@ def pretrain_model(
 
     paths = RunPaths(manifest, settings, state, done, metrics, timing)
     options = SessionOptions(threads, micro_batch_size, tensorboard, on_settings_change)
-    hold_session(Run(size, attention, seed), paths, options, stop)
+    hold_session(Run(size, attention, seed, host), paths, options, stop)

@@ -84,7 +84,7 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
             loop = Loop(trainer, options.tensorboard, stop, counter)
             loop.run()
             if world.leads:
-                _publish(trainer, identity, loop.metrics.last_validation_loss(), paths)
+                _publish(trainer, identity, loop.metrics.last_validation(), paths)
 
 
 def identity_of(run: Run, settings: PretrainSettings, device: torch.device, paths: RunPaths) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
     IntegrityError when the manifest was changed since its hash was made.
     """
     return {
-        **vars(run),
+        **run.facts,
         **run.model,
         **recorded_settings(settings),
         "precision": resolve_precision(settings.precision, device),
@@ -179,7 +179,7 @@ class Loop:
             norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
             self._log("train", **{**vars(result), "gradient_norm": norm})
         if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
-            self._log("validation", loss=self.trainer.evaluate())
+            self._log("validation", **self.trainer.evaluate())
             self.pace.restart()
 
     def _log(self, split: str, **values: Any) -> None:
@@ -224,7 +224,7 @@ class Loop:
         write_running(self.state / "status.json", self.counter.step)
 
 
-def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float, paths: RunPaths) -> None:
+def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, float], paths: RunPaths) -> None:
     """Write the declared outputs, unless the settings changed meanwhile: an orphan must not publish an old run."""
     run, settings = trainer.run, read_settings(paths.settings, PretrainSettings)
     if identity_of(run, settings, trainer.device, paths) != identity:
@@ -234,7 +234,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
     dropout = recorded_dropout(trainer.recipe, settings.dropout, trainer.device)
     summary = {
         "steps": settings.steps,
-        "validation_loss": validation_loss,
+        **{f"validation_{name}": value for name, value in validation.items()},
         "parameters": trainer.parameters,
         "corpus_hash": identity["corpus_hash"],
         "vocabulary_sha256": read_json(paths.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
@@ -243,5 +243,5 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation_loss: float,
     }
     copy_file(paths.state / METRICS, paths.metrics)
     summary["metrics_sha256"] = sha256_of(paths.metrics)
-    write_json(paths.timing, {**vars(run), **longest, "sessions": len(sessions)})
-    write_json(paths.done, {**vars(run), **summary})
+    write_json(paths.timing, {**run.facts, **longest, "sessions": len(sessions)})
+    write_json(paths.done, {**run.facts, **summary})

@@ -16,7 +16,7 @@ from typing import Any
 from symbert.corpus.state import corpus_home, is_packed, manifest_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
 from symbert.files import is_running, read_json_or_empty, sha256_of
-from symbert.flops import step_flops
+from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run
 from symbert.pretrain.guard import difference, recorded_settings
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
@@ -110,12 +110,12 @@ def _published(experiment: Experiment, run: Run) -> str | None:
     if not isinstance(done.get("settings"), dict):
         return ""  # runs of early versions do not say
     corpus = {key: done[key] for key in ("corpus_hash",) if key in done}
-    return _difference(experiment, run, {**vars(run), **done["settings"], **corpus})
+    return _difference(experiment, run, {**run.facts, **done["settings"], **corpus})
 
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
-    wanted = {**vars(run), **run.model, **recorded_settings(experiment.pretraining)}
+    wanted = {**run.facts, **run.model, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
     if known := corpus_hash(experiment):
@@ -147,7 +147,9 @@ def is_wanted(experiment: Experiment, state: Path) -> bool:
 
 def run_of(experiment: Experiment, identity: Values) -> Run | None:
     """The run of the sweep that a state is of."""
-    return next((run for run in experiment.runs() if vars(run).items() <= identity.items()), None)
+    facts = {key: identity.get(key) for key in ("size", "attention", "pretrain_seed")}
+    host = identity.get("model_host", ENCODER)
+    return next((run for run in experiment.pretrainings() if run == Run(**facts, host=host)), None)
 
 
 def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
@@ -206,14 +208,14 @@ def _named(lease: Values) -> str:
     return f"process {lease.get('process')} on {lease['host']}{job}"
 
 
-def pretraining_work(experiment: Experiment, size: str, done: int = 0) -> Work:
+def pretraining_work(experiment: Experiment, run: Run, done: int = 0) -> Work:
     """The steps of one run after the first `done`, with their evaluations, which are forward only."""
-    settings, pack, shape = experiment.pretraining, experiment.config["corpus"]["pack"], SIZES[size]
+    settings, pack, shape = experiment.pretraining, experiment.config["corpus"]["pack"], SIZES[run.size]
     left, length = settings.steps - done, pack["sequence_length"]
 
     def flops(rows: int) -> float:
-        masked = settings.mask_probability * rows * length
-        return step_flops(shape, shape.layer_weights, experiment.vocabulary_size, rows, length, masked)
+        vocabulary, masked = experiment.vocabulary_size, settings.mask_probability
+        return HOSTS[run.host].step_flops(shape, vocabulary, rows, length, masked)
 
     evaluations = math.ceil(left / settings.evaluate_every)
     total = left * flops(settings.batch_size) + evaluations * flops(pack["validation_sequences"]) / 3
@@ -224,8 +226,8 @@ def pretraining_cost(experiment: Experiment, state: RunState, speed: Speed) -> C
     """Of one run; nothing of one that is elsewhere."""
     if state.is_shared:
         return Cost()
-    whole = pretraining_work(experiment, state.run.size)
-    return speed.cost(whole, Work() if state.is_done else pretraining_work(experiment, state.run.size, state.step))
+    whole = pretraining_work(experiment, state.run)
+    return speed.cost(whole, Work() if state.is_done else pretraining_work(experiment, state.run, state.step))
 
 
 def pretraining_speed(experiment: Experiment, run: Run) -> Speed:
@@ -233,7 +235,8 @@ def pretraining_speed(experiment: Experiment, run: Run) -> Speed:
 
     Runs of this experiment come before those of others in results/, and the device of the newest run counts.
     """
-    files = sorted(Path("results").glob("*/pretrain/*/seed-*/timing.json"))
+    models = "*" if run.host == ENCODER else f"{run.host}/*"
+    files = sorted(Path("results").glob(f"*/pretrain/{models}/seed-*/timing.json"))
     timings = {file: timing for file in files if _is_like(timing := read_json_or_empty(file), experiment, run)}
     timings = {file: timings[file] for file in timings if file.parts[1] == experiment.name} or timings
     if not timings:

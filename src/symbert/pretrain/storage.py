@@ -8,6 +8,7 @@ from pathlib import Path
 
 from symbert.errors import InputOutputError, MissingInputError
 from symbert.files import free_space, read_json, verify_sha256
+from symbert.hosts import HOSTS
 from symbert.layout import Run
 from symbert.operators import operator_named
 from symbert.progress import data_size
@@ -69,7 +70,7 @@ def parameters_of(run: Run, vocabulary_size: int) -> int:
         operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
     ]
     saved = 0 if counts[0] is None else counts[1] - counts[0]
-    return shape.parameters(vocabulary_size) - shape.num_hidden_layers * saved
+    return HOSTS[run.host].parameters(shape, vocabulary_size) - shape.num_hidden_layers * saved
 
 
 def plan(storage: StorageNeed, state: Path) -> str:

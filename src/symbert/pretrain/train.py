@@ -16,8 +16,7 @@ from symbert.files import write_json
 from symbert.layout import Run
 from symbert.model.logits import describe_attention
 from symbert.model.network import initialize
-from symbert.pretrain.masked_tokens import MaskedTokens
-from symbert.pretrain.objective import Batch, Loss
+from symbert.pretrain.objective import Batch, Loss, objective_of
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision
@@ -63,7 +62,7 @@ class Trainer:
             )
         self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
-        self.objective = MaskedTokens(run, settings, manifest)
+        self.objective = objective_of(run, settings, manifest)
         self.model = self.objective.build_model(attention_dropout(self.recipe, settings.dropout, self.device))
         initialize(self.model, run.pretrain_seed)
         self.model.to(self.device)
@@ -112,8 +111,8 @@ class Trainer:
         return result
 
     @torch.no_grad()
-    def evaluate(self) -> float:
-        """Mean cross-entropy over all targets of the validation sequences, in nats."""
+    def evaluate(self) -> dict[str, float]:
+        """What the objective measures on the validation sequences; `loss` is the mean over all targets, in nats."""
         self.model.eval()
         module = self.loss.module if self.world.size > 1 else self.loss  # exchanges no gradients
         loss = count = 0
@@ -122,12 +121,12 @@ class Trainer:
             loss += self._loss_of(batch, module).item()
             count += batch.count
         loss, count = self.world.total(loss, count)
-        return loss / count
+        return {"loss": loss / count, **self.objective.measures(loss / count)}
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
         batch = next(self.objective.validation_batches(DESCRIBED))
-        return describe_attention(self.model, batch.input_ids.to(self.device))
+        return describe_attention(self.model, *self.objective.inputs_of_layers(batch.to(self.device)))
 
     def _batch(self, step: int) -> Batch:
         if self.ahead and self.ahead[0] == step:

@@ -13,6 +13,7 @@ from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
+from symbert.report.hosts import read_hosts
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings
@@ -149,6 +150,11 @@ class Data:
         return read_probes(self.files["probes"])
 
     @cached_property
+    def hosts(self) -> pd.DataFrame:
+        """The runs of other hosts than the encoder, as they ended."""
+        return read_hosts(self.files["hosts"], self.settings.steps)
+
+    @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
         return read_json(self.files["manifest"], MANIFEST, "run pack-shards again")
@@ -180,6 +186,7 @@ def write_exhibit(
     manifest: Path | None = None,
     anatomy: Path | None = None,
     probes: Path | None = None,
+    hosts: list[Path] | None = None,
     size: str | None = None,
     allow_missing: bool = False,
 ) -> None:
@@ -192,7 +199,8 @@ def write_exhibit(
     compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
     are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
     folder of Snakemake's benchmark files; `counts` (for the table of categories `categories`) and `records` files of
-    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote.
+    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote; `hosts`
+    the done.json of runs of other hosts.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

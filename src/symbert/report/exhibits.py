@@ -21,6 +21,7 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
     "Pre-training",
     "Robustness",
     "Operators",
+    "Hosts",
     "GLUE",
     *(suite.title for suite in BESIDE_GLUE),
     "Statistics of scores",
@@ -43,6 +44,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "timings": ("timing", "done", "metrics", "settings"),
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
     "machines": ("provenance", "sessions"),
+    "hosts": ("hosts", "settings"),
 }
 OF_SUITE = ("scores", "curve")  # options whose files are those of the suite that an exhibit shows
 

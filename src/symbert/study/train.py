@@ -56,5 +56,5 @@ def _train(cell: Cell, seed: int, manifest: Path, runs: Path, stop: StopRequest)
             break
         if (step + 1) % cell.pretrain.evaluate_every == 0:
             steps.append(step + 1)
-            losses.append(round(trainer.evaluate(), 5))
+            losses.append(round(trainer.evaluate()["loss"], 5))
     return {"steps": steps, "losses": losses, "initial": start}

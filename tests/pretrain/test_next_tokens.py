@@ -1,0 +1,75 @@
+"""Decoders read the rows of encoders, and predict what follows each token."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import pretrain.corpora as corpora
+from symbert.cli import main
+from symbert.files import read_json
+from symbert.layout import Run
+from symbert.pretrain.data import PackedRows
+from symbert.pretrain.train import Trainer
+from symbert.settings import PretrainSettings, read_settings
+
+
+@pytest.fixture
+def build(manifest, brief, tmp_path):
+    """A trainer of a tiny decoder."""
+
+    def make(attention: str = "original", host: str = "decoder", **changes) -> Trainer:
+        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        return Trainer(Run("tiny", attention, 1, host), settings, manifest, tmp_path)
+
+    return make
+
+
+def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed(build, manifest):
+    decoder, encoder = build().objective, build(host="encoder").objective
+    rows = PackedRows(manifest, "train")[encoder.order(3)[1]]
+    batch = decoder.training_batch(3)
+    assert (batch.ids.numpy() == rows[:, :-1]).all() and (batch.targets.numpy() == rows[:, 1:]).all()
+
+
+def test_validation_has_every_held_out_row_once_however_it_is_cut(build, manifest):
+    rows = PackedRows(manifest, "validation")[np.arange(8)]
+    for size in (3, 8):
+        targets = torch.cat([batch.targets for batch in build().objective.validation_batches(size)])
+        assert (targets.numpy() == rows[:, 1:]).all()
+    (half,) = build().objective.validation_batches(8, (4, 8))
+    assert (half.targets.numpy() == rows[4:, 1:]).all()
+
+
+def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
+    trainer = build(warmup_steps=0)
+    batch, losses = trainer.objective.training_batch(0), []
+    with torch.no_grad():
+        for ids, targets in zip(batch.ids, batch.targets, strict=True):
+            for token, target in enumerate(targets):
+                logits = trainer.model.logits(ids[None, : token + 1])[0, -1]
+                losses.append(F.cross_entropy(logits.double(), target).item())
+    assert trainer.step(0).loss == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_a_validation_gives_the_loss_and_its_perplexity(build):
+    measured = build().evaluate()
+    assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
+    assert measured["loss"] == pytest.approx(math.log(60), abs=0.3), "a new model knows nothing of 60 word pieces"
+
+
+def test_a_run_of_a_decoder_says_its_host_and_its_perplexity(manifest, brief, tmp_path):
+    """The corpus counts upwards, which a decoder learns: each row's first piece alone is free."""
+    settings = brief(steps=150, learning_rate=5e-3, evaluate_every=50, save_every=150, dropout=0.0)
+    assert main(corpora.options(manifest, settings, tmp_path, "symmetric", host="decoder")) == 0
+    done = read_json(tmp_path / "done.json")
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    last = [line for line in lines if line["split"] == "validation"][-1]
+    assert done["model_host"] == "decoder"
+    assert (done["validation_loss"], done["validation_perplexity"]) == (last["loss"], last["perplexity"])
+    assert done["validation_perplexity"] < 10 < lines[1]["loss"] * 5
+    assert len(lines[0]["logit_std"]) == 2, "of two layers"
+    assert read_json(tmp_path / "state/identity.json")["model_host"] == "decoder"

@@ -1,0 +1,58 @@
+"""Operators in other hosts: a row per host, size and operator, from what runs published."""
+
+import json
+
+import pytest
+
+from symbert.errors import DataError
+from symbert.report.data import Data
+from symbert.report.tables.hosts import hosts_table
+
+
+@pytest.fixture
+def published(tmp_path):
+    """Writes the done.json of runs of two seeds, and gives them."""
+
+    def make(*runs, **changes):
+        files = []
+        for attention, seed, loss, perplexity in runs:
+            done = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": "decoder"}
+            done |= {"steps": 1000, "parameters": 150, "validation_loss": loss, "validation_perplexity": perplexity}
+            files.append(tmp_path / f"{attention}-{seed}.json")
+            files[-1].write_text(json.dumps({key: value for key, value in {**done, **changes}.items() if value}))
+        return files
+
+    return make
+
+
+RUNS = (("symmetric", 1, 3.5, 33.0), ("original", 1, 3.0, 20.0), ("original", 2, 3.2, 24.0))
+
+
+def test_seeds_of_an_operator_are_a_row_with_their_mean_and_spread(published, settings_file):
+    table = hosts_table(Data(hosts=published(*RUNS), settings=settings_file(steps=1000)))
+    original, symmetric = table.frame.to_dict("records")
+    assert (original["host"], original["attention"], symmetric["attention"]) == ("decoder", "original", "symmetric")
+    assert (str(original["validation_loss"]), str(original["perplexity"])) == ("3.100", "22.000")
+    assert (str(original["std"]), symmetric["std"]) == ("0.141", None)
+    assert original["parameters"] == 150
+    assert "perplexity is that of held-out rows" in table.caption
+
+
+def test_one_seed_has_no_spread_and_the_caption_says_what_that_means(published, settings_file):
+    table = hosts_table(Data(hosts=published(*RUNS[:2]), settings=settings_file(steps=1000)))
+    assert "std" not in table.frame and "pretrain_seeds" not in table.frame
+    assert "may be chance" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"steps": 999}, "the run has 999 steps, expected 1000; run pretrain again"),
+        ({"model_host": "radio"}, "'model_host' is radio, expected one of decoder"),
+        ({"validation_perplexity": None}, "validation_perplexity"),
+    ],
+)
+def test_a_run_that_cannot_stand_beside_the_others_is_named(published, settings_file, changes, reason):
+    (file,) = published(RUNS[0], **changes)
+    with pytest.raises(DataError, match=f"{file}.*{reason}"):
+        hosts_table(Data(hosts=[file], settings=settings_file(steps=1000)))
