@@ -1,13 +1,15 @@
 """The configuration's settings at the paper's values, but for all nine GLUE tasks."""
 
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks.protocol import ROOT
 from symbert.config import sections
 from symbert.settings import GlueSettings, settings_from
 from symbert.tasks import GLUE
+
+ROOT = Path(__file__).parents[1]
 
 
 def paper_sections() -> dict[str, dict[str, Any]]:

@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from benchmarks.measure import Command, Contestant, interleave
-from benchmarks.paper import paper_sections
-from benchmarks.protocol import ROOT
+from benchmarks.paper import ROOT, paper_sections
 from symbert.tasks import GLUE
 
 MODELS = tuple(product(("small", "base"), ("original", "symmetric", "pairwise")))
