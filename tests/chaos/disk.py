@@ -12,7 +12,7 @@ from chaos.faults import Damage
 
 PAGE = 4096  # bytes
 REMEDIES = (  # what a line says is to be done: which file to delete, or which rule to run again
-    (re.compile(r": (\S+?): .*delete it and run"), True, None),
+    (re.compile(r": (\S+?): .*delete it and "), True, None),
     (re.compile(r": (\S+?): .*run (?:again )?(pack_shards)"), False, "pack_shards"),
 )
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'

@@ -4,6 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from symbert.errors import DataError
 from symbert.glue.batches import read_rows, read_sets, shuffled_batches, sorted_batches
 from symbert.tasks import GLUE
 
@@ -64,3 +65,20 @@ def test_sets_are_read_by_their_names(tmp_path):
 def test_grades_are_floats_and_classes_integers(prepared):
     assert read_rows(prepared("stsb"), GLUE["stsb"], CPU)["train"].labels.dtype == torch.float32
     assert read_rows(prepared("mnli"), GLUE["mnli"], CPU)["train"].labels.dtype == torch.int64
+
+
+def test_a_flipped_bit_among_prepared_rows_is_not_another_row(prepared):
+    """Parquet says nothing of its content unless its pages have checksums, and they are compared."""
+    file = prepared("mrpc")
+    intact = file.read_bytes()
+    for place in range(4, len(intact) - 4000, 997):  # of the columns; the footer with all names is at the end
+        content = bytearray(intact)
+        content[place] ^= 1
+        file.write_bytes(content)
+        try:
+            read_rows(file, GLUE["mrpc"], CPU)
+        except DataError as error:
+            assert "mrpc.parquet: not a parquet file, or damaged" in str(error)
+            assert str(error).endswith("delete it and run prepare-task")
+        else:
+            pytest.fail(f"the flipped bit of byte {place} was read")

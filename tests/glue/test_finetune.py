@@ -15,6 +15,7 @@ from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
+from symbert.pretrain.storage import CHECKSUM, extracted_sha256
 from symbert.progress import Progress
 from symbert.tasks import GLUE
 
@@ -309,6 +310,33 @@ def test_a_kept_result_that_is_something_else_is_named_with_the_remedy(run, tmp_
     kept.write_text(content)
     with pytest.raises(DataError, match=rf"{kept.name}: .*; delete it and run again"):
         run()
+
+
+def test_a_flipped_digit_of_a_kept_score_does_not_go_into_the_scores(run, tmp_path):
+    """What is JSON of the right shape was taken for what was written."""
+    (before,) = run()
+    (kept,) = kept_files(tmp_path, ".json")
+    text = kept.read_text()
+    place = text.index('"metrics"')
+    place = next(i for i in range(text.index("0.", place), len(text)) if text[i] in "123456789")
+    kept.write_text(text[:place] + str(int(text[place]) - 1) + text[place + 1 :])
+    with pytest.raises(IntegrityError, match=rf"{kept.name}: sha256 expected .*; delete it and run again"):
+        run()
+    kept.unlink()
+    assert run() == [before]
+
+
+def test_weights_that_load_are_not_taken_for_those_that_were_extracted(run, checkpoint):
+    """One flipped bit is another model, whose scores were computed without a word."""
+    folder, (before,) = checkpoint("pairwise", 1), run()
+    weights = folder / "model.safetensors"
+    (folder / CHECKSUM).write_text(sha256_of(weights) + "\n")
+    assert extracted_sha256(folder) == before[0]["checkpoint_sha256"] == sha256_of(weights)
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; delete it and extract the checkpoint"):
+        extracted_sha256(folder)
 
 
 def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(run, monkeypatch):

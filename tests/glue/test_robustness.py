@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from damage import CONTENTS
 from symbert.cli import main
-from symbert.errors import DataError, UsageError
+from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
@@ -227,4 +227,12 @@ def test_a_kept_measurement_that_is_something_else_is_named_with_the_remedy(meas
     (kept,) = (tmp_path / "state/rte").glob("robustness-*.json")
     kept.write_text(content)
     with pytest.raises(DataError, match=rf"{kept.name}: .*; delete it and run again"):
+        measured()
+
+
+def test_a_flipped_digit_of_a_kept_measurement_does_not_go_into_the_records(measured, tmp_path):
+    measured()
+    (kept,) = (tmp_path / "state/rte").glob("robustness-*.json")
+    kept.write_text(kept.read_text().replace('"step": 300', '"step": 301'))
+    with pytest.raises(IntegrityError, match=rf"{kept.name}: sha256 expected .*; delete it and run again"):
         measured()

@@ -13,6 +13,7 @@ from symbert.layout import Run
 from symbert.model.export import export
 from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
+from symbert.pretrain.storage import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
@@ -47,6 +48,7 @@ def test_the_weights_are_those_of_the_step(extracted, run):
         load_file(extracted / "model.safetensors"),
     )
     assert kept.keys() == loaded.keys() and all(torch.equal(kept[key], loaded[key]) for key in kept)
+    assert extracted_sha256(extracted) == (extracted / CHECKSUM).read_text().strip()
     assert not torch.equal(
         kept["cls.predictions.bias"], load_file(run / "state/weights/step-00000030.safetensors")["cls.predictions.bias"]
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from symbert.draws import permute
 from symbert.glue.heads import Head, head_of
+from symbert.glue.sources import read_table
 from symbert.glue.spans import Contexts, Question
 from symbert.model.packed import Packing
 from symbert.tasks import Task
@@ -87,14 +87,14 @@ class TaskRows:
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The splits of a prepared task on a device."""
-    table = pq.read_table(data)
+    table = read_table(data, str(data), "delete it and run prepare-task")
     splits = pc.unique(table["split"]).to_pylist()
     return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in splits}
 
 
 def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The robustness sets of a task on a device."""
-    table = pq.read_table(data)
+    table = read_table(data, str(data), "delete it and run prepare-robustness")
     return {name: _split_rows(table.filter(pc.field("set") == name), task, device) for name in names}
 
 

@@ -20,9 +20,10 @@ import torch
 from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, DivergedError, IntegrityError, UsageError
-from symbert.files import read_json, sha256_of, single_writer, write_json, write_text
+from symbert.files import sha256_of, single_writer, write_json, write_text
 from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.heads import head_of
+from symbert.glue.kept import Record, keep, read_kept
 from symbert.glue.metrics import scores_of
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import (
@@ -39,13 +40,12 @@ from symbert.glue.train import (
 from symbert.model.stacked import why_not_stacked
 from symbert.model.weights import write_weights
 from symbert.operators import operator_code
+from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
 from symbert.tasks import Task, task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
 from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
-
-Record = dict[str, Any]
 
 
 def finetune(
@@ -96,7 +96,7 @@ class Protocol:
     @cached_property
     def checkpoint_sha256(self) -> str:
         """Of the pre-trained weights."""
-        return sha256_of(self.checkpoint / "model.safetensors")
+        return extracted_sha256(self.checkpoint)
 
     @property
     def precision(self) -> str:
@@ -206,7 +206,7 @@ class Finetuning:
             self._train_and_keep(missing[:at_once])
             missing = missing[at_once:]
         fields = {"record": {"task": str, "finetune_seed": int, "metrics": dict}}
-        return [read_json(self.existing_result(seed), fields)["record"] for seed in seeds]
+        return [read_kept(self.existing_result(seed), fields)["record"] for seed in seeds]
 
     def model(self, seed: int) -> torch.nn.Module:
         """The fine-tuned model of a seed: from the kept weights, or fine-tuned again.
@@ -275,7 +275,7 @@ class Finetuning:
             together = {"stacked_seeds": list(seeds)} if len(seeds) > 1 else {}
             record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance, **together}
             listed = {split: values.tolist() for split, values in predictions.items()}
-            write_json(kept, {"record": record, "predictions": listed})
+            keep(kept, {"record": record, "predictions": listed})
 
     def _refuse_other_vocabulary(self, model: torch.nn.Module) -> None:
         """IntegrityError where the rows have a larger vocabulary than the model."""

@@ -67,7 +67,8 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
 def write_prepared(output: Path, table: pa.Table, facts: dict[str, Any]) -> None:
     """Publish a prepared file and, in its schema's metadata, what it says of itself."""
     with publish(output) as temporary:
-        pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts)}), temporary)
+        described = table.replace_schema_metadata({FACTS: json.dumps(facts)})
+        pq.write_table(described, temporary, write_page_checksum=True)
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from symbert.errors import UsageError
-from symbert.files import read_json, sha256_of, write_json
+from symbert.files import sha256_of, write_json
 from symbert.glue.batches import read_sets
-from symbert.glue.finetune import Finetuning, Record, open_protocol
+from symbert.glue.finetune import Finetuning, open_protocol
+from symbert.glue.kept import Record, keep, read_kept
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import predict
@@ -71,8 +72,8 @@ class Measurement:
         kept = self.finetuning.kept_result(seed)
         path = kept.with_name(f"robustness-{kept.stem}-{sha256_of(self.data)[:8]}.json")
         if not path.is_file():
-            write_json(path, self._measure(seed))
-        return read_json(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
+            keep(path, self._measure(seed))
+        return read_kept(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
 
     def _measure(self, seed: int) -> Record:
         """Of one model: clean scores by column, facts and scores of each set."""

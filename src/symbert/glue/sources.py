@@ -75,7 +75,7 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
                 fetched.unlink(missing_ok=True)
         splits.append(rows.append_column("split", pa.array([split] * len(rows), pa.string())))
     with publish(output) as temporary:
-        pq.write_table(pa.concat_tables(splits), temporary)
+        pq.write_table(pa.concat_tables(splits), temporary, write_page_checksum=True)
 
 
 def published_split(task: Task, split: str) -> PublishedFile:
@@ -165,7 +165,7 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     """A parquet file whose texts are UTF-8; DataError names `location` and the remedy when it is damaged."""
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         list(table.column_names)  # which are decoded only here
         return table

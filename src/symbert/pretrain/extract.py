@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from symbert.card import model_card
 from symbert.corpus.wordpiece import encoder, read_vocabulary
 from symbert.errors import IntegrityError
-from symbert.files import copy_file, read_json, verify_sha256, write_json, write_text
+from symbert.files import copy_file, read_json, sha256_of, verify_sha256, write_json, write_text
 from symbert.operators import operator_code
-from symbert.pretrain.storage import kept_weights
+from symbert.pretrain.storage import CHECKSUM, kept_weights
 
 if TYPE_CHECKING:
     from symbert.model.network import MaskedModel
@@ -47,6 +47,7 @@ def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, cor
     else:
         copy_file(kept, weights)
         facts = {**run, "corpus_source": corpus_source}
+    write_text(output / CHECKSUM, sha256_of(weights) + "\n")
     config |= {"architectures": ["SymBertForMaskedLM"], "pretraining": {**facts, "step": step}}
     write_json(output / "config.json", config)
     copy_file(vocabulary, output / "vocab.txt")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.errors import InputOutputError, MissingInputError
-from symbert.files import free_space, read_json, verify_sha256
+from symbert.files import free_space, read_json, sha256_of, verify_sha256
 from symbert.hosts import HOSTS
 from symbert.layout import Run
 from symbert.operators import operator_named
@@ -16,6 +16,7 @@ from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
 DAMAGED = "the file is damaged"
+CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = {"adamw": 2}  # numbers that an optimizer keeps of each weight, where that is known without torch
@@ -106,6 +107,14 @@ def kept_weights(state: Path, step: int) -> Path:
         raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
     verify_sha256(path, recorded_hash(path), DAMAGED)
     return path
+
+
+def extracted_sha256(checkpoint: Path) -> str:
+    """The SHA-256 of extracted weights; IntegrityError when they were damaged since. Older versions noted none."""
+    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
+    if noted.is_file():
+        verify_sha256(weights, noted.read_text().strip(), "delete it and extract the checkpoint again")
+    return sha256_of(weights)
 
 
 def recorded_hash(path: Path) -> str:
