@@ -3,10 +3,10 @@
 import pytest
 
 from symbert.model.parameters import counts_of
+from symbert.operators import OPERATORS
 from symbert.sizes import SIZES, Shape, by_parameters
 
 DEEP = Shape(12, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07)
-LARGE = Shape(24, 16, hidden_size=1024, intermediate_size=4096, initializer_range=0.02)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,8 @@ LARGE = Shape(24, 16, hidden_size=1024, intermediate_size=4096, initializer_rang
         (SIZES["small"], 4, 8000, True),
         (SIZES["base"], 8, 16000, True),
         (DEEP, 1, 2000, False),
-        (LARGE, 14, 28000, True),
+        (SIZES["large"], 14, 28000, True),
+        (SIZES["xlarge"], 27, 54000, True),
     ],
 )
 def test_what_a_job_needs_grows_with_the_parameters(shape, threads, memory, needs_gpu):
@@ -25,10 +26,18 @@ def test_what_a_job_needs_grows_with_the_parameters(shape, threads, memory, need
 
 def test_sizes_are_ordered_by_their_parameters_whatever_their_names(monkeypatch):
     monkeypatch.setitem(SIZES, "deep", DEEP)
-    monkeypatch.setitem(SIZES, "a-large-one", LARGE)
-    assert by_parameters(SIZES) == ["tiny", "deep", "small", "base", "a-large-one"]
+    assert by_parameters(sorted(SIZES)) == ["tiny", "deep", "small", "base", "large", "xlarge"]
 
 
 def test_parameters_are_those_of_the_model(monkeypatch):
     monkeypatch.setitem(SIZES, "deep", DEEP)
     assert DEEP.parameters() == counts_of("deep", ["original"])["parameters"]["original"]
+
+
+@pytest.mark.parametrize(("size", "parameters"), [("large", 335_174_458), ("xlarge", 1_276_395_322)])
+def test_larger_sizes_need_their_row_alone(size, parameters):
+    """335,174,458 are those of bert-large-uncased with its masked-token head."""
+    counted = counts_of(size, ["original", "symmetric", "pairwise"])
+    assert SIZES[size].parameters() == counted["parameters"]["original"] == parameters
+    for attention, count in counted["attention_parameters"].items():
+        assert count == OPERATORS[attention].count(SIZES[size].hidden_size, SIZES[size].num_attention_heads)

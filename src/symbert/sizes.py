@@ -1,4 +1,4 @@
-"""The shapes of BERT that are compared (paper, Table 2), and one for a laptop; a job's needs follow from its shape."""
+"""The shapes of BERT: the paper's (Table 2), one for a laptop, two larger; a job's needs follow from its shape."""
 
 import math
 import re
@@ -52,6 +52,14 @@ class Shape:
         across = self.num_hidden_layers * (4 * (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size)
         return 2 * self.parameters(vocabulary_size) - self._head_parameters(vocabulary_size) + across
 
+    def vision_parameters(self, image_size: int, patch_size: int, num_channels: int, num_labels: int) -> int:
+        """Parameters of the vision encoder with the operator `original`."""
+        hidden, layers = self.hidden_size, self.num_hidden_layers
+        tokens = (image_size // patch_size) ** 2 + 1
+        embeddings = (1 + tokens + num_channels * patch_size**2 + 1) * hidden
+        biases_and_norms = layers * (5 * hidden + self.intermediate_size + 4 * hidden)
+        return embeddings + self.layer_weights + biases_and_norms + 2 * hidden + (hidden + 1) * num_labels
+
     @property
     def threads(self) -> int:
         """CPU threads of a process that trains it: their number grows with the root of the parameters."""
@@ -73,6 +81,10 @@ SIZES: dict[str, Shape] = {
     "tiny": Shape(2, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07),
     "small": Shape(4, 8, hidden_size=512, intermediate_size=2048, initializer_range=0.02),
     "base": Shape(12, 12, hidden_size=768, intermediate_size=3072, initializer_range=0.02),
+    # BERT-large (Devlin et al. 2019), and the shape of the BERT with 1.3 billion parameters of Shoeybi et al. 2019
+    # (Megatron-LM, arXiv 1909.08053), whose projections start with the gain of base: 0.0122 · √2048 ≈ 0.02 · √768.
+    "large": Shape(24, 16, hidden_size=1024, intermediate_size=4096, initializer_range=0.02),
+    "xlarge": Shape(24, 32, hidden_size=2048, intermediate_size=8192, initializer_range=0.0122),
 }
 
 

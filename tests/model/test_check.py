@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from model.models import MIXING, Rectified, define
+from model.models import MIXING, Averaged, Doubled, Rectified, define
 from model.wrong_operators import (
     AcrossRows,
     Detached,
@@ -16,7 +16,7 @@ from model.wrong_operators import (
     Unseeded,
 )
 from symbert import cli
-from symbert.model import check, packed
+from symbert.model import check, packed, sites
 from symbert.operators import OPERATORS, Operator
 
 QUICK = [name for name in check.CHECKS if name not in ("speed", "relations", "lookups")]
@@ -29,6 +29,7 @@ def outcome_of(monkeypatch):
     def run(operator: Operator, name: str) -> str:
         monkeypatch.setitem(OPERATORS, operator.name, operator)
         monkeypatch.setattr(packed, "_encoders", {})
+        monkeypatch.setattr(sites, "_looks_ahead", {})
         return check.CHECKS[name](operator, check._model(operator.name))
 
     return run
@@ -74,6 +75,18 @@ def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, 
     with pytest.raises(check.FailedCheckError, match=reason) as failure:
         outcome_of(own(operator), name)
     assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "said"),
+    [
+        (Rectified, "^a decoder and cross-attention can have it$"),
+        (Averaged, "^attention 'own': a token's output depends on later tokens[^;]*; hand[^;]*$"),
+        (Doubled, "^attention 'own': has a forward of its own"),
+    ],
+)
+def test_which_models_can_have_an_operator_is_said(outcome_of, operator, said):
+    assert re.search(said, outcome_of(own(operator), "hosts"))
 
 
 def test_the_speed_is_told_beside_that_of_original(outcome_of, monkeypatch):

@@ -8,12 +8,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertLMHeadModel
 
 from model.hosts import moved, small_config
-from model.models import Averaged, Convolved, Doubled, Placed, Rectified, Shifted, define
+from model.models import FOLDING, Averaged, Convolved, Doubled, Placed, Rectified, Shifted, define
 from symbert.errors import ConfigError
 from symbert.model import sites
 from symbert.model.attention import SelfAttention, SymmetricAttention
 from symbert.model.configuration import configuration_of
 from symbert.model.decoder import DecoderModel
+from symbert.model.fold import fold
 from symbert.model.logits import describe_attention
 from symbert.model.network import MaskedModel, initialize
 from symbert.operators import OPERATORS, Operator
@@ -189,3 +190,16 @@ def test_parameters_by_formula_are_those_that_are_counted(size):
     with torch.device("meta"):
         model = DecoderModel(configuration_of(size, "original"))
     assert SIZES[size].decoder_parameters() == sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", FOLDING)
+def test_a_folded_model_is_stock_and_has_equal_logits(name):
+    model = moved(DecoderModel(small_config(name)))
+    folded = fold(model)
+    assert type(folded) is BertLMHeadModel and folded.config.is_decoder
+    torch.testing.assert_close(folded(IDS).logits, model.logits(IDS), rtol=0, atol=1e-12)
+
+
+def test_symmetric_others_has_no_equal_stock_decoder():
+    with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
+        fold(moved(DecoderModel(small_config("symmetric-others"))))

@@ -9,13 +9,15 @@ from transformers import BertConfig, BertLMHeadModel, BertModel
 from transformers import EncoderDecoderModel as StockModel
 
 from model.hosts import moved, small_config
-from model.models import Averaged, Doubled, Rectified, define
+from model.models import FOLDING, Averaged, Doubled, Rectified, define
 from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_query_key_value
 from symbert.errors import ConfigError
 from symbert.model import sites
 from symbert.model.attention import OriginalAttention
 from symbert.model.configuration import configuration_of
 from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.model.fold import fold
+from symbert.model.logits import describe_attention
 from symbert.model.network import initialize
 from symbert.model.parameters import matrix_weights
 from symbert.operators import OPERATORS, Operator
@@ -225,3 +227,39 @@ def test_the_model_compiles_to_one_graph():
     compiled = torch.compile(model.logits, backend="eager", fullgraph=True)
     expected = model.logits(SOURCE, MASK, TARGET)
     torch.testing.assert_close(compiled(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FOLDING)
+def test_a_folded_model_is_stock_and_has_equal_logits(name):
+    model = moved(EncoderDecoderModel(small_config(name)))
+    folded = fold(model)
+    assert type(folded) is StockModel
+    found = folded(input_ids=SOURCE, attention_mask=MASK, decoder_input_ids=TARGET).logits
+    torch.testing.assert_close(found, model.logits(SOURCE, MASK, TARGET), rtol=0, atol=1e-12)
+
+
+class Swapped(Asked):
+    """As `original` within a sequence; of two, its queries are of the context's mean."""
+
+    def query_key_value(self, hidden, context=None):
+        other = hidden if context is None else hidden + context.mean(1, keepdim=True)
+        return super().query_key_value(other, context)
+
+
+def test_a_cross_attention_that_is_no_stock_one_is_refused_though_its_self_attention_is(monkeypatch):
+    monkeypatch.setitem(OPERATORS, "swapped", Operator("swapped", f"{__name__}:Swapped"))
+    with pytest.raises(ConfigError, match="attention 'swapped' has no equal BERT"):
+        fold(moved(EncoderDecoderModel(small_config("swapped"))))
+
+
+def test_cross_attention_is_described_after_the_layers_own_and_without_padding():
+    """Of even attention, the entropy is ln 9 of the full source and ln 5 of the padded one."""
+    model = moved(EncoderDecoderModel(small_config()))
+    for layer in model.decoder.bert.encoder.layer:
+        for parameter in layer.crossattention.self.query.parameters():
+            parameter.data.zero_()
+    described = describe_attention(model, SOURCE, MASK, TARGET)
+    entropies, spreads = described["attention_entropy"], described["logit_std"]
+    assert len(entropies) == 2 + 2 * 2
+    assert entropies[3::2] == pytest.approx([(math.log(9) + math.log(5)) / 2] * 2)
+    assert spreads[3::2] == [0, 0] and min(spreads[:3]) > 0

@@ -14,7 +14,7 @@ def test_operators_come_in_the_papers_order_and_new_ones_last_by_name(names):
 
 
 def test_sizes_grow():
-    assert sizes(["large", "base", "tiny", "small", "base"]) == [*SIZES, "large"]
+    assert sizes(["huge", *reversed(SIZES), "base"]) == [*SIZES, "huge"]
 
 
 def test_a_models_size_counts_before_its_operator():

@@ -12,6 +12,7 @@ HAS_STAND_INS = is_stand_in(configuration.source_of(config, "glue"))  # of GLUE'
 TABLES, FIGURES, TEXTS = ([each for each in REPORT.exhibits if each.kind == kind] for kind in VERBS)
 # Others' operators, of imported scores, have no code here to count the parameters of.
 KNOWN_OPERATORS = [name for name in SWEEP["attention"] if name in OPERATORS] or ["original"]
+COUNTED_SIZES = [size for size in SIZES if size in ("small", "base", *SWEEP["sizes"])]
 # On a cluster, which has --jobs, the report is one job, but for what waits for files of all parts of the corpus, through
 # which Snakemake would go whenever one of them is done; here each table is a job of its own.
 GROUP = "report" if is_on_cluster(workflow) else None
@@ -60,10 +61,10 @@ rule count_parameters:
     conda:
         ENVIRONMENT
     params:
-        sizes=[size for size in SIZES if size in ("small", "base", *SWEEP["sizes"])],
+        sizes=COUNTED_SIZES,
         attention=KNOWN_OPERATORS,
         # Of other code or another shape, what is counted is another model.
-        models=lambda wildcards: [*map(operator_code, KNOWN_OPERATORS), *(vars(SIZES[size]) for size in SIZES)],
+        models=lambda wildcards: [*map(operator_code, KNOWN_OPERATORS), *(vars(SIZES[size]) for size in COUNTED_SIZES)],
     shell:
         "python -m symbert --log {log:q} count-parameters --sizes {params.sizes:q} --attention {params.attention:q}"
         " --output {output:q}"

@@ -20,6 +20,7 @@ from symbert.model.fold import fold
 from symbert.model.network import initialize
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.model.probes import RELATIONS, lookups_of, relations_of
+from symbert.model.sites import causal_attention_of, cross_attention_of
 from symbert.operators import Operator, define, name_of, operator_named
 
 Model = SymBertForSequenceClassification
@@ -153,6 +154,17 @@ def check_rows(operator: Operator, model: Model) -> str:
     return f"are what each is alone, {'end to end' if compute is encode else 'one length at a time'}"
 
 
+def check_hosts(operator: Operator, model: Model) -> str:
+    """Whether it can stand in a decoder and in cross-attention; no condition, as a host refuses it otherwise."""
+    refusals = []
+    for made in (causal_attention_of, cross_attention_of):
+        try:
+            made(model.config)
+        except ConfigError as error:
+            refusals.append(str(error))
+    return "; ".join(refusals) or "a decoder and cross-attention can have it"
+
+
 def check_fold(operator: Operator, model: Model) -> str:
     """A plain BERT with equal logits, where there is one."""
     moved = _moved(model)
@@ -232,6 +244,7 @@ CHECKS: dict[str, Callable[[Operator, Model], str]] = {
     "gradients": check_gradients,
     "padding": check_padding,
     "rows": check_rows,
+    "hosts": check_hosts,
     "fold": check_fold,
     "parameters": check_parameters,
     "bf16": check_bf16,

@@ -1,4 +1,4 @@
-"""Any of our operators as plain BERT, exactly: its query, key and value are affine in the hidden states.
+"""Any of our models as Hugging Face's own, exactly: query, key and value are affine in the hidden states.
 
 An affine map f is known from what it makes of zero and of the unit vectors: bias = f(0), weight = f(I) − f(0).
 So no operator has to say how it folds; for `pairwise`, for example, BERT's query becomes `query · S` per head.
@@ -13,10 +13,14 @@ from transformers import (
     BertForMaskedLM,
     BertForQuestionAnswering,
     BertForSequenceClassification,
+    BertLMHeadModel,
     BertModel,
     PreTrainedModel,
+    ViTConfig,
+    ViTForImageClassification,
 )
-from transformers.models.bert.modeling_bert import BertSelfAttention
+from transformers import EncoderDecoderModel as PlainEncoderDecoderModel
+from transformers.models.bert.modeling_bert import BertCrossAttention, BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError
 from symbert.model.attention import SelfAttention
@@ -28,22 +32,29 @@ from symbert.model.bert import (
     SymBertPreTrainedModel,
     in_hugging_face,
 )
-from symbert.model.network import Model
+from symbert.model.configuration import Configuration
+from symbert.model.decoder import DecoderModel
+from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.model.network import Host, Model
+from symbert.model.sites import attend_across
+from symbert.model.vision import VisionModel
 
-BERT: dict[type[SymBertPreTrainedModel], type[PreTrainedModel]] = {
+BERT: dict[type[SymBertPreTrainedModel | Host], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
     SymBertForMaskedLM: BertForMaskedLM,
     SymBertForSequenceClassification: BertForSequenceClassification,
     SymBertForQuestionAnswering: BertForQuestionAnswering,
+    DecoderModel: BertLMHeadModel,
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
+LABELS = ("id2label", "label2id")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
 
 @torch.no_grad()
-def fold(model: SymBertPreTrainedModel | Model) -> PreTrainedModel:
-    """Hugging Face's BERT that computes what `model` computes, in evaluation mode.
+def fold(model: SymBertPreTrainedModel | Host) -> PreTrainedModel:
+    """Hugging Face's model that computes what `model` computes, in evaluation mode: of a BERT, a plain BERT.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
@@ -51,14 +62,35 @@ def fold(model: SymBertPreTrainedModel | Model) -> PreTrainedModel:
     if isinstance(model, Model):
         model = in_hugging_face(model)
     refuse_non_finite(model, "the model")
-    state = {name: values for name, values in model.state_dict().items() if ".attention.self." not in name}
-    for name, module in model.named_modules():
-        if isinstance(module, SelfAttention):
-            state.update({f"{name}.{key}": values for key, values in projections_of(module).items()})
-    folded = BERT[type(model)](plain_config(model.config)).to(model.device, model.dtype)
+    sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
+    own = tuple(f"{name}." for name in sites)
+    state = {name: values for name, values in model.state_dict().items() if not name.startswith(own)}
+    for name, module in sites.items():
+        for key, values in projections_of(module, is_across=name.endswith(".crossattention.self")).items():
+            state[_vision_name(name, key) if isinstance(model, VisionModel) else f"{name}.{key}"] = values
+    first = next(model.parameters())
+    folded = _plain_model(model).to(first.device, first.dtype)
     folded.load_state_dict(state)
-    refuse_non_finite(folded, f"the plain BERT in {model.dtype}")
+    refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
+
+
+def _plain_model(model: SymBertPreTrainedModel | Host) -> PreTrainedModel:
+    """Hugging Face's model of the same shape."""
+    if isinstance(model, EncoderDecoderModel):
+        encoder = BertModel(plain_config(model.encoder.config), add_pooling_layer=False)
+        return PlainEncoderDecoderModel(encoder=encoder, decoder=_plain_model(model.decoder))
+    if isinstance(model, VisionModel):
+        known, values = ViTConfig().to_dict(), model.config.to_dict()
+        shape = {key: values[key] for key in known if key in values and key not in (*NOT_BERTS, *LABELS)}
+        return ViTForImageClassification(ViTConfig(**shape, num_labels=model.config.num_labels))
+    return BERT[type(model)](plain_config(model.config))
+
+
+def _vision_name(site: str, key: str) -> str:
+    """A projection by its name in Hugging Face's vision encoder: `q_proj.weight` for `self.query.weight`."""
+    side, _, kind = key.partition(".")
+    return f"{site.removesuffix('self')}{side[0]}_proj.{kind}"
 
 
 def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:
@@ -73,7 +105,7 @@ def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:
             )
 
 
-def plain_config(config: BertConfig) -> BertConfig:
+def plain_config(config: BertConfig | Configuration) -> BertConfig:
     """BERT's configuration of the same shape; our operator's name is kept among the facts of the run only."""
     values = config.to_dict()
     named = {key: values[key] for key in OURS if key in values}
@@ -82,9 +114,11 @@ def plain_config(config: BertConfig) -> BertConfig:
     return BertConfig(**{**berts, "pretraining": facts})
 
 
-def projections_of(module: SelfAttention) -> dict[str, Tensor]:
-    """BERT's query, key and value of one layer, weights and biases in float64; checked on random hidden states."""
+def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
+    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states, of two
+    sequences where the site is one of cross-attention."""
     module = copy.deepcopy(module).double().eval()
+    module.is_causal = False  # so that the check compares what each token makes of all others
     width, device = module.config.hidden_size, next(module.parameters()).device
     zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
     units = torch.eye(width, dtype=torch.float64, device=device)[None]
@@ -92,7 +126,7 @@ def projections_of(module: SelfAttention) -> dict[str, Tensor]:
     for name, bias, rows in zip(("query", "key", "value"), _flat(module, zero), _flat(module, units), strict=True):
         projections[f"{name}.weight"] = (rows - bias).T.contiguous()
         projections[f"{name}.bias"] = bias[0]
-    _check(module, projections)
+    _check(module, projections, is_across)
     return projections
 
 
@@ -101,13 +135,15 @@ def _flat(module: SelfAttention, hidden: Tensor) -> list[Tensor]:
     return [side.transpose(1, 2).flatten(2)[0] for side in module.query_key_value(hidden)]
 
 
-def _check(module: SelfAttention, projections: dict[str, Tensor]) -> None:
+def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: bool) -> None:
     device = projections["query.bias"].device
-    bert = BertSelfAttention(module.config).to(device, torch.float64).eval()
+    bert = (BertCrossAttention if is_across else BertSelfAttention)(module.config).to(device, torch.float64).eval()
     bert.load_state_dict(projections)
     generator = torch.Generator().manual_seed(0)
-    hidden = torch.randn(2, 7, module.config.hidden_size, dtype=torch.float64, generator=generator).to(device)
-    expected, found = module(hidden)[0], bert(hidden)[0]
+    shape = 2, 7, module.config.hidden_size
+    hidden, context = (torch.randn(shape, dtype=torch.float64, generator=generator).to(device) for _ in range(2))
+    expected = attend_across(module, hidden, context, None) if is_across else module(hidden)[0]
+    found = bert(hidden, context)[0] if is_across else bert(hidden)[0]
     if not (expected - found).abs().max() <= TOLERANCE * expected.abs().max():
         raise ConfigError(
             f"attention '{module.config.attention}' has no equal BERT, expected query, key and value that are affine "

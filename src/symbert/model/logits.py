@@ -6,13 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from symbert.model.attention import SelfAttention
-from symbert.model.sites import mask_for
+from symbert.model.network import CrossAttention
+from symbert.model.sites import mask_for, query_key_value
 
 
 @torch.no_grad()
 def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on what the model reads: for BERT, ids
-    (batch token).
+    (batch token). A layer that attends to a source, too, has a number of that after its own.
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
     tokens that attend; at most ln(token) nats. Needs memory for the logits of one layer: give few sequences.
@@ -28,8 +29,19 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
             entropy = torch.special.entr(weights_of(module, inputs[0])).sum(-1).mean()
         found.append((logits.std(correction=0).item(), entropy.item()))
 
-    layers = [module for module in model.modules() if isinstance(module, SelfAttention)]
-    hooks = [layer.register_forward_pre_hook(describe) for layer in layers]
+    def describe_across(module: CrossAttention, inputs: tuple[Tensor, ...]) -> None:
+        hidden, context, mask = inputs
+        query, key, _ = query_key_value(module.self, hidden, context)
+        logits = (query @ key.mT).float() * module.self.scaling
+        weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
+        pairs = logits[mask.expand_as(logits)]
+        found.append((pairs.std(correction=0).item(), torch.special.entr(weights).sum(-1).mean().item()))
+
+    hooks = [
+        module.register_forward_pre_hook(describe if isinstance(module, SelfAttention) else describe_across)
+        for module in model.modules()
+        if isinstance(module, SelfAttention | CrossAttention)  # whose own operator is never called
+    ]
     training = model.training
     try:
         model.eval().base_model(*inputs)
