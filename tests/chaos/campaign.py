@@ -49,21 +49,28 @@ class Campaign:
         if not self.has_mounts:
             faults = [fault for fault in faults if fault.kind != FULL]
         began = time.monotonic()
-        result = self.run(stage, faults, seed, str(number))
-        results = dict.fromkeys(result.struck, result)
-        if result.lost and len(result.struck) > 1:  # which of them was it?
-            for fault in faults:
-                if fault.number in result.struck:
-                    results[fault.number] = self.run(stage, [fault], seed, f"{number}-{fault.number}")
-            if not any(alone.lost for alone in results.values()):
-                results = dict.fromkeys(result.struck, result)
+        results = self._results(stage, faults, seed, str(number))
         seconds = round(time.monotonic() - began, 1)
         for fault in faults:
-            if fault.number in result.struck and not result.struck[fault.number].endswith("nothing to damage"):
-                alone = results[fault.number]
+            result = results.get(fault.number)
+            if result and not result.struck[fault.number].endswith("nothing to damage"):
                 facts = {"seed": self.seed, "trial": number, "stage": stage, "fault": fault.number, "kind": fault.kind}
                 where = {"point": fault.point, "struck": result.struck[fault.number], "commit": self.commit}
-                yield {**facts, **where, **outcome_of(fault, alone), "starts": alone.starts, "trial_seconds": seconds}
+                yield {**facts, **where, **outcome_of(fault, result), "starts": result.starts, "trial_seconds": seconds}
+
+    def _results(self, stage: str, faults: list[Fault], seed: str, name: str) -> dict[int, Result]:
+        """What became of each fault that struck: all together or, where something is lost, the one that alone loses it
+        (damage is tried first), and the others without it."""
+        result = self.run(stage, faults, seed, name)
+        if result.lost and len(result.struck) > 1:
+            suspects = [fault for fault in faults if fault.number in result.struck]
+            for fault in sorted(suspects, key=lambda fault: "damaged" not in fault.kind):
+                alone = self.run(stage, [fault], seed, f"{name}-{fault.number}")
+                if alone.lost:
+                    others = [other for other in faults if other != fault]
+                    without = self._results(stage, others, seed, f"{name}-without-{fault.number}")
+                    return {**without, fault.number: alone}
+        return dict.fromkeys(result.struck, result)
 
     def run(self, stage: str, faults: list[Fault], seed: str, name: str) -> Result:
         """Run a trial in a folder for its notes, which stay when something is lost."""

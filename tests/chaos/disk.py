@@ -11,10 +11,11 @@ from pathlib import Path
 from chaos.faults import Damage
 
 PAGE = 4096  # bytes
-REMEDIES = (  # what a line says is to be done: which file to delete, or which rule to run again
-    (re.compile(r": (\S+?): .*delete it and "), True, None),
-    (re.compile(r": (\S+?): .*run (?:again )?(pack_shards)"), False, "pack_shards"),
-)
+DELETED = (
+    re.compile(r"; delete (\S+) and "),
+    re.compile(r"^symbert [\w-]+: (\S+?): .*delete it"),
+)  # a file that is named
+AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?$")  # a rule, or its command
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 
 
@@ -62,11 +63,12 @@ def shift_times(root: Path, since: float, jump: float) -> None:
 def follow(lines: list[str], root: Path) -> tuple[str, list[str]] | None:
     """Do what the first line says that names a remedy: that line, and what the next start has more; else None."""
     for line in lines:
-        for pattern, is_deleted, rule in REMEDIES:
-            if named := pattern.search(line):
-                if is_deleted:
-                    (root / named[1]).unlink(missing_ok=True)
-                return line, ["--forcerun", rule] if rule else []
+        for pattern in DELETED:
+            if (named := pattern.search(line)) and (root / named[1]).is_file():
+                (root / named[1]).unlink()
+                return line, []
+        if named := AGAIN.search(line):
+            return line, ["--forcerun", named[1].replace("-", "_")]
     return None
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from chaos import disk
 from chaos.campaign import Campaign, outcome_of, page_of, read_record
 from chaos.faults import DAMAGES, FULL, NAMES, TIME, Fault, Undisturbed, draw_trial
 from chaos.preload import Call, Notes, compile_library, compiler, unsynced
@@ -136,6 +137,26 @@ def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_
     others = [f"{run}/timing.json", f"{run}/lock", f"{run}/state/status.json", f"{run}/state/resume/step-5/x", "logs/a"]
     path = type(tmp_path)
     assert [is_compared(path(name)) for name in (*compared, *others)] == [True] * 3 + [False] * 5
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("symbert pack-shards: results/a.json: not JSON (x); delete results/a.json and run tokenize-part", []),
+        ("symbert finetune: results/a.json: sha256 expected 1…, found 2…; delete it and run again", []),
+        ("symbert exhibit: results/b.json: not JSON (x); run tokenize-part again", ["--forcerun", "tokenize_part"]),
+        ("symbert exhibit: scores: stale: x; run the finetune rule for these again", ["--forcerun", "finetune"]),
+    ],
+)
+def test_what_a_line_says_is_to_be_done_is_done(tmp_path, line, words):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/a.json").touch()
+    assert disk.follow(["symbert: 8%, 1 of 22 jobs", line], tmp_path) == (line, words)
+    assert (tmp_path / "results/a.json").exists() == bool(words)
+
+
+def test_a_line_that_says_nothing_of_the_kind_is_no_remedy(tmp_path):
+    assert disk.follow(["symbert filter-part: x: No space left on device; free space and run again"], tmp_path) is None
 
 
 def test_the_page_counts_each_fault_once(tmp_path):

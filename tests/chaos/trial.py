@@ -20,7 +20,6 @@ PATIENCE = 3  # starts that fail though no fault struck and no remedy was named
 LINGER = 180  # seconds in which what is left of a killed run must end by itself
 WORDS = ([], ["--keep-going"], ["--keep-going", "--retries", "3"])  # with which users start Snakemake
 LINE = re.compile(r"^\s*(symbert (?!.*a step failed).*?: .*)$", re.M)
-UNLOCK = "snakemake --unlock"
 JUMPS = (-400 * 86400, -86400, -3600, 3600, 86400, 400 * 86400)  # seconds
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "kill-group": signal.SIGKILL}
 
@@ -82,12 +81,11 @@ class Trial:
             new = self.notes.struck().keys() - before
             if code == 0:
                 return
-            more = self._heed(output, new)
-            patience -= not (new or more)
+            is_remedied, more = self._heed(output, new)
+            patience -= not (new or is_remedied)
             if self.result.starts == MOST_STARTS or not patience:
                 self.result.lost = f"does not end: {(LINE.findall(output) or output.splitlines() or [''])[-1]}"
                 return
-            more = [] if more == [UNLOCK] else more
 
     def _start(self, more: list[str]) -> tuple[int | None, str]:
         """Start the command once, with what strikes between two starts before it; exit code and output."""
@@ -213,8 +211,9 @@ class Trial:
         for number, words in text.items():
             self.notes.mark(number, words)
 
-    def _heed(self, output: str, new: set[int]) -> list[str]:
-        """Note what a failed start said, and do what it says is to be done; the words that the next start has more."""
+    def _heed(self, output: str, new: set[int]) -> tuple[bool, list[str]]:
+        """Note what a failed start said, and do what it says is to be done; whether it said something, and the words
+        that the next start has more."""
         lines = LINE.findall(output)
         errors = [fault for fault in self.faults if fault.number in new and fault.error]
         for fault in errors:
@@ -233,13 +232,13 @@ class Trial:
         if "--unlock" in output:
             self._unlock()
             self._note_refusal("Directory cannot be locked: snakemake --unlock", self._stopping())
-            return [UNLOCK]
+            return True, []
         remedy = disk.follow(lines, self.folder.root)
         if remedy is not None:
             line, words = remedy
             self._note_refusal(line, [fault.number for fault in self.faults if "damaged" in fault.kind])
-            return words or [UNLOCK]
-        return []
+            return True, words
+        return False, []
 
     def _stopping(self) -> list[int]:
         """The faults so far that ended Snakemake before it could take its lock away."""

@@ -15,6 +15,7 @@ from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
+from symbert.glue.kept import checked
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
 from symbert.progress import Progress
 from symbert.tasks import GLUE
@@ -52,7 +53,9 @@ def run(tmp_path, write_section, prepared, checkpoint):
             keep_finetuned=keep,
             kept_elsewhere=elsewhere and tmp_path / elsewhere,
         )
-        return [json.loads(path.read_text()) for path in output]
+        published = [json.loads(path.read_text()) for path in output]
+        assert all("hash" in record for records in published for record in records)
+        return [[checked(record, "a record", "") for record in records] for records in published]
 
     return go
 

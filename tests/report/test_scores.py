@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.glue.kept import checked, hashed
 from symbert.report.scores import majority_of, read_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
@@ -231,6 +232,19 @@ def test_without_a_score_of_the_wanted_seeds_there_is_no_table(records, write_sc
         with pytest.raises(MissingInputError) as caught:
             read_scores(write_scores(records), TASKS, seeds, None, allow_missing)
         assert str(caught.value) == f"scores: no record is of fine-tuning seeds {seeds}; choose among [1, 2]"
+
+
+def test_a_flipped_digit_of_a_published_score_does_not_go_into_the_tables(records, write_scores):
+    """A score of the right type and range was taken for the one that was written; a record without a hash still is."""
+    records[0] = hashed(records[0])
+    intact = read_scores(write_scores(records), TASKS, SEEDS)
+    assert intact.equals(read_scores(write_scores([checked(record, "", "") for record in records]), TASKS, SEEDS))
+    column = next(iter(records[0]["metrics"]))
+    records[0]["metrics"] = {**records[0]["metrics"], column: 0.123}
+    with pytest.raises(
+        IntegrityError, match=r"\.json: score record \d+: sha256 expected .*; delete it, run the finetune"
+    ):
+        read_scores(write_scores(records), TASKS, SEEDS)
 
 
 def test_the_majority_baseline_is_one_number_per_column(records, write_scores):

@@ -393,6 +393,7 @@ def test_a_changed_or_added_file_of_ones_own_is_filtered_alone(copy, tmp_path):
 def test_scores_of_other_settings_are_refused_by_the_tables(copy):
     path = copy.directory / SCORES / "mrpc.json"
     records = json.loads(path.read_text())
+    del records[0]["hash"]  # as older versions wrote it; with it an edited record counts as damaged
     records[0]["settings_hash"] = "0123456789abcdef"
     path.write_text(json.dumps(records))
     table = copy.directory / RESULTS / "report/tables/table3_glue.csv"

@@ -23,7 +23,7 @@ from symbert.errors import ConfigError, DivergedError, IntegrityError, UsageErro
 from symbert.files import sha256_of, single_writer, write_json, write_text
 from symbert.glue.batches import TaskRows, read_rows
 from symbert.glue.heads import head_of
-from symbert.glue.kept import Record, keep, read_kept
+from symbert.glue.kept import Record, hashed, keep, read_kept
 from symbert.glue.metrics import scores_of
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import (
@@ -78,7 +78,7 @@ def finetune(
     with open_protocol(checkpoint, settings, state, threads, keep, kept_elsewhere, **identity) as protocol:
         for prepared, records in zip(data, output, strict=True):
             finetuning = Finetuning(protocol, prepared)
-            write_json(records, finetuning.records(finetune_seeds))
+            write_json(records, [hashed(record) for record in finetuning.records(finetune_seeds)])
 
 
 @dataclass(frozen=True)

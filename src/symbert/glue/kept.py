@@ -1,4 +1,7 @@
-"""What was computed once for a seed, kept in a state folder: JSON with a hash of its content."""
+"""Records of scores, kept for a seed in a state folder or published for all: JSON with a hash of its content.
+
+A flipped bit may leave JSON that can be read, and another score.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -10,15 +13,25 @@ from symbert.settings import hash_of
 Record = dict[str, Any]
 
 
+def hashed(content: Record) -> Record:
+    """The content with its hash."""
+    return {**content, "hash": hash_of(content)}
+
+
+def checked(content: Record, place: str, remedy: str) -> Record:
+    """The content without its hash; IntegrityError when it was damaged since. Older versions wrote no hash."""
+    expected = content.get("hash")
+    content = {key: value for key, value in content.items() if key != "hash"}
+    if expected is not None and (computed := hash_of(content)) != expected:
+        raise IntegrityError(f"{place}: sha256 expected {expected}…, found {computed}…; {remedy}")
+    return content
+
+
 def keep(path: Path, content: Record) -> None:
-    """Publish what was computed once, with its hash: a flipped bit leaves JSON that can be read, and another score."""
-    write_json(path, {**content, "hash": hash_of(content)})
+    """Publish what was computed once."""
+    write_json(path, hashed(content))
 
 
 def read_kept(path: Path, shape: Any) -> Record:
-    """What `keep` published; IntegrityError when it was damaged since. Older versions kept no hash."""
-    content = read_json(path, shape)
-    expected = content.pop("hash", None)
-    if expected is not None and (computed := hash_of(content)) != expected:
-        raise IntegrityError(f"{path}: sha256 expected {expected}…, found {computed}…; delete it and run again")
-    return content
+    """What `keep` published."""
+    return checked(read_json(path, shape), str(path), "delete it and run again")

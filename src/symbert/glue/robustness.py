@@ -12,7 +12,7 @@ from symbert.errors import UsageError
 from symbert.files import sha256_of, write_json
 from symbert.glue.batches import read_sets
 from symbert.glue.finetune import Finetuning, open_protocol
-from symbert.glue.kept import Record, keep, read_kept
+from symbert.glue.kept import Record, hashed, keep, read_kept
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import predict
@@ -50,7 +50,7 @@ def measure_robustness(
         pairs = zip(data, robustness, strict=True)
         measurements = [Measurement(Finetuning(protocol, rows), sets) for rows, sets in pairs]
         for measurement, records in zip(measurements, output, strict=True):
-            write_json(records, [measurement.record(seed) for seed in finetune_seeds])
+            write_json(records, [hashed(measurement.record(seed)) for seed in finetune_seeds])
 
 
 @dataclass(frozen=True)

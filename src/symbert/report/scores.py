@@ -15,6 +15,7 @@ import pandas as pd
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import flaws, read_json
+from symbert.glue.kept import checked
 from symbert.report.order import model_rank
 from symbert.tasks import task_named
 
@@ -111,7 +112,7 @@ def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[R
     for number, record in enumerate(records, start=1):
         for flaw in flaws(record, types):
             raise DataError(f"{file}: {what} record {number} {flaw}; {remedy}")
-        yield record
+        yield checked(record, f"{file}: {what} record {number}", f"delete it, {remedy}")
 
 
 def cell_of(record: Record) -> tuple:
