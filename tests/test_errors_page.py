@@ -167,6 +167,19 @@ def _(place):
     return ["plan", "--config", "parts"]
 
 
+@provokes("pretrain-model: no host '…'; choose from …")
+def _(place):
+    run = place.folder / "run"
+    return options(run / "manifest.json", place.write_section("pretrain"), run, host="radio")
+
+
+@provokes("pretrain-model: a model of the host … is trained on a corpus; give --manifest")
+def _(place):
+    run = place.folder / "run"
+    command, *words = options(run / "manifest.json", place.write_section("pretrain"), run, host="decoder")
+    return [command, *words[2:]]  # without --manifest, which is the first
+
+
 @provokes("exhibit: no '…'; choose from …")
 def _(place):
     return ["exhibit", "table-9", "--output", place.folder / "t.csv"]

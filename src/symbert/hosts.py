@@ -6,8 +6,30 @@ To add one, write its model and its objective (`symbert.pretrain.objective`), an
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from symbert.flops import step_flops
+from symbert.flops import encoder_decoder_step_flops, step_flops, vision_step_flops
 from symbert.sizes import Shape
+
+# The pairs of `symbert.pretrain.pairs`, from which sequences are written.
+TASKS_OF_PAIRS = ("reverse", "delete", "substitute")
+LETTERS, SHORTEST, LONGEST = 64, 8, 16  # of a source: how many kinds, and of how many it consists
+PAIR_VOCABULARY = 3 + len(TASKS_OF_PAIRS) + LETTERS  # padding, start and end, and the tasks among them
+PAIR_TOKENS = 1 + LONGEST  # that either side of the model reads, padding among them
+HELD_OUT_PAIRS = 512
+
+
+# The images of `symbert.pretrain.images`, by the names that a configuration has.
+DIGITS = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
+PATCHES = (DIGITS["image_size"] // DIGITS["patch_size"]) ** 2
+IMAGES, HELD_OUT_IMAGES = 1797, 359
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Packed rows of the corpus as a plan knows them."""
+
+    vocabulary_size: int
+    tokens: int  # of a row
+    masked: float  # share of the tokens that encoders predict
 
 
 @dataclass(frozen=True)
@@ -16,34 +38,74 @@ class Host:
 
     task: str  # what it is trained on, and measured by, as a sentence of captions
     objective: str  # module:class of that
+    data: str | None  # module:function that makes its data, whose code stands for them; None: rows of the corpus
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
-    parameters: Callable[[Shape, int], int]  # of its model for a vocabulary, with the operator `original`
-    # Operations of a step, with `original`: of a shape, a vocabulary, sequences, tokens of each, share that is masked.
-    step_flops: Callable[[Shape, int, float, int, float], float]
+    sites: int  # operators in a layer of a size
+    parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
+    step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
+    validation_count: int | None = None  # held-out sequences; None: those of the corpus
 
 
-def _masked_tokens(shape: Shape, vocabulary_size: int, sequences: float, tokens: int, masked: float) -> float:
-    return step_flops(shape, shape.layer_weights, vocabulary_size, sequences, tokens, masked * sequences * tokens)
+def _masked_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
+    masked = rows.masked * sequences * rows.tokens
+    return step_flops(shape, shape.layer_weights, rows.vocabulary_size, sequences, rows.tokens, masked)
 
 
-def _next_tokens(shape: Shape, vocabulary_size: int, sequences: float, tokens: int, masked: float) -> float:
-    return _masked_tokens(shape, vocabulary_size, sequences, tokens - 1, 1.0)
+def _next_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
+    tokens = rows.tokens - 1
+    return step_flops(shape, shape.layer_weights, rows.vocabulary_size, sequences, tokens, sequences * tokens)
+
+
+def _pairs(shape: Shape, rows: Rows, sequences: float) -> float:
+    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # of cross-attention: query and output, or key and value
+    tokens = (PAIR_TOKENS, PAIR_TOKENS)
+    return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, PAIR_VOCABULARY, sequences, *tokens)
+
+
+def _images(shape: Shape, rows: Rows, sequences: float) -> float:
+    return vision_step_flops(shape, shape.layer_weights, sequences, **DIGITS)
 
 
 HOSTS: dict[str, Host] = {
     "encoder": Host(
         "Encoders predict masked tokens of the corpus.",
         "symbert.pretrain.masked_tokens:MaskedTokens",
-        None,
-        Shape.parameters,
-        _masked_tokens,
+        data=None,
+        measure=None,
+        sites=1,
+        parameters=Shape.parameters,
+        step_flops=_masked_tokens,
     ),
     "decoder": Host(
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         "symbert.pretrain.next_tokens:NextTokens",
-        "perplexity",
-        Shape.decoder_parameters,
-        _next_tokens,
+        data=None,
+        measure="perplexity",
+        sites=1,
+        parameters=Shape.decoder_parameters,
+        step_flops=_next_tokens,
+    ),
+    "encoder-decoder": Host(
+        "Encoder-decoders write letters in reverse, without some, or as their substitutes; exact match is the share of "
+        f"{HELD_OUT_PAIRS} held-out answers without a mistake.",
+        "symbert.pretrain.sequence_to_sequence:SequenceToSequence",
+        data="symbert.pretrain.pairs:pairs_of",
+        measure="exact_match",
+        sites=3,
+        parameters=lambda shape, vocabulary_size: shape.encoder_decoder_parameters(PAIR_VOCABULARY),
+        step_flops=_pairs,
+        validation_count=HELD_OUT_PAIRS,
+    ),
+    "vision": Host(
+        "Vision encoders recognise the digits that come with scikit-learn; accuracy is that of "
+        f"{HELD_OUT_IMAGES} held-out images.",
+        "symbert.pretrain.images:Images",
+        data="symbert.pretrain.images:digits",
+        measure="accuracy",
+        sites=1,
+        parameters=lambda shape, vocabulary_size: shape.vision_parameters(**DIGITS),
+        step_flops=_images,
+        validation_count=HELD_OUT_IMAGES,
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host

@@ -16,9 +16,9 @@ from symbert.config import (
     sections,
     source_of,
 )
-from symbert.hosts import ENCODER, OTHERS
+from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.operators import operator_code, operator_named
-from symbert.settings import GlueSettings, PretrainSettings, TaskSettings, settings_from
+from symbert.settings import GlueSettings, PretrainSettings, TaskSettings, code_of, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
 from symbert.suites import SUITES, Suite
@@ -44,6 +44,12 @@ class Run:
         """
         host = {} if self.host == ENCODER else {"model_host": self.host}
         return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The code that makes what it is trained on, unless that is the corpus."""
+        data = HOSTS[self.host].data
+        return {} if data is None else {"data_code": code_of(*data.split(":"))}
 
     @property
     def model(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
     length = log.flush()
     log.write(split="validation", step=20, loss=4.0)
     log.flush()
-    assert MetricsLog(path, length).last_validation_loss() == 5.0
+    assert MetricsLog(path, length).last_validation()["loss"] == 5.0
     assert path.stat().st_size == length
 
 
@@ -48,7 +48,7 @@ def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkey
     with pytest.raises(InputOutputError, match="metrics.jsonl: No space left.* MB free on /.*; free space there"):
         log.flush()
     monkeypatch.undo()
-    assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation_loss() == 5.0
+    assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation()["loss"] == 5.0
 
 
 event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")

@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from symbert.pretrain.objective import IGNORED, Batch, Loss, sequences_of
+from symbert.hosts import HOSTS, Rows
+from symbert.layout import Run
+from symbert.operators import OPERATORS
+from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of
+from symbert.pretrain.storage import parameters_of
+from symbert.pretrain.train import Trainer
+from symbert.settings import PretrainSettings, read_settings
+from symbert.sizes import SIZES
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,9 @@ class Signs:
 
     def logits(self, model: nn.Module, numbers: Tensor) -> Tensor:
         return torch.stack([model(numbers), -model(numbers)], dim=-1)
+
+    def right(self, logits: Tensor, targets: Tensor) -> None:
+        return None
 
 
 def test_a_part_has_the_rows_of_its_sequences_of_all_tensors():
@@ -51,3 +61,32 @@ def test_an_epoch_has_every_row_once_and_the_next_one_another_order():
     assert epochs.tolist() == [0] * 10 + [1] * 10
     assert sorted(rows[:10]) == sorted(rows[10:]) == list(range(10))
     assert rows[:10].tolist() != rows[10:].tolist()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest, brief, host):
+    """Parameters of every operator, and operations of a step with `original`, by formula and by the model's weights."""
+    settings = read_settings(brief(), PretrainSettings)
+    for attention in OPERATORS:
+        run = Run("tiny", attention, 1, host)
+        objective = objective_of(run, settings, manifest)
+        model = objective.build_model(0.0)
+        assert parameters_of(run, 60) == sum(parameter.numel() for parameter in model.parameters()), attention
+        if attention == "original":
+            rows = Rows(vocabulary_size=60, tokens=16, masked=settings.mask_probability)
+            planned = HOSTS[host].step_flops(SIZES["tiny"], rows, settings.batch_size)
+            assert planned == pytest.approx(objective.flops(model), rel=1e-12)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_host_trains_and_resumes_with_the_same_batches(manifest, brief, tmp_path, host):
+    """Three steps, and the third alone with the weights of the second."""
+    settings = read_settings(brief(dropout=0.1), PretrainSettings)
+    one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest, tmp_path) for _ in range(2))
+    for step in range(2):
+        one.step(step)
+    other.model.load_state_dict(one.model.state_dict())
+    other.optimizer.load_state_dict(one.optimizer.state_dict())
+    assert other.step(2) == one.step(2)
+    measured = one.evaluate()
+    assert list(measured) == ["loss", *([HOSTS[host].measure] if HOSTS[host].measure else [])]

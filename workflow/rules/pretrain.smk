@@ -1,5 +1,5 @@
 # pretrain: one run per host × size × attention × seed, and the checkpoints taken from those of the encoder.
-from symbert.hosts import PRETRAINING
+from symbert.hosts import HOSTS, PRETRAINING
 
 
 localrules:
@@ -21,9 +21,10 @@ TRAINING_RESOURCES = {
     "runtime": SESSION,
     "slurm_extra": "--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
 }
+START = f"{GPUS_GIVEN} exec {LAUNCHER} pretrain-model"
+FROM_CORPUS = "--manifest {input.manifest:q}"
 TRAIN = (
-    f"{GPUS_GIVEN} exec {LAUNCHER}"
-    " pretrain-model --manifest {input.manifest:q} --settings {input.settings:q}"
+    "--settings {input.settings:q}"
     " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
     " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
     f" --threads {THREADS_PER_PROCESS} {EXECUTION}"
@@ -51,7 +52,7 @@ rule pretrain_model:
     params:
         state=STATE,
     shell:
-        TRAIN
+        f"{START} {FROM_CORPUS} {TRAIN}"
 
 
 for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERIMENT.other_hosts]:
@@ -60,7 +61,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
         name:
             training
         input:
-            manifest=MANIFEST,
+            **({} if HOSTS[host].data else {"manifest": MANIFEST}),
             settings=settings("pretrain"),
             model=settings("model-{size}-{attention}"),
         output:
@@ -79,7 +80,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
         params:
             state=of_host(STATE, host),
         shell:
-            f"{TRAIN} --host {host}"
+            f"{START} {'' if HOSTS[host].data else FROM_CORPUS} {TRAIN} --host {host}"
 
 
 rule extract_checkpoint:

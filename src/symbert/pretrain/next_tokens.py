@@ -59,7 +59,7 @@ class NextTokens(Objective):
         """`batch token vocab`: of the token after each."""
         return model.logits(ids)
 
-    def measures(self, loss: float) -> dict[str, float]:
+    def measures(self, loss: float, right: float) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece."""
         return {"perplexity": math.exp(loss)}
 

@@ -55,7 +55,7 @@ class Objective(ABC):
     validation_count: int  # held-out sequences
     tokens: int  # of a sequence
 
-    def __init__(self, run: Run, settings: PretrainSettings) -> None:
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
         self.run, self.settings = run, settings
 
     @abstractmethod
@@ -82,8 +82,12 @@ class Objective(ABC):
     def flops(self, model: nn.Module) -> float:
         """Operations of a step, forward and backward (`symbert.flops`)."""
 
-    def measures(self, loss: float) -> dict[str, float]:
-        """What a validation says beside its mean loss."""
+    def right(self, logits: Tensor, targets: Tensor) -> Tensor | None:
+        """How many sequences of a batch are answered rightly; None where the loss alone is measured."""
+        return None
+
+    def measures(self, loss: float, right: float) -> dict[str, float]:
+        """What a validation says beside its mean loss, by that and by the share of right answers."""
         return {}
 
     def order(self, step: int) -> Order:
@@ -96,7 +100,7 @@ class Objective(ABC):
 
 
 class Loss(nn.Module):
-    """Cross-entropy of a batch, summed over its targets, in nats.
+    """Cross-entropy of a batch, summed over its targets, in nats; in a validation beside the number of right answers.
 
     A module, because it compiles to one graph and processes share it.
     """
@@ -106,11 +110,13 @@ class Loss(nn.Module):
         self.objective, self.model = objective, model
 
     def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
-        logits = self.objective.logits(self.model, **inputs)
-        return F.cross_entropy(logits.float().flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        logits = self.objective.logits(self.model, **inputs).float()
+        loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        right = None if self.model.training else self.objective.right(logits, targets)
+        return loss if right is None else torch.stack([loss, right.to(loss)])
 
 
-def objective_of(run: Run, settings: PretrainSettings, manifest: Path) -> Objective:
+def objective_of(run: Run, settings: PretrainSettings, manifest: Path | None) -> Objective:
     """What the models of a run's host are trained on."""
     module, name = HOSTS[run.host].objective.split(":")
     return getattr(importlib.import_module(module), name)(run, settings, manifest)

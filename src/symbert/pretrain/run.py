@@ -6,13 +6,13 @@ deletes outputs); the declared files are published when the last step is done.
 
 from pathlib import Path
 
-from symbert.hosts import ENCODER
+from symbert.errors import UsageError
+from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Run
 from symbert.pretrain.stop import StopRequest
 
 
 def pretrain_model(
-    manifest: Path,
     settings: Path,
     size: str,
     attention: str,
@@ -26,14 +26,19 @@ def pretrain_model(
     micro_batch_size: int | None = None,
     tensorboard: bool = False,
     host: str = ENCODER,
+    manifest: Path | None = None,
 ) -> None:
     """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
 
     SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
-    processes share each batch.
+    processes share each batch. UsageError without the manifest of a corpus for a host that is trained on one.
     """
+    if host not in HOSTS:
+        raise UsageError(f"pretrain-model: no host '{host}'; choose from {', '.join(HOSTS)}")
+    if manifest is None and HOSTS[host].data is None:
+        raise UsageError(f"pretrain-model: a model of the host {host} is trained on a corpus; give --manifest")
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
 

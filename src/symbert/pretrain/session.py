@@ -36,7 +36,7 @@ LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 class RunPaths:
     """Where a run reads and writes."""
 
-    manifest: Path
+    manifest: Path | None  # None where the data are no rows of a corpus
     settings: Path
     state: Path
     done: Path
@@ -76,7 +76,8 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
             identity = identity_of(run, settings, world.device, paths)
             if world.leads:
                 guard_settings(paths.state, identity, options.on_settings_change, paths.done.parent)
-                verify_shards(paths.manifest, paths.state / "shards.json")
+                if paths.manifest:
+                    verify_shards(paths.manifest, paths.state / "shards.json")
             world.wait()
             trainer = Trainer(run, settings, paths.manifest, paths.state, world, options.micro_batch_size)
             if world.leads:
@@ -98,7 +99,8 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
         **recorded_settings(settings),
         "precision": resolve_precision(settings.precision, device),
         **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
-        "corpus_hash": verify_manifest(paths.manifest),
+        **run.data,
+        **({"corpus_hash": verify_manifest(paths.manifest)} if paths.manifest else {}),
     }
 
 
@@ -236,12 +238,19 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, f
         "steps": settings.steps,
         **{f"validation_{name}": value for name, value in validation.items()},
         "parameters": trainer.parameters,
-        "corpus_hash": identity["corpus_hash"],
-        "vocabulary_sha256": read_json(paths.manifest, {"vocabulary_sha256": str})["vocabulary_sha256"],
+        **_corpus_of(identity, paths.manifest),
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout)},
+        "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout, *run.data)},
     }
     copy_file(paths.state / METRICS, paths.metrics)
     summary["metrics_sha256"] = sha256_of(paths.metrics)
     write_json(paths.timing, {**run.facts, **longest, "sessions": len(sessions)})
     write_json(paths.done, {**run.facts, **summary})
+
+
+def _corpus_of(identity: dict[str, Any], manifest: Path | None) -> dict[str, str]:
+    """What says of which corpus a run is; nothing where its data are none."""
+    if manifest is None:
+        return {}
+    vocabulary = read_json(manifest, {"vocabulary_sha256": str})["vocabulary_sha256"]
+    return {"corpus_hash": identity["corpus_hash"], "vocabulary_sha256": vocabulary}

@@ -16,7 +16,7 @@ from typing import Any
 from symbert.corpus.state import corpus_home, is_packed, manifest_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
 from symbert.files import is_running, read_json_or_empty, sha256_of
-from symbert.hosts import ENCODER, HOSTS
+from symbert.hosts import ENCODER, HOSTS, Rows
 from symbert.layout import Experiment, Run
 from symbert.pretrain.guard import difference, recorded_settings
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
@@ -58,7 +58,8 @@ def run_home(experiment: Experiment, run: Run) -> Experiment:
     """The experiment in whose folders a finished run is, or will be: of the same settings and rows."""
 
     def has_run(one: Experiment) -> bool:
-        is_of_same_rows = one is experiment or None is not corpus_hash(one) == corpus_hash(experiment)
+        reads_rows = HOSTS[run.host].data is None
+        is_of_same_rows = one is experiment or not reads_rows or None is not corpus_hash(one) == corpus_hash(experiment)
         return is_of_same_rows and _state_here(one, run).is_done
 
     return experiment.home(has_run)
@@ -115,10 +116,10 @@ def _published(experiment: Experiment, run: Run) -> str | None:
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
-    wanted = {**run.facts, **run.model, **recorded_settings(experiment.pretraining)}
+    wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    if known := corpus_hash(experiment):
+    if HOSTS[run.host].data is None and (known := corpus_hash(experiment)):
         wanted["corpus_hash"] = known
     unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
     return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
@@ -210,15 +211,13 @@ def _named(lease: Values) -> str:
 
 def pretraining_work(experiment: Experiment, run: Run, done: int = 0) -> Work:
     """The steps of one run after the first `done`, with their evaluations, which are forward only."""
-    settings, pack, shape = experiment.pretraining, experiment.config["corpus"]["pack"], SIZES[run.size]
-    left, length = settings.steps - done, pack["sequence_length"]
-
-    def flops(rows: int) -> float:
-        vocabulary, masked = experiment.vocabulary_size, settings.mask_probability
-        return HOSTS[run.host].step_flops(shape, vocabulary, rows, length, masked)
-
+    settings, pack, host = experiment.pretraining, experiment.config["corpus"]["pack"], HOSTS[run.host]
+    shape, left = SIZES[run.size], settings.steps - done
+    held_out = host.validation_count or pack["validation_sequences"]
+    rows = Rows(experiment.vocabulary_size, pack["sequence_length"], settings.mask_probability)
     evaluations = math.ceil(left / settings.evaluate_every)
-    total = left * flops(settings.batch_size) + evaluations * flops(pack["validation_sequences"]) / 3
+    evaluated = evaluations * host.step_flops(shape, rows, held_out) / 3
+    total = left * host.step_flops(shape, rows, settings.batch_size) + evaluated
     return Work(total, left * shape.num_hidden_layers)
 
 

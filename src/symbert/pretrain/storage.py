@@ -71,7 +71,8 @@ def parameters_of(run: Run, vocabulary_size: int) -> int:
         operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
     ]
     saved = 0 if counts[0] is None else counts[1] - counts[0]
-    return HOSTS[run.host].parameters(shape, vocabulary_size) - shape.num_hidden_layers * saved
+    host = HOSTS[run.host]
+    return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
 
 
 def plan(storage: StorageNeed, state: Path) -> str:

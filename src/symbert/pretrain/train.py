@@ -47,7 +47,7 @@ class Trainer:
         self,
         run: Run,
         settings: PretrainSettings,
-        manifest: Path,
+        manifest: Path | None,
         state: Path,
         world: World | None = None,
         micro_batch_size: int | None = None,
@@ -115,13 +115,13 @@ class Trainer:
         """What the objective measures on the validation sequences; `loss` is the mean over all targets, in nats."""
         self.model.eval()
         module = self.loss.module if self.world.size > 1 else self.loss  # exchanges no gradients
-        loss = count = 0
+        loss = count = right = 0
         share = self.world.share(self.objective.validation_count)  # the processes' micro-batches may differ in size
         for batch in self.objective.validation_batches(self.micro_batch_size, share):
-            loss += self._loss_of(batch, module).item()
-            count += batch.count
-        loss, count = self.world.total(loss, count)
-        return {"loss": loss / count, **self.objective.measures(loss / count)}
+            added, *answered = self._loss_of(batch, module).flatten().tolist()
+            loss, count, right = loss + added, count + batch.count, right + sum(answered)
+        loss, count, right = self.world.total(loss, count, right)
+        return {"loss": loss / count, **self.objective.measures(loss / count, right / self.objective.validation_count)}
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
@@ -147,7 +147,7 @@ class Trainer:
         return total
 
     def _loss_of(self, batch: Batch, module: nn.Module) -> Tensor:
-        """The summed loss of a batch, in nats."""
+        """The summed loss of a batch, in nats; in a validation with the number of right answers, if they count."""
         if self.recipe.compiled:
             batch = self.objective.of_one_shape(batch)
         with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):

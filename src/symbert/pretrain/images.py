@@ -1,0 +1,86 @@
+"""Digits to be recognised: what vision encoders are trained on, with the images that come with scikit-learn."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from symbert.draws import permute
+from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES, PATCHES
+from symbert.layout import Run
+from symbert.model.configuration import configuration_of
+from symbert.model.vision import VisionModel
+from symbert.pretrain.objective import Batch, Objective
+from symbert.settings import PretrainSettings
+
+BRIGHTEST = 16  # the largest value of a pixel
+
+
+@dataclass(frozen=True)
+class ImageBatch(Batch):
+    """Pixels `batch channel height width` between 0 and 1, and the digit of each image."""
+
+    pixels: Tensor
+    targets: Tensor
+
+
+class Images(Objective):
+    """The digit that an image shows (Alpaydin and Kaynak 1998), of 8 × 8 pixels; a fifth of the images is held out."""
+
+    training_count, validation_count = IMAGES - HELD_OUT_IMAGES, HELD_OUT_IMAGES
+    tokens = PATCHES
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
+        super().__init__(run, settings, manifest)
+        self.pixels, self.digits = digits()
+
+    def build_model(self, attention_dropout: float) -> VisionModel:
+        """An encoder of patches with a classifier."""
+        config = configuration_of(self.run.size, self.run.attention, dropout=self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout
+        vars(config).update(DIGITS)
+        return VisionModel(config)
+
+    def training_batch(self, step: int) -> ImageBatch:
+        """The images of step `step` (from 0), all once before one comes again."""
+        _, rows = self.order(step)
+        return self._batch_of(self.validation_count + rows)
+
+    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[ImageBatch]:
+        """The held-out images in order."""
+        first, last = share or (0, self.validation_count)
+        for start in range(first, last, batch_size):
+            yield self._batch_of(np.arange(start, min(start + batch_size, last)))
+
+    def logits(self, model: VisionModel, pixels: Tensor) -> Tensor:
+        """`batch digit`."""
+        return model.logits(pixels)
+
+    def right(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Images whose digit is the most probable one."""
+        return (logits.argmax(-1) == targets).sum()
+
+    def measures(self, loss: float, right: float) -> dict[str, float]:
+        """The share of held-out images that are recognised."""
+        return {"accuracy": right}
+
+    def flops(self, model: VisionModel) -> float:
+        """Of the layers on all patches."""
+        return model.step_flops(self.settings.batch_size)
+
+    def _batch_of(self, rows: NDArray[np.int64]) -> ImageBatch:
+        return ImageBatch(self.pixels[rows], self.digits[rows])
+
+
+def digits() -> tuple[Tensor, Tensor]:
+    """All images `image channel height width` and their digits, the held-out ones first: the same for every run."""
+    from sklearn.datasets import load_digits  # of no other host
+
+    data = load_digits()
+    shuffled = permute(np.arange(IMAGES), IMAGES, 0)
+    pixels = torch.from_numpy(data.images[shuffled] / BRIGHTEST).float()
+    return pixels[:, None], torch.from_numpy(data.target[shuffled]).long()

@@ -1,0 +1,82 @@
+"""A sequence to be written of another: what encoder-decoders are trained on, with the pairs of `pairs`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from symbert.draws import mix
+from symbert.hosts import HELD_OUT_PAIRS, PAIR_TOKENS, PAIR_VOCABULARY
+from symbert.model.configuration import configuration_of
+from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.pretrain.objective import IGNORED, Batch, Objective, Order
+from symbert.pretrain.pairs import PADDING, pairs_of
+
+TRAINING, VALIDATION = 1, 2  # of what a pair is drawn
+
+
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """Ids `batch token` of sources, which of them are no padding, those that the decoder reads, and what follows each.
+
+    Of padding the target is IGNORED.
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    target: Tensor
+    targets: Tensor
+
+
+class SequenceToSequence(Objective):
+    """Reversing, deleting and substituting letters. Pairs are drawn anew for every step: no epoch comes again."""
+
+    validation_count = HELD_OUT_PAIRS
+    tokens = PAIR_TOKENS
+
+    def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
+        """An encoder and a decoder of one size."""
+        config = configuration_of(self.run.size, self.run.attention, PAIR_VOCABULARY, self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout
+        return EncoderDecoderModel(config)
+
+    def order(self, step: int) -> Order:
+        """The numbers of the pairs of step `step`, all of one epoch."""
+        numbers = np.arange(step * self.settings.batch_size, (step + 1) * self.settings.batch_size)
+        return np.zeros_like(numbers), numbers
+
+    def training_batch(self, step: int) -> PairBatch:
+        """The pairs of step `step` (from 0), by the run's seed."""
+        _, numbers = self.order(step)
+        return _batch_of(numbers, TRAINING, self.run.pretrain_seed)
+
+    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[PairBatch]:
+        """The held-out pairs in order, the same for every run."""
+        first, last = share or (0, self.validation_count)
+        for start in range(first, last, batch_size):
+            yield _batch_of(np.arange(start, min(start + batch_size, last)), VALIDATION, 0)
+
+    def logits(self, model: EncoderDecoderModel, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """`batch token vocab`: of what follows each token of the target."""
+        return model.logits(source, source_mask, target)
+
+    def right(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Sequences of which every token is the most probable one: those that greedy decoding writes whole."""
+        return ((logits.argmax(-1) == targets) | (targets == IGNORED)).all(-1).sum()
+
+    def measures(self, loss: float, right: float) -> dict[str, float]:
+        """The share of held-out targets that are written without a mistake."""
+        return {"exact_match": right}
+
+    def flops(self, model: EncoderDecoderModel) -> float:
+        """Of both sides, padding among them."""
+        return model.step_flops(self.settings.batch_size, PAIR_TOKENS, PAIR_TOKENS)
+
+
+def _batch_of(numbers: NDArray[np.int64], split: int, seed: int) -> PairBatch:
+    sources, targets = map(torch.from_numpy, pairs_of(mix(seed, split, numbers)))
+    following = targets[:, 1:]
+    return PairBatch(sources, sources != PADDING, targets[:, :-1], following.where(following != PADDING, IGNORED))
