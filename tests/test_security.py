@@ -267,7 +267,7 @@ def free_texts(kind: Any, key: str = "") -> set[str]:
     if origin is list:
         return free_texts(inner[0], key)
     if origin is dict:
-        return {key} | free_texts(inner[1], f"{key}.own")
+        return free_texts(inner[0], key) | free_texts(inner[1], f"{key}.own")
     if isinstance(kind, type) and issubclass(kind, Settings):
         fields = structs.fields(kind)
         return set().union(*(free_texts(field.type, f"{key}.{field.name}".lstrip(".")) for field in fields))
