@@ -47,6 +47,24 @@ def test_another_kind_of_model_is_refused(tmp_path):
         read_configuration(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "flaw"),
+    [({"pretraining": "x"}, "has the pretraining 'x'"), ({"attention": None}, "has the attention None")],
+)
+def test_facts_of_another_kind_are_no_bug_of_ours(tmp_path, changes, flaw):
+    """It was believed that the facts of a run are an object where they are said: a text was an internal error."""
+    write_json(tmp_path / "config.json", {**configuration_of("tiny", "shared", 90).to_dict(), **changes})
+    with pytest.raises(ConfigError, match=f"config.json: {flaw}; extract the step again"):
+        read_configuration(tmp_path)
+
+
+def test_a_plain_bert_attends_as_the_original_where_it_is_taken(tmp_path):
+    BertConfig(vocab_size=90, hidden_dropout_prob=0.2).save_pretrained(tmp_path)
+    config = read_configuration(tmp_path, ("symbert", "bert"))
+    assert (config.model_type, config.attention, config.vocab_size) == ("symbert", "original", 90)
+    assert config.hidden_dropout_prob == 0.2 and config.pretraining is None
+
+
 def test_an_operator_that_was_edited_since_is_refused(tmp_path):
     facts = {"settings": {"operator_code": "0" * 16}}
     write_json(tmp_path / "config.json", {**configuration_of("tiny", "shared", 90).to_dict(), "pretraining": facts})

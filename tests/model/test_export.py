@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertFor
 
 from model.models import FOLDING, HEADS, IDS, trained
 from symbert import cli
-from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import CannotCreateError, ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
 from symbert.model.export import export
 
@@ -171,8 +171,8 @@ def test_a_wrong_setting_of_the_checkpoint_is_no_bug_of_ours(checkpoint, tmp_pat
 
 def test_a_config_json_that_is_no_object_is_refused(checkpoint, tmp_path):
     (checkpoint / "config.json").write_text("[]")
-    said = refusal(ConfigError, checkpoint, "bert", tmp_path / "bert")
-    assert f"{checkpoint / 'config.json'}: list instead of an object" in said
+    said = refusal(DataError, checkpoint, "bert", tmp_path / "bert")
+    assert f"{checkpoint / 'config.json'}: is [], expected an object; extract the step again" in said
 
 
 def test_a_checkpoint_with_few_facts_of_its_run_is_exported(checkpoint, tmp_path):

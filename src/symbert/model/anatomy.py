@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 from transformers.utils import logging
 
-from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import read_json
+from symbert.errors import IntegrityError, MissingInputError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import SymBertConfig, SymBertModel
-from symbert.model.configuration import refuse_other_code
+from symbert.model.configuration import read_configuration
 from symbert.model.logits import logits_of, weights_of
 from symbert.model.weights import reading_weights
 
@@ -105,19 +104,12 @@ def load_encoder(checkpoint: Path) -> SymBertModel:
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
             raise MissingInputError(f"{checkpoint / name}: file not found; give the directory of a BERT")
-    config = read_json(checkpoint / "config.json", {"model_type": str})
-    if config["model_type"] not in KINDS:
-        raise ConfigError(
-            f"{checkpoint / 'config.json'}: 'model_type' is {config['model_type']}, expected {' or '.join(KINDS)}"
-        )
-    own = config if config["model_type"] == "symbert" else {**config, "model_type": "symbert", "attention": "original"}
-    parsed = SymBertConfig.from_dict({**own, "_name_or_path": str(checkpoint)})
-    refuse_other_code(parsed, checkpoint)
+    config = SymBertConfig.from_dict(vars(read_configuration(checkpoint, KINDS)))
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     with reading_weights(checkpoint / "model.safetensors", "write it again"):
         model, report = SymBertModel.from_pretrained(
-            checkpoint, config=parsed, add_pooling_layer=False, output_loading_info=True, local_files_only=True
+            checkpoint, config=config, add_pooling_layer=False, output_loading_info=True, local_files_only=True
         )
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.files import read_json
+from symbert.files import flaws, read_json
 from symbert.model.from_transformers import BertConfig
-from symbert.operators import operator_code, operator_named
+from symbert.operators import operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 # What stands in the config.json of a BERT, with the values that ours have where nothing else is said.
@@ -52,6 +52,7 @@ DEFAULTS = {
     "use_cache": True,
     "vocab_size": VOCABULARY_SIZE,
 }
+PLAIN = {"bert": {"model_type": DEFAULTS["model_type"], "attention": "original"}}  # what a plain BERT is among ours
 
 
 class Configuration(SimpleNamespace):
@@ -85,21 +86,23 @@ def configuration_of(
     )
 
 
-def read_configuration(checkpoint: Path) -> Configuration:
-    """That of one of our Hugging Face directories.
+def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:
+    """That of a Hugging Face directory: one of ours, unless `kinds` has others. A plain BERT's operator is `original`.
 
-    ConfigError names the file where it is of another kind of model, or where the operator's code is not that which
-    trained it.
+    DataError or ConfigError name the file where it is none, of another kind, names no operator, or where the operator's
+    code is not that which trained it.
     """
     file = checkpoint / "config.json"
-    values = read_json(file, {"model_type": str, "attention": str})
-    if values["model_type"] != DEFAULTS["model_type"]:
+    values = read_json(file, {"model_type": str}, "extract the step again")
+    if values["model_type"] not in kinds:
         raise ConfigError(
-            f"{file}: 'model_type' is {values['model_type']}, expected {DEFAULTS['model_type']}; give a checkpoint "
-            "that this project wrote"
+            f"{file}: 'model_type' is {values['model_type']}, expected {' or '.join(kinds)}; give the checkpoint of one"
         )
-    config = Configuration(**{**values, "_name_or_path": str(checkpoint)})
-    refuse_other_code(config, checkpoint)
+    values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
+    for flaw in flaws(values, {"attention": str, "pretraining": (dict, type(None))}):
+        raise ConfigError(f"{file}: {flaw}; extract the step again")
+    config = Configuration(**values)
+    _refuse_other_code(config, file)
     return config
 
 
@@ -112,12 +115,12 @@ def refuse_decoder(config: BertConfig) -> None:
             )
 
 
-def refuse_other_code(config: BertConfig, checkpoint: Path) -> None:
+def _refuse_other_code(config: Configuration, file: Path) -> None:
     """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
     else. A checkpoint without a note of its code is accepted."""
     trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
-    if trained is not None and trained != (today := operator_code(config.attention)):
+    if trained is not None and trained != (today := operator_of(vars(config)).code):
         raise ConfigError(
-            f"{checkpoint / 'config.json'}: trained by other code of '{config.attention}' (operator_code: {trained} → "
+            f"{file}: trained by other code of '{config.attention}' (operator_code: {trained} → "
             f"{today}); put that code back, or train the operator anew"
         )

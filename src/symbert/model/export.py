@@ -10,7 +10,7 @@ from transformers.utils import logging
 
 from symbert.card import model_card
 from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
-from symbert.files import copy_file, read_json, write_json, write_text
+from symbert.files import copy_file, write_json, write_text
 from symbert.model.bert import (
     SymBertConfig,
     SymBertForMaskedLM,
@@ -18,7 +18,7 @@ from symbert.model.bert import (
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
 )
-from symbert.model.configuration import refuse_other_code
+from symbert.model.configuration import read_configuration
 from symbert.model.fold import fold, refuse_non_finite
 from symbert.model.weights import reading_weights, write_weights
 
@@ -69,35 +69,26 @@ def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
     for name in ("config.json", "model.safetensors"):
         if not (checkpoint / name).is_file():
             raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    config, kind = _read_configuration(checkpoint / "config.json")
-    refuse_other_code(config, checkpoint)
+    config, kind = _buildable(checkpoint)
     model = _load(checkpoint, config, kind)
     refuse_non_finite(model, str(checkpoint / "model.safetensors"))
     return model
 
 
-def _read_configuration(path: Path) -> tuple[SymBertConfig, type[SymBertPreTrainedModel]]:
+def _buildable(checkpoint: Path) -> tuple[SymBertConfig, type[SymBertPreTrainedModel]]:
     """The configuration of a model that can be built, and its class; ConfigError names the file."""
-    config = read_json(path)
-    if not isinstance(config, dict):
-        raise ConfigError(f"{path}: {type(config).__name__} instead of an object of settings; extract the step again")
-    if config.get("model_type") != SymBertConfig.model_type:
-        raise ConfigError(
-            f"{path}: 'model_type' is {config.get('model_type')}, expected {SymBertConfig.model_type}; give a "
-            "checkpoint that this project wrote"
-        )
-    named = str(config.get("architectures"))
-    kind = next((kind for head, kind in HEADS.items() if head in named), SymBertForMaskedLM)
+    path, read = checkpoint / "config.json", read_configuration(checkpoint)
+    kind = next((kind for head, kind in HEADS.items() if head in str(read.architectures)), SymBertForMaskedLM)
     try:
-        parsed = SymBertConfig.from_dict({**config, "_name_or_path": str(path.parent)})
+        config = SymBertConfig.from_dict(vars(read))
         with torch.device("meta"):
-            kind(parsed)
+            kind(config)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except Exception as error:  # transformers and torch raise what they like, of a dozen types
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ConfigError(f"{path}: no model can be built ({said}); extract the step again") from error
-    return parsed, kind
+    return config, kind
 
 
 def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedModel]) -> SymBertPreTrainedModel:
