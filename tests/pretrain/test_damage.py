@@ -25,13 +25,12 @@ def words(run, manifest, brief):
     return options(manifest, brief(), run)
 
 
-NAMED = ["identity.json", "status.json", "provenance.json", "shards.json"]
+NAMED = ["identity.json", "status.json", "provenance.json"]
 
 
 @pytest.mark.parametrize("name", [*NAMED, "../state.json"])
 def test_a_record_of_a_run_that_is_none_is_named(run, words, capsys, name):
-    contents = tuple(content for content in CONTENTS if content != "{}") if name == "shards.json" else CONTENTS
-    assert_named(words, run / "state" / name, capsys, contents)
+    assert_named(words, run / "state" / name, capsys)
 
 
 def test_what_a_run_is_told_is_named_when_it_is_something_else(words, manifest, brief, capsys):

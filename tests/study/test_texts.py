@@ -42,7 +42,7 @@ def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
 def test_training_accepts_the_manifest_and_the_shards(tmp_path, monkeypatch):
     rows_of(tmp_path, monkeypatch)
     verify_manifest(tmp_path / "manifest.json")
-    verify_shards(tmp_path / "manifest.json", tmp_path / "record.json")
+    verify_shards(tmp_path / "manifest.json")
 
 
 def test_a_rare_character_is_unknown(tmp_path, monkeypatch):

@@ -77,7 +77,7 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
             if world.leads:
                 guard_settings(paths.state, identity, options.on_settings_change, paths.done.parent)
                 if paths.manifest:
-                    verify_shards(paths.manifest, paths.state / "shards.json")
+                    verify_shards(paths.manifest)
             world.wait()
             trainer = Trainer(run, settings, paths.manifest, paths.state, world, options.micro_batch_size)
             if world.leads:
