@@ -77,6 +77,20 @@ def test_each_suite_is_fine_tuned_by_a_rule_of_its_own_under_its_own_protocol(ch
     assert "settings/superglue.json" in job and "glue/data/wsc.parquet" in job and "settings/glue.json" not in job
 
 
+def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_reads_none(checkout):
+    chosen = "sweep={hosts: [encoder, decoder, encoder-decoder, vision], attention: [original, shared]}"
+    outcome = checkout.snakemake("--dry-run", "--config", chosen)
+    assert outcome.code == 0, outcome.output
+    training = [outcome.jobs[f"pretrain_{host}"] for host in ("model", "decoder", "encoder_decoder", "vision")]
+    assert training == [6, 6, 6, 6] and outcome.jobs["tabulate_hosts"] == 1
+    assert outcome.jobs["extract_checkpoint"] == outcome.jobs["finetune"] == 6, "of the encoder alone"
+    for host in ("decoder", "encoder-decoder", "vision"):
+        assert f"output: results/demo-embedded/pretrain/{host}/tiny-shared/seed-3/done.json, " in outcome.output
+    alone = checkout.snakemake("--dry-run", "pretrain", "--config", "sweep={hosts: [encoder-decoder, vision]}").jobs
+    assert alone["pretrain_vision"] == alone["pretrain_encoder_decoder"] == 12
+    assert not {"pack_shards", "download_part", "pretrain_model"} & set(alone)
+
+
 @pytest.mark.parametrize(
     ("target", "has", "has_not"),
     [

@@ -71,7 +71,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
         log:
             f"{LOGS}/{training}/{{size}}-{{attention}}-seed-{{seed}}.log",
         benchmark:
-            f"{BENCHMARKS}/{training}/{{size}}-{{attention}}-seed-{{seed}}.tsv"
+            f"{BENCHMARKS}/{training}/{host}-{{size}}-{{attention}}-seed-{{seed}}.tsv"
         conda:
             ENVIRONMENT
         threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE

@@ -54,6 +54,15 @@ def test_gpu_hours_are_those_of_the_runs_devices(benchmark, pretrained):
     assert rows["all", "all"] == ["4", "6.000", "6.000", "5.000"]
 
 
+def test_the_hours_of_another_host_are_not_taken_for_those_of_the_encoder(benchmark, pretrained):
+    """The decoder of the same size, operator and seed took half an hour; the encoder two, on two GPUs."""
+    files = pretrained("original", device="A card", processes=2)
+    benchmark("pretrain_decoder/decoder-tiny-original-seed-1", 1800, 1800)
+    rows = table_rows(benchmark("pretrain_model/tiny-original-seed-1", 7200, 7200), files)
+    assert rows["pretrain", "pretrain_model"] == ["1", "2.000", "2.000", "4.000"]
+    assert rows["pretrain", "pretrain_decoder"] == ["1", "0.500", "0.500", "None"], "which GPUs, no file says"
+
+
 def test_interrupted_training_counts_its_earlier_sessions_and_the_whole_last_job(benchmark, pretrained, write_sessions):
     """An hour before, and a last session of 30 minutes in a job of 36, start included."""
     files = pretrained("original", device="A card", sessions=2)
