@@ -126,11 +126,11 @@ def test_each_real_answer_is_in_a_window_and_each_token_is_read_once(real, tmp_p
 
 @pytest.fixture
 def prepared(tmp_path, write_section, vocabulary, stand_in):
-    """The prepared stand-in, of some questions in rows of at most 64 tokens."""
+    """The prepared stand-in, of some questions in rows of at most 40 tokens."""
     source = write_section("glue_source", source="mirror", root=str(stand_in))
     resolve_glue(source, tmp_path / "sources.json")
     download_task(source, tmp_path / "sources.json", "squad2", tmp_path / "raw.parquet")
-    settings = write_section("task", allow_partial=True, max_length=64, max_examples=80, max_evaluation_examples=40)
+    settings = write_section("task", allow_partial=True, max_length=40, max_examples=80, max_evaluation_examples=40)
     prepare_task(tmp_path / "raw.parquet", "squad2", vocabulary, settings, tmp_path / "squad2.parquet")
     return tmp_path / "squad2.parquet"
 
@@ -144,7 +144,7 @@ def test_the_stand_in_is_downloaded_and_prepared_with_a_part_held_out(prepared):
     questions = {split: len(rows[split].truth) for split in ("validation", "held_out")}
     assert questions["validation"] == 40 and 1 <= questions["held_out"] <= 8
     assert len(rows["validation"]) > 40, "some contexts are longer than a row"
-    assert max(each.lengths.max() for each in rows.values()) == 64
+    assert max(each.lengths.max() for each in rows.values()) == 40
 
 
 def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_held_out(

@@ -11,21 +11,21 @@ import pytest
 from workflow.checkout import Checkout, check_out
 
 SPLIT = "rajpurkar/squad_v2/squad_v2/{}-00000-of-00001.parquet"
-SCORES = "results/demo-embedded/squad2/tiny-original/seed-1/step-20/squad2.json"
+SCORES = "results/squad/squad2/tiny-original/seed-1/step-20/squad2.json"
 
 
 def run(root, folder, *words: str) -> Checkout:
     """A checkout in which the tiny chain made the tables of SQuAD 2.0, of one run with two seeds of fine-tuning."""
     copy = check_out(root, folder)
     sweep = "sweep={suites: [squad2], attention: [original], finetune_seeds: [1, 2], curve: {sizes: []}}"
-    tables = [f"results/demo-embedded/report/tables/{name}.csv" for name in ("squad2", "squad2_answers")]
-    outcome = copy.tiny(*tables, "--config", sweep, *words)
+    tables = [f"results/squad/report/tables/{name}.csv" for name in ("squad2", "squad2_answers")]
+    outcome = copy.tiny(*tables, "--config", "experiment=squad", sweep, *words)
     assert outcome.code == 0, outcome.output[-5000:]
     return copy
 
 
 def shown(copy: Checkout, table: str) -> list[dict[str, str]]:
-    with open(copy.directory / f"results/demo-embedded/report/tables/{table}.csv", newline="") as file:
+    with open(copy.directory / f"results/squad/report/tables/{table}.csv", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -37,7 +37,7 @@ def test_the_stand_in_has_scores_and_both_kinds_of_questions(root, tmp_path):
     (answers,) = shown(copy, "squad2_answers")
     kinds = [float(answers[name]) for name in ("has_answer_f1", "no_answer_f1")]
     assert min(kinds) <= float(answers["f1"]) <= max(kinds)
-    assert float(majority["squad2_score"]) == 50, "half of the 32 questions have no answer"
+    assert 20 < float(majority["squad2_score"]) < 80, "about half of the 32 questions have no answer"
 
 
 @pytest.mark.campaign
@@ -59,5 +59,5 @@ def test_real_rows_are_trained_on_and_scored(root, mirror, tmp_path):
         assert record["official_rows"] == {"train": 130_319, "validation": 11_873}
         assert 0.3 < record["majority"]["squad2"] < 0.7 and 0 <= record["metrics"]["squad2"] <= 1
         assert record["details"]["squad2"].keys() >= {"has_answer_f1", "no_answer_f1"}
-    text = (copy.directory / "results/demo-embedded/report/tables/squad2_answers.csv").read_text()
+    text = (copy.directory / "results/squad/report/tables/squad2_answers.csv").read_text()
     assert "tiny-original" in text

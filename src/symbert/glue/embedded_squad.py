@@ -15,7 +15,7 @@ from symbert.glue.sources import published_split
 from symbert.progress import Progress
 from symbert.suites import SUITES
 
-FEWEST_SENTENCES, MOST_SENTENCES = 2, 12  # of a context
+FEWEST_SENTENCES, MOST_SENTENCES = 1, 5  # of a context
 ASKED = 3  # words
 PAIRS = 2  # of a question with and one without answer, of a context
 
