@@ -30,7 +30,7 @@ DAEMONS = ("slurmd", "slurmctld", "munged")  # in the order in which they stop
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end a run
 CPUS, MEMORY, GPUS = 8, 64_000, 2  # of the node, MB; Slurm believes it
 
-LIMIT = 360  # seconds of a command
+LIMIT = 540  # seconds of a command
 PATIENCE = 45  # seconds in which a daemon comes up or jobs end; longer than KillWait
 ANSWER = 15  # seconds of a question; the controller's absence takes 9
 GRACE = 10  # seconds in which a daemon ends before it is killed
@@ -56,7 +56,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
 ReturnToService=2
-MinJobAge=600
+MinJobAge=3600
 KillWait=20
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
@@ -184,6 +184,13 @@ def stop() -> None:
         if link.is_symlink() and link.readlink().parent == HOME:
             link.unlink()
     shutil.rmtree(HOME, ignore_errors=True)
+
+
+def restart_controller() -> None:
+    """End the controller as an update of Slurm does, and start it again; its jobs go on meanwhile."""
+    _end("slurmctld")
+    _launch("slurmctld")
+    _expect(lambda: bool(_answer("squeue", "-h")), "the controller lists no jobs")
 
 
 def _write_files(host: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 200  # seconds in which what a test waits for happens; cluster.LIMIT is that of the whole
+PATIENCE = 300  # seconds in which what a test waits for happens; cluster.LIMIT is that of the whole
 
 
 def wait_until(holds: Callable[[], bool], otherwise: Callable[[], str]) -> None:
@@ -20,7 +20,7 @@ def wait_until(holds: Callable[[], bool], otherwise: Callable[[], str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def ask(*command: str) -> str:
