@@ -237,12 +237,13 @@ def _source(config: Config, stage: str, embedded_root: str) -> Config:
 
 def execution_options(config: Config) -> list[str]:
     """The options of `pretrain-model` that change how it is computed, not what."""
-    micro_batch_size, tensorboard = (config["pretrain"][key] for key in ("micro_batch_size", "tensorboard"))
+    chosen = config["pretrain"]
     return [
         "--on-settings-change",
         config["on_settings_change"],
-        *(["--micro-batch-size", str(micro_batch_size)] if micro_batch_size else []),
-        *(["--tensorboard"] if tensorboard else []),
+        *(["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []),
+        *(["--recompute-activations"] if chosen["recompute_activations"] else []),
+        *(["--tensorboard"] if chosen["tensorboard"] else []),
     ]
 
 

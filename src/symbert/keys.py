@@ -100,6 +100,7 @@ class Corpus(Settings):
 class Execution(Settings):
     """Keys of `pretrain` that change how it is computed, not what."""
 
+    recompute_activations: bool
     micro_batch_size: Count | None
     tensorboard: bool
     processes: Count

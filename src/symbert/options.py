@@ -76,6 +76,7 @@ OPTIONS: dict[str, str] = {
     "timing": "speed and machine of a run (timing.json)",
     "on_settings_change": "refuse a state of other settings, or supersede it",
     "micro_batch_size": "sequences that a device computes at a time; without it, its whole share",
+    "recompute_activations": "keep nothing within layers for their gradients: less memory, a third more operations",
     "tensorboard": "also write events for TensorBoard",
     "corpus_source": "source of the corpus, for the model card",
     "to": "form of the model: bert",

@@ -4,7 +4,7 @@ from torch import nn
 
 from model.models import widened
 from symbert.model.configuration import Configuration, configuration_of
-from symbert.model.network import Host, initialize
+from symbert.model.network import HostModel, initialize
 
 
 def small_config(attention: str = "original", **own: object) -> Configuration:
@@ -14,7 +14,7 @@ def small_config(attention: str = "original", **own: object) -> Configuration:
     return config
 
 
-def moved(model: Host) -> Host:
+def moved(model: HostModel) -> HostModel:
     """A model whose every parameter is moved from its start, in evaluation mode."""
     initialize(model, 1)
     return widened(model, 0.1).double().eval()

@@ -18,6 +18,7 @@ from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
 from symbert.energy import PROCESSORS
 from symbert.files import read_json, sha256_of, write_json
+from symbert.model import layers
 from symbert.operators import operator_code
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.train import Trainer
@@ -267,6 +268,20 @@ def test_a_session_on_other_threads_warns_and_goes_on(tmp_path, manifest, brief,
     assert "threads: 1 → 2" in capsys.readouterr().err
     assert outcome(run) == uninterrupted
     assert len(read_json(run / "state/provenance.json")["sessions"]) == 2
+
+
+def test_a_run_whose_layers_keep_nothing_for_their_gradients_has_the_same_bits(
+    tmp_path, manifest, brief, uninterrupted, monkeypatch
+):
+    checkpoint, counted = layers.checkpoint, []
+
+    def counting(layer, *inputs, **how):
+        counted.append(layer)
+        return checkpoint(layer, *inputs, **how)
+
+    monkeypatch.setattr(layers, "checkpoint", counting)
+    assert main([*options(manifest, brief(), tmp_path / "run"), "--recompute-activations"]) == 0
+    assert outcome(tmp_path / "run") == uninterrupted and len(counted) >= 30 * 2
 
 
 def test_event_files_are_an_option(tmp_path, manifest, brief):

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from symbert.flops import step_flops
 from symbert.model.configuration import Configuration
-from symbert.model.network import Bert, Host, Predictions
+from symbert.model.layers import Bert
+from symbert.model.network import HostModel, Predictions
 from symbert.model.parameters import matrix_weights
 
 
-class DecoderModel(Host):
+class DecoderModel(HostModel):
     """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
 
     ConfigError for an operator that looks at later tokens.

@@ -12,12 +12,13 @@ from torch import Tensor
 from symbert.flops import encoder_decoder_step_flops
 from symbert.model.configuration import Configuration
 from symbert.model.decoder import DecoderModel
-from symbert.model.network import Bert, Host
+from symbert.model.layers import Bert
+from symbert.model.network import HostModel
 from symbert.model.parameters import matrix_weights
 from symbert.model.sites import refuse_looking_ahead, side_weights
 
 
-class EncoderDecoderModel(Host):
+class EncoderDecoderModel(HostModel):
     """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
 
     ConfigError for an operator that looks at hidden tokens, or that knows no second sequence.

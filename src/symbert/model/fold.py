@@ -35,11 +35,11 @@ from symbert.model.bert import (
 from symbert.model.configuration import Configuration
 from symbert.model.decoder import DecoderModel
 from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.model.network import Host, Model
+from symbert.model.network import HostModel, Model
 from symbert.model.sites import attend_across
 from symbert.model.vision import VisionModel
 
-BERT: dict[type[SymBertPreTrainedModel | Host], type[PreTrainedModel]] = {
+BERT: dict[type[SymBertPreTrainedModel | HostModel], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
     SymBertForMaskedLM: BertForMaskedLM,
     SymBertForSequenceClassification: BertForSequenceClassification,
@@ -53,7 +53,7 @@ TOLERANCE = 1e-9  # of the attention's output in float64, relative to its larges
 
 
 @torch.no_grad()
-def fold(model: SymBertPreTrainedModel | Host) -> PreTrainedModel:
+def fold(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
     """Hugging Face's model that computes what `model` computes, in evaluation mode: of a BERT, a plain BERT.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
@@ -75,7 +75,7 @@ def fold(model: SymBertPreTrainedModel | Host) -> PreTrainedModel:
     return folded.eval()
 
 
-def _plain_model(model: SymBertPreTrainedModel | Host) -> PreTrainedModel:
+def _plain_model(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
     """Hugging Face's model of the same shape."""
     if isinstance(model, EncoderDecoderModel):
         encoder = BertModel(plain_config(model.encoder.config), add_pooling_layer=False)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from symbert.model.attention import SelfAttention
-from symbert.model.network import CrossAttention
+from symbert.model.layers import CrossAttention
 from symbert.model.sites import mask_for, query_key_value
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from symbert.model.attention import SelfAttention
-from symbert.model.network import Bert, Layer
+from symbert.model.layers import Bert, Layer
 
 MOVED = 0.1  # standard deviation: five times that of a start
 # Largest relative difference of layers in float64 that rounds differently: products over rows of other lengths differ

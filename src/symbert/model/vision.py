@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from symbert.errors import ConfigError
 from symbert.flops import vision_step_flops
 from symbert.model.configuration import Configuration
-from symbert.model.network import Host
+from symbert.model.layers import Layers
+from symbert.model.network import HostModel
 from symbert.model.parameters import matrix_weights
 from symbert.model.sites import attention_of
 
@@ -99,18 +100,15 @@ class Vit(nn.Module):
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.embeddings = PatchEmbeddings(config)
-        self.layers = nn.ModuleList(PatchLayer(config) for _ in range(config.num_hidden_layers))
+        self.layers = Layers(PatchLayer(config) for _ in range(config.num_hidden_layers))
         self.layernorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """The last hidden states `batch token hidden`."""
-        hidden = self.embeddings(pixels)
-        for layer in self.layers:
-            hidden = layer(hidden)
-        return self.layernorm(hidden)
+        return self.layernorm(self.layers(self.embeddings(pixels)))
 
 
-class VisionModel(Host):
+class VisionModel(HostModel):
     """The encoder with a classifier; of the configuration it reads `image_size`, `patch_size`, `num_channels` and
     `num_labels` too.
 

@@ -50,6 +50,7 @@ class SessionOptions:
 
     threads: int
     micro_batch_size: int | None  # sequences that one device computes at a time; None: its whole share
+    recompute_activations: bool
     tensorboard: bool
     on_settings_change: str  # refuse | supersede
 
@@ -80,6 +81,8 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
                     verify_shards(paths.manifest)
             world.wait()
             trainer = Trainer(run, settings, paths.manifest, paths.state, world, options.micro_batch_size)
+            if options.recompute_activations:
+                trainer.model.recompute_activations()
             if world.leads:
                 _open_records(trainer, options)
             loop = Loop(trainer, options.tensorboard, stop, counter)
