@@ -161,6 +161,16 @@ def artefacts(results: Path) -> dict[str, str]:
     }
 
 
+def difference(wanted: dict[str, str], found: dict[str, str]) -> str:
+    """In which files two runs differ, in words; nothing where they are equal."""
+    names = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    words = [
+        f"{name} ({'absent' if name not in found else 'surplus' if name not in wanted else 'other bytes'})"
+        for name in names[:4]
+    ]
+    return f"{len(names)} files differ: {', '.join(words)}" if names else ""
+
+
 @dataclass(frozen=True)
 class Reference:
     """The chain, run stage by stage and not disturbed: what each stage leaves, does and takes."""

@@ -12,7 +12,7 @@ from chaos import disk
 from chaos.campaign import Campaign, outcome_of, page_of, read_record
 from chaos.faults import DAMAGES, FULL, NAMES, TIME, Fault, Undisturbed, draw_trial
 from chaos.preload import Call, Notes, compile_library, compiler, unsynced
-from chaos.stages import TARGETS, is_compared
+from chaos.stages import TARGETS, artefacts, difference, is_compared
 from chaos.trial import Result
 
 FEW = 6  # faults of each stage in the short campaign
@@ -137,6 +137,18 @@ def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_
     others = [f"{run}/timing.json", f"{run}/lock", f"{run}/state/status.json", f"{run}/state/resume/step-5/x", "logs/a"]
     path = type(tmp_path)
     assert [is_compared(path(name)) for name in (*compared, *others)] == [True] * 3 + [False] * 5
+
+
+def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
+    for name in ("done.json", "scores.json", "page.html"):
+        (tmp_path / name).write_text(name)
+    wanted = artefacts(tmp_path)
+    assert difference(wanted, artefacts(tmp_path)) == ""
+    (tmp_path / "done.json").write_text("dane.json")
+    (tmp_path / "scores.json").unlink()
+    (tmp_path / ".page.html.7.tmp").touch()
+    said = ".page.html.7.tmp (surplus), done.json (other bytes), scores.json (absent)"
+    assert difference(wanted, artefacts(tmp_path)) == f"3 files differ: {said}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos import disk
 from chaos.faults import BETWEEN, CLOCK, DAMAGES, DELETED, EMPTIED, FULL, REBOOT, SECOND, STOPPED, TIME, Fault
 from chaos.preload import SNAKEMAKE, Notes, unsynced
-from chaos.stages import TARGETS, Folder, Reference, Start, artefacts, cpu_seconds
+from chaos.stages import TARGETS, Folder, Reference, Start, artefacts, cpu_seconds, difference
 
 MOST_STARTS = 30
 PATIENCE = 3  # starts that fail though no fault struck and no remedy was named
@@ -257,11 +257,6 @@ class Trial:
         for start in self.groups:
             if not start.wait_for_all(LINGER):
                 self.result.lost = "what a killed run left does not end"
-        wanted, found = self.reference.artefacts(self.stage), artefacts(self.folder.results)
-        differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        if differing:
-            kinds = [
-                f"{name} ({'absent' if name not in found else 'surplus' if name not in wanted else 'other bytes'})"
-                for name in differing
-            ]
-            self.result.lost = f"{len(differing)} files differ: {', '.join(kinds[:4])}"
+        self.result.lost = self.result.lost or difference(
+            self.reference.artefacts(self.stage), artefacts(self.folder.results)
+        )
