@@ -141,6 +141,7 @@ def load(command: str) -> Callable[..., None]:
     try:
         return getattr(importlib.import_module(module), function)
     finally:
+        gc.freeze()  # nor is it searched while the command works
         gc.enable()
 
 
