@@ -1,6 +1,5 @@
 """Digits to be recognised: what vision encoders are trained on, with the images that come with scikit-learn."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from torch import Tensor
 from symbert.draws import permute
 from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES, PATCHES
 from symbert.layout import Run
-from symbert.model.configuration import configuration_of
 from symbert.model.vision import VisionModel
 from symbert.pretrain.objective import Batch, Objective
 from symbert.settings import PretrainSettings
@@ -40,8 +38,7 @@ class Images(Objective):
 
     def build_model(self, attention_dropout: float) -> VisionModel:
         """An encoder of patches with a classifier."""
-        config = configuration_of(self.run.size, self.run.attention, dropout=self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout
+        config = self.configuration(attention_dropout)
         vars(config).update(DIGITS)
         return VisionModel(config)
 
@@ -50,11 +47,9 @@ class Images(Objective):
         _, rows = self.order(step)
         return self._batch_of(self.validation_count + rows)
 
-    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[ImageBatch]:
-        """The held-out images in order."""
-        first, last = share or (0, self.validation_count)
-        for start in range(first, last, batch_size):
-            yield self._batch_of(np.arange(start, min(start + batch_size, last)))
+    def validation_batch(self, rows: NDArray[np.int64]) -> ImageBatch:
+        """Held-out images."""
+        return self._batch_of(rows)
 
     def logits(self, model: VisionModel, pixels: Tensor) -> Tensor:
         """`batch digit`."""

@@ -1,7 +1,6 @@
 """Masked tokens (BERT, §3.1): what encoders are trained on. The masks of a row follow from (seed, epoch, row)."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from torch.nn import functional as F
 
 from symbert.files import read_json
 from symbert.layout import Run
-from symbert.model.configuration import configuration_of
 from symbert.model.masking import Masker
 from symbert.model.network import MaskedModel
 from symbert.pretrain.data import REMEDY, PackedRows
@@ -74,21 +72,15 @@ class MaskedTokens(Objective):
 
     def build_model(self, attention_dropout: float) -> MaskedModel:
         """BERT with its masked-token head."""
-        vocabulary_size = self.masker.vocabulary_size
-        config = configuration_of(self.run.size, self.run.attention, vocabulary_size, self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout
-        return MaskedModel(config)
+        return MaskedModel(self.configuration(attention_dropout, vocabulary_size=self.masker.vocabulary_size))
 
     def training_batch(self, step: int) -> MaskedBatch:
         """The rows of step `step` (from 0), each with the mask of its epoch."""
         return masked_batch(self.training, self.masker, *self.order(step))
 
-    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[MaskedBatch]:
-        """Validation rows in order, each with its own fixed mask."""
-        first, last = share or (0, self.validation_count)
-        for start in range(first, last, batch_size):
-            rows = np.arange(start, min(start + batch_size, last))
-            yield masked_batch(self.validation, self.validation_masker, np.zeros_like(rows), rows)
+    def validation_batch(self, rows: NDArray[np.int64]) -> MaskedBatch:
+        """Validation rows, each with its own fixed mask."""
+        return masked_batch(self.validation, self.validation_masker, np.zeros_like(rows), rows)
 
     def logits(self, model: MaskedModel, input_ids: Tensor, positions: Tensor) -> Tensor:
         """`masked vocab`, at the masked positions only."""

@@ -1,7 +1,6 @@
 """Next tokens: what decoders are trained on, with the rows that encoders read."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from symbert.files import read_json
 from symbert.layout import Run
-from symbert.model.configuration import configuration_of
 from symbert.model.decoder import DecoderModel
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import Batch, Objective
@@ -39,21 +37,16 @@ class NextTokens(Objective):
 
     def build_model(self, attention_dropout: float) -> DecoderModel:
         """A decoder with the head of its embeddings."""
-        run, dropout = self.run, self.settings.dropout
-        config = configuration_of(run.size, run.attention, self.vocabulary_size, dropout)
-        config.attention_probs_dropout_prob = attention_dropout
-        return DecoderModel(config)
+        return DecoderModel(self.configuration(attention_dropout, vocabulary_size=self.vocabulary_size))
 
     def training_batch(self, step: int) -> TokenBatch:
         """The rows of step `step` (from 0): those of an encoder with the same seed."""
         _, rows = self.order(step)
         return _batch_of(self.training, rows)
 
-    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[TokenBatch]:
-        """Validation rows in order."""
-        first, last = share or (0, self.validation_count)
-        for start in range(first, last, batch_size):
-            yield _batch_of(self.validation, np.arange(start, min(start + batch_size, last)))
+    def validation_batch(self, rows: NDArray[np.int64]) -> TokenBatch:
+        """Validation rows."""
+        return _batch_of(self.validation, rows)
 
     def logits(self, model: DecoderModel, ids: Tensor) -> Tensor:
         """`batch token vocab`: of the token after each."""

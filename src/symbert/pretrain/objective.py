@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from symbert.draws import permute
 from symbert.hosts import HOSTS
 from symbert.layout import Run
+from symbert.model.configuration import Configuration, configuration_of
 from symbert.settings import PretrainSettings
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
@@ -62,13 +63,25 @@ class Objective(ABC):
     def build_model(self, attention_dropout: float) -> nn.Module:
         """The model of the run's host, its weights not yet drawn."""
 
+    def configuration(self, attention_dropout: float, **vocabulary: int) -> Configuration:
+        """That of a model of the run's size and operator; without a vocabulary, of BERT's."""
+        config = configuration_of(self.run.size, self.run.attention, **vocabulary, dropout=self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout
+        return config
+
     @abstractmethod
     def training_batch(self, step: int) -> Batch:
         """The batch of optimizer step `step` (from 0), of all processes together."""
 
     @abstractmethod
+    def validation_batch(self, rows: NDArray[np.int64]) -> Batch:
+        """These of the held-out sequences: the same for every run."""
+
     def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The held-out sequences in order: all, or from the first to before the last of `share`."""
+        first, last = share or (0, self.validation_count)
+        for start in range(first, last, batch_size):
+            yield self.validation_batch(np.arange(start, min(start + batch_size, last)))
 
     @abstractmethod
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:

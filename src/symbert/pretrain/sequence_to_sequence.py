@@ -1,6 +1,5 @@
 """A sequence to be written of another: what encoder-decoders are trained on, with the pairs of `pairs`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,6 @@ from torch import Tensor
 
 from symbert.draws import mix
 from symbert.hosts import HELD_OUT_PAIRS, PAIR_TOKENS, PAIR_VOCABULARY
-from symbert.model.configuration import configuration_of
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain.objective import IGNORED, Batch, Objective, Order
 from symbert.pretrain.pairs import PADDING, pairs_of
@@ -39,9 +37,7 @@ class SequenceToSequence(Objective):
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
         """An encoder and a decoder of one size."""
-        config = configuration_of(self.run.size, self.run.attention, PAIR_VOCABULARY, self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout
-        return EncoderDecoderModel(config)
+        return EncoderDecoderModel(self.configuration(attention_dropout, vocabulary_size=PAIR_VOCABULARY))
 
     def order(self, step: int) -> Order:
         """The numbers of the pairs of step `step`, all of one epoch."""
@@ -53,11 +49,9 @@ class SequenceToSequence(Objective):
         _, numbers = self.order(step)
         return _batch_of(numbers, TRAINING, self.run.pretrain_seed)
 
-    def validation_batches(self, batch_size: int, share: tuple[int, int] | None = None) -> Iterator[PairBatch]:
-        """The held-out pairs in order, the same for every run."""
-        first, last = share or (0, self.validation_count)
-        for start in range(first, last, batch_size):
-            yield _batch_of(np.arange(start, min(start + batch_size, last)), VALIDATION, 0)
+    def validation_batch(self, rows: NDArray[np.int64]) -> PairBatch:
+        """Held-out pairs."""
+        return _batch_of(rows, VALIDATION, 0)
 
     def logits(self, model: EncoderDecoderModel, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
         """`batch token vocab`: of what follows each token of the target."""

@@ -148,9 +148,8 @@ def is_wanted(experiment: Experiment, state: Path) -> bool:
 
 def run_of(experiment: Experiment, identity: Values) -> Run | None:
     """The run of the sweep that a state is of."""
-    facts = {key: identity.get(key) for key in ("size", "attention", "pretrain_seed")}
-    host = identity.get("model_host", ENCODER)
-    return next((run for run in experiment.pretrainings() if run == Run(**facts, host=host)), None)
+    runs = (run for run in experiment.pretrainings() if run.host == identity.get("model_host", ENCODER))
+    return next((run for run in runs if run.facts.items() <= identity.items()), None)
 
 
 def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
@@ -215,10 +214,8 @@ def pretraining_work(experiment: Experiment, run: Run, done: int = 0) -> Work:
     shape, left = SIZES[run.size], settings.steps - done
     held_out = host.validation_count or pack["validation_sequences"]
     rows = Rows(experiment.vocabulary_size, pack["sequence_length"], settings.mask_probability)
-    evaluations = math.ceil(left / settings.evaluate_every)
-    evaluated = evaluations * host.step_flops(shape, rows, held_out) / 3
-    total = left * host.step_flops(shape, rows, settings.batch_size) + evaluated
-    return Work(total, left * shape.num_hidden_layers)
+    evaluations = math.ceil(left / settings.evaluate_every) * host.step_flops(shape, rows, held_out) / 3
+    return Work(left * host.step_flops(shape, rows, settings.batch_size) + evaluations, left * shape.num_hidden_layers)
 
 
 def pretraining_cost(experiment: Experiment, state: RunState, speed: Speed) -> Cost:
