@@ -2,7 +2,7 @@ import json
 
 from symbert.bundle.licences import GIVER, NOT_CHECKED, NOT_STATED, TASKS, licences_of, licences_text
 from symbert.bundle.results import Results
-from symbert.tasks import GLUE
+from symbert.tasks import PUBLISHED
 
 
 def said(folder, **changes) -> dict[str, str]:
@@ -33,7 +33,12 @@ def test_tasks_of_ones_own_have_the_terms_of_their_giver(folder):
     assert said(folder, tasks=["rte", "sarcasm"])["task sarcasm"] == GIVER
 
 
+def test_published_tasks_of_other_suites_were_taken_for_the_users_own(folder):
+    licences = said(folder, tasks=["rte", "squad2", "boolq"])
+    assert licences["SQuAD 2.0"] == "CC BY-SA 4.0" and licences["task boolq"] == NOT_CHECKED
+
+
 def test_the_page_has_a_row_for_each(results):
     text = licences_text(results)
     assert text.count("\n| ") == 1 + len(licences_of(results))
-    assert TASKS.keys() <= GLUE.keys()
+    assert TASKS.keys() <= PUBLISHED.keys()

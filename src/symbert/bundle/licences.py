@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from symbert.bundle.results import Results
 from symbert.sources import OSCAR_TERMS, SOURCES, VOCABULARY
-from symbert.tasks import GLUE
+from symbert.tasks import PUBLISHED
 
 NOT_STATED = "not stated by its publisher"
 NOT_CHECKED = "not checked here: see its page"
@@ -35,6 +35,7 @@ TASKS = {
     ),
     "qnli": Licence("QNLI", "CC BY-SA 4.0, that of SQuAD", "rajpurkar.github.io/SQuAD-explorer"),
     "rte": Licence("RTE", NOT_STATED, "gluebenchmark.com/tasks"),
+    "squad2": Licence("SQuAD 2.0", "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer"),
     "wnli": Licence("WNLI", NOT_CHECKED, "gluebenchmark.com/tasks"),
 }
 OUT_OF_DOMAIN = {
@@ -76,8 +77,8 @@ def _of_tasks(results: Results) -> list[Licence]:
     if source is not None and source.is_stand_in:
         known = [Licence("stand-ins for tasks of GLUE", source.terms)] if tasks else []
     else:
-        known = [TASKS.get(task, Licence(f"task {task}", NOT_CHECKED)) for task in tasks if task in GLUE]
-    own = [Licence(f"task {task}", GIVER) for task in tasks if task not in GLUE]
+        known = [TASKS.get(task, Licence(f"task {task}", NOT_CHECKED)) for task in tasks if task in PUBLISHED]
+    own = [Licence(f"task {task}", GIVER) for task in tasks if task not in PUBLISHED]
     asked = (results.read("settings/robustness.json") or {}).get("sets", []) if results.robustness else []
     return [*known, *own, *(OUT_OF_DOMAIN[name] for name in asked if name in OUT_OF_DOMAIN)]
 
