@@ -103,6 +103,25 @@ def test_a_queue_that_does_not_answer_says_nothing_of_a_job(executor, squeue, me
     assert outcome(executor, "1") == {"1": "ended"}
 
 
+def test_ctrl_c_cancels_all_jobs_also_while_the_queue_is_asked(executor, squeue, tmp_path, monkeypatch):
+    """It was believed that the plugin cancels its jobs: while the queue is asked it knows of none."""
+    squeue({})
+    cancelled = tmp_path / "cancelled"
+    (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "$@" >> {cancelled}\n')
+    (tmp_path / "scancel").chmod(0o755)
+    executor._submitted_job_clusters = set()
+    slurm.Executor.cancel_jobs(executor, [])
+    assert not cancelled.exists(), "a newer plugin needs no mending"
+    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
+    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
+    internals.mend_plugin()
+    slurm.Executor.cancel_jobs(executor, [])
+    assert cancelled.read_text() == "--name run\n"
+    (tmp_path / "scancel").write_text("#!/bin/sh\necho 'no controller' >&2\nexit 1\n")
+    slurm.Executor.cancel_jobs(executor, [])
+    executor.logger.warning.assert_called_with("jobs may go on (no controller); cancel them: scancel --name run")
+
+
 def test_a_job_that_the_queue_no_longer_has_fails_after_some_answers_without_it(executor, squeue, mended):
     squeue({"1": "RUNNING", "2": "PENDING"})
     assert set(outcome(executor, "1", "2").values()) == {"active"}

@@ -6,6 +6,7 @@ the start ends with one line (ConfigError), before any job.
 
 import logging
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from graphlib import CycleError, TopologicalSorter
@@ -184,13 +185,28 @@ class Queue:
         return gone | {job: "FAILED" if state in ENDED else state for job, state in states.items()}, seconds
 
 
+def cancel_by_name(executor: Any, active_jobs: list[Any]) -> None:
+    """Cancel all jobs of this start, by the name that they have in common; a warning where Slurm does not.
+
+    By itself the plugin cancels `active_jobs`, of which there are none while the queue is asked.
+    """
+    words = ["scancel", "--name", executor.run_uuid, *(["--clusters=all"] if executor._submitted_job_clusters else [])]
+    try:
+        subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip()
+        executor.logger.warning(f"jobs may go on ({said}); cancel them: {' '.join(words)}")
+
+
 def mend_plugin() -> None:
-    """Let the plugin ask a Queue, and often enough; nothing where Snakemake has not loaded it."""
+    """Let the plugin ask a Queue, often enough, and cancel all jobs; nothing where Snakemake has not loaded it."""
     plugin = sys.modules.get(PLUGIN.replace("-", "_"))
     if plugin is None:
         return
     if not isinstance(_attribute(plugin, "query_job_status", PLUGIN), Queue):
         plugin.query_job_status = Queue(plugin.query_job_status)
+    _attribute(plugin, "Executor.cancel_jobs", PLUGIN)
+    plugin.Executor.cancel_jobs = cancel_by_name
     memory = _attribute(plugin, "get_min_job_age", PLUGIN)() if shutil.which("scontrol") else None
     if memory is not None and memory < 3 * LONGEST_WAIT:
         _attribute(plugin, "Executor", PLUGIN).next_seconds_between_status_checks = Wait(max(memory / 3, 1))
