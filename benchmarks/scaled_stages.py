@@ -187,9 +187,9 @@ def plan(folder: Path) -> Command:
 
 STAGES = (
     Stage(
-        "filter-part", "documents", 320, "scaled_corpus:write_part", lambda folder: filter_part(folder, "part", "part")
+        "filter-part", "documents", 512, "scaled_corpus:write_part", lambda folder: filter_part(folder, "part", "part")
     ),
-    Stage("tokenize-part", "documents", 320, "scaled_corpus:write_kept", tokenize_part),
+    Stage("tokenize-part", "documents", 512, "scaled_corpus:write_kept", tokenize_part),
     Stage("pack-shards", "parts", 1, "scaled_corpus:write_tokens", pack_shards),
     Stage(
         "build-blocklist",
