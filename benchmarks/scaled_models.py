@@ -61,8 +61,8 @@ def write_steps(folder: Path, steps: int) -> None:
 
 
 def write_corpus_rows(folder: Path, rows: int) -> None:
-    """A corpus of so many rows as long as the paper's, and settings of 8 steps."""
-    write_training(folder / "input", rows, 512, 8)
+    """A corpus of so many rows, and settings of 8 steps."""
+    write_training(folder / "input", rows, 128, 8)
 
 
 def write_training(given: Path, rows: int, tokens: int, steps: int) -> None:
