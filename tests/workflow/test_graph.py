@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from symbert.files import read_json
 from workflow.checkout import check_out
 
 PAPER = ("scale=paper", "source=hub")
@@ -89,6 +90,20 @@ def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_read
     alone = checkout.snakemake("--dry-run", "pretrain", "--config", "sweep={hosts: [encoder-decoder, vision]}").jobs
     assert alone["pretrain_vision"] == alone["pretrain_encoder_decoder"] == 12
     assert not {"pack_shards", "download_part", "pretrain_model"} & set(alone)
+
+
+def test_each_hosts_rule_trains_that_host(root, tmp_path):
+    """All rules of one loop trained the last host: a dry run showed the right commands."""
+    copy = check_out(root, tmp_path / "copy")
+    sweep = "sweep={hosts: [encoder-decoder, vision], attention: [shared], pretrain_seeds: [1], curve: {sizes: []}}"
+    steps = (
+        "pretrain={steps: 2, schedule_steps: null, warmup_steps: 1, evaluate_every: 2, save_every: 2, batch_size: 4}"
+    )
+    outcome = copy.snakemake("pretrain", "--config", sweep, steps)
+    assert outcome.code == 0, outcome.output
+    for host in ("encoder-decoder", "vision"):
+        run = copy.directory / f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1"
+        assert read_json(run / "done.json")["model_host"] == host
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ TRAINING_RESOURCES = {
     "slurm_extra": "--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
 }
 START = f"{GPUS_GIVEN} exec {LAUNCHER} pretrain-model"
-FROM_CORPUS = "--manifest {input.manifest:q}"
 TRAIN = (
     "--settings {input.settings:q}"
     " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
@@ -52,7 +51,7 @@ rule pretrain_model:
     params:
         state=STATE,
     shell:
-        f"{START} {FROM_CORPUS} {TRAIN}"
+        f"{START} --manifest {{input.manifest:q}} {TRAIN}"
 
 
 for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERIMENT.other_hosts]:
@@ -61,7 +60,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
         name:
             training
         input:
-            **({} if HOSTS[host].data else {"manifest": MANIFEST}),
+            manifest=[] if HOSTS[host].data else MANIFEST,
             settings=settings("pretrain"),
             model=settings("model-{size}-{attention}"),
         output:
@@ -79,8 +78,10 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
             **TRAINING_RESOURCES,
         params:
             state=of_host(STATE, host),
+            manifest=option("manifest"),
+            host=host,  # a shell text is read when its job starts: the loop's variables then have their last values
         shell:
-            f"{START} {'' if HOSTS[host].data else FROM_CORPUS} {TRAIN} --host {host}"
+            f"{START} {{params.manifest:q}} {TRAIN} --host {{params.host:q}}"
 
 
 rule extract_checkpoint:
