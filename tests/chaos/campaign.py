@@ -138,7 +138,7 @@ def page_of(lines: list[Line]) -> str:
         f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, seed {seeds}: "
         f"`make chaos CHAOS='--faults {len(lines)} --seed {seeds}'`. Code: "
         + ", ".join(f"{commit} ({count})" for commit, count in commits.items())
-        + ".",
+        + ". `make chaos` goes on from its record to 500. What the words mean, docs/benchmarks.md says.",
         "",
         "| stage | faults | points | at a random time | equal | refused | unexplained | lost |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -19,18 +19,18 @@ AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?$")  #
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 
 
-def damage(results: Path, kind: Damage, draw: random.Random) -> str:
-    """Change a file of this kind, and say how."""
+def damage(results: Path, kind: Damage, draw: random.Random) -> tuple[str, str]:
+    """Change a file of this kind: which one, and how; "" where there is none."""
     files = sorted(file for file in results.glob(kind.files) if file.is_file() and file.stat().st_size)
     if kind.newest:
         files = [file for file in files if file.parent == files[-1].parent]
     if not files:
-        return "nothing to damage"
+        return "", "nothing to damage"
     file = draw.choice(files)
     status, content = file.stat(), bytearray(file.read_bytes())
     if file.name == "lock":
         file.write_text(DEAD_HOST, encoding="utf-8")
-        return f"{file.relative_to(results)} of a dead host"
+        return str(file.relative_to(results)), "of a dead host"
     how = draw.choice(("a bit flipped", "cut", "emptied"))
     if how == "a bit flipped":
         place = draw.randrange(len(content))
@@ -42,7 +42,7 @@ def damage(results: Path, kind: Damage, draw: random.Random) -> str:
     if draw.random() < 0.5:  # as a medium that fails leaves it, and not a program
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
         how += ", its time kept"
-    return f"{file.relative_to(results)} {how}"
+    return str(file.relative_to(results)), how
 
 
 def cut(file: Path, draw: random.Random) -> str:

@@ -48,6 +48,7 @@ class Trial:
         self.quiet.folder.mkdir(parents=True)
         self.groups: list[Start] = []
         self.stopped: Start | None = None  # that had a job stopped, and is no more itself
+        self.damaged: set[str] = set()  # files, which stay as they are where nothing reads them again
         self.result = Result()
 
     def run(self, faults: list[Fault]) -> Result:
@@ -206,8 +207,9 @@ class Trial:
                 cut = [disk.cut(file, draw) for file in unsynced(calls, self.folder.root)]
                 text[fault.number] = f"done: {mark}: {len(cut)} files cut"
             elif damages:
-                changed = disk.damage(self.folder.results, damages[0], draw)
-                text[fault.number] = f"done: {mark}: {changed}"
+                file, how = disk.damage(self.folder.results, damages[0], draw)
+                self.damaged.add(file)
+                text[fault.number] = f"done: {mark}: {file} {how}"
         for number, words in text.items():
             self.notes.mark(number, words)
 
@@ -251,12 +253,13 @@ class Trial:
     def _note_refusal(self, line: str, numbers: list[int]) -> None:
         for number in self.notes.struck().keys() & set(numbers):
             self.result.refused.add(number)
-            self.result.lines.setdefault(number, line)
+            self.result.lines[number] = line
 
     def _compare(self) -> None:
         for start in self.groups:
             if not start.wait_for_all(LINGER):
                 self.result.lost = "what a killed run left does not end"
-        self.result.lost = self.result.lost or difference(
-            self.reference.artefacts(self.stage), artefacts(self.folder.results)
-        )
+        wanted, found = self.reference.artefacts(self.stage), artefacts(self.folder.results)
+        for name in self.damaged & wanted.keys() & found.keys():
+            found[name] = wanted[name]
+        self.result.lost = self.result.lost or difference(wanted, found)
