@@ -92,6 +92,20 @@ def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_read
     assert not {"pack_shards", "download_part", "pretrain_model"} & set(alone)
 
 
+def test_no_shell_text_of_a_loop_reads_its_variable(root):
+    """It was believed to have the value of its rule: it is read when the job starts, and has the last one."""
+    loops = 0
+    for file in sorted((root / "workflow/rules").glob("*.smk")):
+        for names, block in re.findall(r"^for ([\w, ]+) in (.*?)(?=^\S|\Z)", file.read_text(), re.M | re.S):
+            for shell in re.findall(r"^ {8}shell:\n((?: {12}.*\n)+)", block, re.M):
+                loops += 1
+                read = {
+                    word for text in re.findall(r"(?<!{){([^{}]+)}(?!})", shell) for word in re.findall(r"\w+", text)
+                }
+                assert not read & set(names.split(", ")), file.name
+    assert loops >= 3, "of exhibits, hosts and suites"
+
+
 def test_each_hosts_rule_trains_that_host(root, tmp_path):
     """All rules of one loop trained the last host: a dry run showed the right commands."""
     copy = check_out(root, tmp_path / "copy")

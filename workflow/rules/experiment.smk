@@ -116,11 +116,6 @@ CHECKPOINT_FILES = [
 EXECUTION = shlex.join(configuration.execution_options(config))
 KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
 KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
-# Fine-tunings that the extended experiment has are not computed again.
-KEPT_ELSEWHERE = {suite: "" for suite in SUITES}
-if EXPERIMENT.extended:
-    of_checkpoint = re.sub(r"{(size|attention|seed|step)}", r"{wildcards.\1:q}", EXPERIMENT.extended.finetuned)
-    KEPT_ELSEWHERE = {suite: f"--kept-elsewhere {of_checkpoint}/state".replace("{suite}", suite) for suite in SUITES}
 
 
 TASKS = EXPERIMENT.tasks
@@ -237,6 +232,20 @@ def curve_scores(suite):
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
     steps = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}
     return [file for run in steps for step in steps[run] for file in scores(run, step, suite)]
+
+
+def kept_elsewhere(suite):
+    """A parameter: the option for the fine-tunings on a suite that the extended experiment has; nothing without one.
+
+    A shell text is read when its job starts, and would have the last value of the loop over suites.
+    """
+
+    def words(wildcards, input):
+        if not EXPERIMENT.extended:
+            return []
+        return ["--kept-elsewhere", EXPERIMENT.extended.finetuned.format(suite=suite, **wildcards) + "/state"]
+
+    return words
 
 
 def finetune_seeds(wildcards):

@@ -142,13 +142,14 @@ for suite in EXPERIMENT.suites:
             checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
             state=lambda wildcards, output: Path(output[0]).parent / "state",
             seeds=finetune_seeds,
+            kept_elsewhere=kept_elsewhere(suite.name),
         shell:
             f"{GPUS_GIVEN} "
             "exec python -m symbert --log {log:q} finetune --checkpoint {params.checkpoint:q} --data {input.data:q}"
             " --settings {input.settings:q} --size {wildcards.size:q} --attention {wildcards.attention:q}"
             " --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q} --finetune-seeds {params.seeds:q}"
             " --state {params.state:q} --output {output:q} --threads {threads}"
-            f" {KEEP_FINETUNED} {KEPT_ELSEWHERE[suite.name]}"
+            f" {KEEP_FINETUNED} {{params.kept_elsewhere:q}}"
 
 
 rule prepare_robustness:
@@ -195,10 +196,11 @@ rule measure_robustness:
         checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
         state=lambda wildcards, output: Path(output[0]).parents[1] / "state",
         seeds=SWEEP["finetune_seeds"],
+        kept_elsewhere=kept_elsewhere("glue"),
     shell:
         f"{GPUS_GIVEN} "
         "exec python -m symbert --log {log:q} measure-robustness --checkpoint {params.checkpoint:q} --data {input.data:q}"
         " --robustness {input.robustness:q} --settings {input.settings:q} --size {wildcards.size:q}"
         " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
         " --finetune-seeds {params.seeds:q} --state {params.state:q} --output {output:q} --threads {threads}"
-        f" {KEEP_MEASURED} {KEPT_ELSEWHERE['glue']}"
+        f" {KEEP_MEASURED} {{params.kept_elsewhere:q}}"
