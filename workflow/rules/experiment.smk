@@ -243,7 +243,8 @@ def kept_elsewhere(suite):
     def words(wildcards, input):
         if not EXPERIMENT.extended:
             return []
-        return ["--kept-elsewhere", EXPERIMENT.extended.finetuned.format(suite=suite, **wildcards) + "/state"]
+        of_checkpoint = EXPERIMENT.extended.finetuned.format(suite=suite, **wildcards)
+        return ["--kept-elsewhere", f"{of_checkpoint}/state"]
 
     return words
 
