@@ -42,6 +42,7 @@ from symbert.training.device import pick_device
 from symbert.training.recipe import RECIPES
 
 ROWS = 1024
+COMPARED = ("tiny", "small", "base")  # sizes that any GPU holds, and a CPU takes few steps of in minutes
 PRECISIONS = ("bf16", "fp32", "fp16")  # the one that `auto` takes first
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "safetensors", "triton")
 HEAD = """
@@ -125,7 +126,7 @@ def precisions_of(device: torch.device) -> list[str]:
 
 def arms(
     device: torch.device,
-    sizes: Sequence[str] = tuple(SIZES),
+    sizes: Sequence[str] = COMPARED,
     operators: Sequence[str] = MEASURED,
     recipes: Sequence[str] = tuple(RECIPES),
     precisions: Sequence[str] = PRECISIONS,
@@ -196,7 +197,7 @@ def peak_of(device: torch.device, precision: str) -> float:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__)
-    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=COMPARED)
     parser.add_argument("--operators", nargs="+", choices=list(OPERATORS), default=list(MEASURED))
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES))
     parser.add_argument("--precisions", nargs="+", choices=list(PRECISIONS), default=list(PRECISIONS))

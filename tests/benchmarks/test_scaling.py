@@ -119,7 +119,8 @@ def test_two_sizes_of_the_smallest_stage_are_measured_and_nothing_is_left(tmp_pa
     assert [line.rsplit(",", 2)[0] for line in lines] == [f"build-blocklist,domains,{count},1" for count in (500, 1000)]
     for line in lines:
         seconds, peak = map(float, line.split(",")[-2:])
-        assert 0.02 < seconds < 30 and 10 < peak < 500
+        assert 0.02 < seconds < 30
+        assert peak > 10  # and no bound above: before it executes a command, a process has the memory of its parent
     assert not any((tmp_path / "work").iterdir())
 
 
