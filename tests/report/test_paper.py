@@ -74,7 +74,7 @@ def made(inputs, tmp_path):
     stems = {}
     for each in EXHIBITS.values():
         needed = [option for name in each.reads for option in options_to_read(name)]
-        if each.kind == "text" or not inputs.keys() >= set(needed):
+        if each.kind == "text" or each.suite != "glue" or not inputs.keys() >= set(needed):
             continue
         known = [option for name in (*each.reads, *each.may_read) for option in options_to_read(name)]
         given = {option: inputs[option] for option in known if option in inputs}
