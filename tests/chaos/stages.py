@@ -15,10 +15,12 @@ from pathlib import Path
 
 from chaos.faults import Undisturbed
 from chaos.preload import Notes
+from symbert.report.exhibits import EXHIBITS
 from workflow.checkout import ENVIRONMENT, heed_signals
 
 TARGETS = {"corpus": "corpus", "pretrain": "pretrain", "glue": "glue", "report": "all"}
 RESULTS = "results/demo-embedded"
+MEASURED = {"timings", "benchmarks", "machines"}  # what exhibits read that tells of the machine
 KEPT = ("results", ".snakemake")  # what a run leaves in its folder
 HANG = 900  # seconds after which a start hangs, however busy the machine
 CHAIN = """\
@@ -116,15 +118,18 @@ class Folder:
         """Wait for the end of Snakemake and give its exit code; `look` is asked all the time, and ends the wait with
         True. None where it did so. TimeoutError when Snakemake hangs."""
         end, place = time.monotonic() + HANG, notes.length()
-        while start.process.poll() is None:
-            calls, place = notes.trace(place)
-            start.pids |= {call.process: int(call.file) for call in calls if call.name == "start"}
-            if look(start):
-                return None
-            if time.monotonic() > end:
-                start.kill_all()
-                raise TimeoutError(start.output.read_text(encoding="utf-8", errors="replace"))
-            time.sleep(0.02)
+        try:
+            while start.process.poll() is None:
+                calls, place = notes.trace(place)
+                start.pids |= {call.process: int(call.file) for call in calls if call.name == "start"}
+                if look(start):
+                    return None
+                if time.monotonic() > end:
+                    raise TimeoutError(start.output.read_text(encoding="utf-8", errors="replace"))
+                time.sleep(0.02)
+        except BaseException:  # a campaign that is ended leaves nothing that runs
+            start.kill_all()
+            raise
         return start.process.returncode
 
     def save(self, snapshot: Path) -> None:
@@ -143,7 +148,7 @@ class Folder:
 def is_compared(file: Path) -> bool:
     """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
     record; not what tells of the machine and its clock, nor what a session leaves for the next one."""
-    if file.parts[0] in ("logs", "benchmarks") or file.name in ("lock", "timing.json", "complete.json"):
+    if file.parts[0] in ("logs", "benchmarks") or file.name in ("lock", "timing.json") or "complete.json" in file.name:
         return False
     if "state" in file.parts:
         inner = file.parts[file.parts.index("state") + 1 :]
@@ -159,6 +164,22 @@ def artefacts(results: Path) -> dict[str, str]:
         for path in sorted(files)
         if is_compared(path.relative_to(results))
     }
+
+
+def is_measured(name: str) -> bool:
+    """Whether an artefact shows how long jobs took: a table or figure of such facts, or the page with all of them."""
+    stem = Path(name).with_suffix("")
+    return name == "report/report.html" or any(
+        stem == Path("report", exhibit.stem)
+        for exhibit in EXHIBITS.values()
+        if MEASURED & {*exhibit.reads, *exhibit.may_read}
+    )
+
+
+def measurements(results: Path) -> dict[str, bytes]:
+    """What jobs have taken, by file; that of a job that ran again is another."""
+    files = [*results.glob("pretrain/*/*/timing.json"), *results.glob("benchmarks/**/*.tsv")]
+    return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 
 def difference(wanted: dict[str, str], found: dict[str, str]) -> str:

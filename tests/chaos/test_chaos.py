@@ -12,7 +12,7 @@ from chaos import disk
 from chaos.campaign import Campaign, outcome_of, page_of, read_record
 from chaos.faults import DAMAGES, FULL, NAMES, TIME, Fault, Undisturbed, draw_trial
 from chaos.preload import Call, Notes, compile_library, compiler, unsynced
-from chaos.stages import TARGETS, artefacts, difference, is_compared
+from chaos.stages import TARGETS, artefacts, difference, is_compared, is_measured
 from chaos.trial import Result
 
 FEW = 6  # faults of each stage in the short campaign
@@ -137,6 +137,16 @@ def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_
     others = [f"{run}/timing.json", f"{run}/lock", f"{run}/state/status.json", f"{run}/state/resume/step-5/x", "logs/a"]
     path = type(tmp_path)
     assert [is_compared(path(name)) for name in (*compared, *others)] == [True] * 3 + [False] * 5
+
+
+def test_what_shows_how_long_jobs_took_is_known():
+    shown = ["report/tables/hours.csv", "report/tables/table2_training.tex", "report/report.html"]
+    others = [
+        "report/tables/table3_glue.csv",
+        "report/figures/figure2_tiny.png",
+        "pretrain/tiny-original/seed-1/done.json",
+    ]
+    assert [is_measured(name) for name in (*shown, *others)] == [True] * 3 + [False] * 3
 
 
 def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
