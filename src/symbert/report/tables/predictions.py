@@ -39,7 +39,7 @@ def predictions_table(data: Data) -> Table:
     """Whether what operators can express predicts their exit from the plateau and their score, and whether the exit
     predicts the score.
     """
-    rows = [row for size in sizes(data.runs["size"]) for row in _rows(size, data)]
+    rows = [row for size in sizes(data.runs["size"]) for row in predictions_of(size, measures_of(size, data))]
     operators = max(row["operators"] for row in rows)
     caption = (
         f"Rank correlations over {operators} operators, from what a single layer can express or learn (probes) to the "
@@ -48,8 +48,8 @@ def predictions_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:predictions")
 
 
-def _rows(size: str, data: Data) -> Iterator[dict[str, Any]]:
-    measures = _measures(size, data)
+def predictions_of(size: str, measures: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows of a size, from what `measures_of` gives."""
     probes, outcomes = ([name for name in measures if (name in (EXIT, SCORE)) == is_outcome] for is_outcome in (0, 1))
     pairs = [(probe, outcome) for outcome in outcomes for probe in probes]
     pairs += [(EXIT, SCORE)] if SCORE in outcomes else []
@@ -72,7 +72,7 @@ def _rows(size: str, data: Data) -> Iterator[dict[str, Any]]:
         }
 
 
-def _measures(size: str, data: Data) -> pd.DataFrame:
+def measures_of(size: str, data: Data) -> pd.DataFrame:
     """A row per operator and seed of pre-training, a column per measure; what probes measure has no such seed."""
     columns: dict[str, dict[tuple[str, int], float]] = {}
     for each in data.probes.itertuples():
