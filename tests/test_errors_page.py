@@ -453,6 +453,24 @@ def _(place):
     return ["check-operator", "symetric"]
 
 
+def hosted(place: Place, operator: str, host: str) -> list[object]:
+    """A command that trains an operator of the user's own in another host than the encoder."""
+    own = place.write("own.yaml", f"operators: {{own: {{class: 'model.models:{operator}'}}}}\n")
+    words = trained(place)
+    words[words.index("--attention") + 1] = "own"
+    return ["--own", own, *words, "--host", host]
+
+
+@provokes("attention '…': a token's output depends on later tokens that a mask hides, …")
+def _(place):
+    return hosted(place, "Averaged", "decoder")
+
+
+@provokes("attention '…': has a forward of its own, which knows no second sequence, …")
+def _(place):
+    return hosted(place, "Doubled", "encoder-decoder")
+
+
 @provokes("…: holds a run with other settings (…); name a new 'experiment', or set 'on_settings_change: supersede'")
 def _(place):
     assert cli.main([str(word) for word in trained(place)]) == 0

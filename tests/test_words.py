@@ -20,7 +20,7 @@ def written_out(word):
     return done.stdout.decode().split("\0")[:-1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @drawn(PATHS.filter(bool))
 @example(["a", "a", "a/b", "a"])
 @example(["{1..3}", "x,y", "it's", "it's, here"])

@@ -152,7 +152,7 @@ static int meet(const char *call, int directory, const char *path, const char *o
 
 #define WRITES(flags) (((flags)&O_ACCMODE) != O_RDONLY)
 
-#define OPEN(name, ...)                                              \
+#define OPEN(directory, call)                                        \
     mode_t mode = 0;                                                 \
     if (flags & (O_CREAT | __O_TMPFILE)) {                           \
         va_list rest;                                                \
@@ -161,25 +161,16 @@ static int meet(const char *call, int directory, const char *path, const char *o
         va_end(rest);                                                \
     }                                                                \
     if (WRITES(flags)) MEET("open", directory, path, NULL);          \
-    return REAL(name)(__VA_ARGS__, path, flags, mode);
+    return call;
 
-int openat(int directory, const char *path, int flags, ...) { OPEN(openat, directory) }
-int openat64(int directory, const char *path, int flags, ...) { OPEN(openat64, directory) }
-
-#undef OPEN
-#define OPEN(name)                                                   \
-    mode_t mode = 0;                                                 \
-    if (flags & (O_CREAT | __O_TMPFILE)) {                           \
-        va_list rest;                                                \
-        va_start(rest, flags);                                       \
-        mode = va_arg(rest, mode_t);                                 \
-        va_end(rest);                                                \
-    }                                                                \
-    if (WRITES(flags)) MEET("open", AT_FDCWD, path, NULL);           \
-    return REAL(name)(path, flags, mode);
-
-int open(const char *path, int flags, ...) { OPEN(open) }
-int open64(const char *path, int flags, ...) { OPEN(open64) }
+int openat(int directory, const char *path, int flags, ...) {
+    OPEN(directory, REAL(openat)(directory, path, flags, mode))
+}
+int openat64(int directory, const char *path, int flags, ...) {
+    OPEN(directory, REAL(openat64)(directory, path, flags, mode))
+}
+int open(const char *path, int flags, ...) { OPEN(AT_FDCWD, REAL(open)(path, flags, mode)) }
+int open64(const char *path, int flags, ...) { OPEN(AT_FDCWD, REAL(open64)(path, flags, mode)) }
 
 static int is_refused(const char *path, const char *mode) {
     int refused = *mode == 'r' && !strchr(mode, '+') ? 0 : meet("open", AT_FDCWD, path, NULL);

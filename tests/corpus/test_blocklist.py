@@ -202,7 +202,7 @@ urls = st.builds("{}://{}{}{}{}".format, st.sampled_from(["http", "https"]), lis
 
 
 def test_categories_equal_those_of_a_naive_matcher(blocklist):
-    @settings(max_examples=1000, deadline=None)
+    @settings(max_examples=1000)
     @given(urls, st.sampled_from(["exact", "suffix"]))
     @example("https://shared.example:8080/a", "exact")
     @example("https://deep.bad.example/", "suffix")

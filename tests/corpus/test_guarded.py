@@ -146,7 +146,7 @@ def test_ids_are_those_of_hugging_face_on_hard_texts(vocabulary, reference, fast
         assert fast.encode(text).tolist() == expected, text[:60]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(hard_texts)
 def test_ids_are_those_of_hugging_face_on_any_text(vocabulary, reference, fast, text):
     [expected] = stock_ids(vocabulary, [text])
@@ -154,7 +154,7 @@ def test_ids_are_those_of_hugging_face_on_any_text(vocabulary, reference, fast, 
     assert fast.encode(text).tolist() == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(hard_texts)
 def test_cutting_a_text_does_not_change_its_ids(vocabulary, fast, text):
     with pytest.MonkeyPatch.context() as patch:

@@ -92,7 +92,7 @@ def test_a_line_too_long_for_memory_is_named_and_the_next_ones_are_read(tmp_path
     assert read[:1] + read[2:] == [b"first\n", TOO_LONG, b"fourth\n", TOO_LONG]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"]) | st.binary()),
     st.integers(1, 9),

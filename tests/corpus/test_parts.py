@@ -250,7 +250,7 @@ records = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(records, max_size=6), st.lists(records, max_size=6))
 def test_filtering_two_parts_is_filtering_their_concatenation(run, first, second):
     (kept_first, first_counts), (kept_second, second_counts) = run(first), run(second)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert import cli
@@ -112,7 +112,6 @@ def test_parts_that_hold_too_little_are_all_read():
     assert (found.parts, found.ends_with, round(found.documents_kept)) == (30, "parts", 3_000_000)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 700), st.integers(1, 40), st.sampled_from(["paper", "needed"]))
 def test_more_parts_are_never_less_of_anything(parts, per_batch, budget):
     fewer, more = (planned(parts=count, parts_per_batch=per_batch, budget=budget) for count in (parts, parts + 1))

@@ -74,7 +74,7 @@ DOCUMENTS = [(number * 7919 % 101, 3 + number % 5) for number in range(40)]
 corpora = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(2, 30)), min_size=3, max_size=40)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(corpora, st.lists(st.integers(0, 40), max_size=4), st.integers(1, 9), st.integers(1, 4), st.integers(5, 60))
 def test_rows_and_rest_are_the_concatenation_of_the_documents(
     tmp_path_factory, documents, cuts, length, held_out, shard_rows
@@ -104,7 +104,7 @@ def test_rows_and_rest_are_the_concatenation_of_the_documents(
     assert manifest["tokens"] == sum(tokens for _, tokens in documents)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.lists(st.integers(0, 40), max_size=5))
 def test_shards_do_not_depend_on_how_documents_are_dealt_to_parts(tmp_path_factory, cuts):
     whole = pack(tmp_path_factory.mktemp("whole"), DOCUMENTS)
@@ -162,7 +162,7 @@ def test_training_rows_beyond_the_limit_make_no_validation_row_a_repetition(tmp_
 texts = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(texts, st.lists(st.integers(0, 30), max_size=4), st.integers(2, 5), st.integers(1, 6), st.integers(1, 40))
 def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
     tmp_path_factory, documents, cuts, length, held_out, shard_rows
@@ -199,7 +199,7 @@ def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
         assert [bounds[part] + (line - 1) // 10 for _, part, line in index.tolist()] == [origins[at] for at in first]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(corpora, st.lists(st.integers(0, 40), max_size=4))
 def test_the_indexes_say_where_each_documents_tokens_are(tmp_path_factory, documents, cuts):
     folder = tmp_path_factory.mktemp("corpus")

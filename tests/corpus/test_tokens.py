@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.stock import TEXTS, stock_ids
@@ -160,7 +160,6 @@ def test_a_part_without_documents_has_no_tokens_and_says_whether_it_was_read(tmp
         assert record["taken"] is taken
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(alphabet=" \t\n\x0b\x0c\r\x1c\u00a0\u2003aé中", max_size=12)), st.integers(0, 3))
 def test_words_are_what_stands_between_ascii_white_space(texts, first):
     expected = sum(len(text.encode().split()) for text in texts[first:])

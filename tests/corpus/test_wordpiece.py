@@ -69,7 +69,7 @@ def short_pieces(monkeypatch):
     monkeypatch.setattr(wordpiece, "PIECE", 5)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(hard_texts)
 def test_cutting_a_text_does_not_change_its_ids(vocabulary, reference, text):
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +99,7 @@ endless_texts = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(endless_texts, st.integers(3, 60))
 def test_settling_words_without_end_does_not_change_ids(vocabulary, reference, text, piece):
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from symbert.tasks import GLUE
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(words, words, st.integers(8, 40))
 def test_pairs_are_encoded_and_cut_as_hugging_face_does(vocabulary, first, second, max_length):
     reference = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=True)

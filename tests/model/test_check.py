@@ -16,7 +16,7 @@ from model.wrong_operators import (
     Unseeded,
 )
 from symbert import cli
-from symbert.model import check, packed, sites
+from symbert.model import check, packed
 from symbert.operators import OPERATORS, Operator
 
 QUICK = [name for name in check.CHECKS if name not in ("speed", "relations", "lookups")]
@@ -29,7 +29,6 @@ def outcome_of(monkeypatch):
     def run(operator: Operator, name: str) -> str:
         monkeypatch.setitem(OPERATORS, operator.name, operator)
         monkeypatch.setattr(packed, "_encoders", {})
-        monkeypatch.setattr(sites, "_looks_ahead", {})
         return check.CHECKS[name](operator, check._model(operator.name))
 
     return run

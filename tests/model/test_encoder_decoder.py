@@ -160,7 +160,6 @@ def test_an_operator_of_the_users_own_needs_no_word_of_cross_attention(monkeypat
 )
 def test_an_operator_that_cannot_stand_there_is_refused(kind, reason, monkeypatch):
     define(monkeypatch, kind.__name__.lower(), kind)
-    monkeypatch.setattr(sites, "_looks_ahead", {})
     with pytest.raises(ConfigError, match=f"attention '{kind.__name__.lower()}'.* {reason}") as refused:
         EncoderDecoderModel(small_config(kind.__name__.lower()))
     assert "\n" not in str(refused.value)

@@ -27,7 +27,7 @@ def assert_share(count: int, total: int, share: float) -> None:
     assert abs(count - total * share) < 5 * (total * share * (1 - share)) ** 0.5, (count / total, share)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**63), epoch=st.integers(0, 200), first=st.integers(0, 2**40))
 def test_the_shares_are_those_of_bert(seed, epoch, first):
     ids = rows()
@@ -40,7 +40,7 @@ def test_the_shares_are_those_of_bert(seed, epoch, first):
     assert_share((chosen & ~same & (corrupted != MASK)).sum(), total, 0.1 * (1 - 2 / 1000))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(probability=st.floats(0.01, 0.99), seed=st.integers(0, 2**63))
 def test_each_place_of_a_row_is_chosen_with_the_probability(probability, seed):
     ids = np.full((4000, 16), 7)
@@ -86,7 +86,6 @@ def test_the_given_ids_are_not_touched():
     assert (ids == before).all()
 
 
-@settings(deadline=None)
 @given(some=st.lists(st.integers(0, 149), min_size=1, max_size=90), epoch=st.integers(0, 5))
 def test_a_rows_mask_does_not_depend_on_its_batch(some, epoch):
     ids = rows(150, 16)

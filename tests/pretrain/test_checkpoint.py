@@ -471,5 +471,5 @@ def _exit_after(renames: int) -> None:
 
 def test_whatever_happens_a_run_goes_on_from_the_newest_intact_step(monkeypatch, capfd):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # only for speed: no power fails here
-    few = settings(max_examples=25, stateful_step_count=12, deadline=None, derandomize=True)
+    few = settings(max_examples=25, stateful_step_count=12, derandomize=True)
     run_state_machine_as_test(Store, settings=few)

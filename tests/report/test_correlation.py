@@ -29,7 +29,7 @@ def table(**measures):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(few)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_correlation_is_scipys_with_ties(kind, pairs):
     ours, theirs = np.array(pairs, dtype=float).T
     expected = KINDS[kind](ours, theirs).statistic if len(set(ours)) > 1 and len(set(theirs)) > 1 else math.nan
@@ -40,7 +40,7 @@ def test_the_correlation_is_scipys_with_ties(kind, pairs):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(few.filter(lambda pairs: len(pairs) < 6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_p_value_counts_every_order(kind, pairs):
     ours, theirs = np.array(pairs, dtype=float).T
     found = rank_correlation(table(probe=ours, exit=theirs), "probe", "exit", kind)

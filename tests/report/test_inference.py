@@ -76,7 +76,7 @@ def splits(ours, theirs):
 
 
 @given(few, few)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_p_value_counts_every_split_with_ties(ours, theirs):
     assert permutation_test(ours, theirs) == pytest.approx(splits(ours, theirs), abs=1e-12)
 
@@ -87,7 +87,7 @@ def test_five_and_five_have_252_splits_of_which_two_are_farthest_apart():
 
 
 @given(few, few, hundredths, st.randoms())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_p_value_knows_neither_order_nor_direction_nor_origin(ours, theirs, shift, order):
     p_values = permutation_test(ours, theirs)
     shuffled = np.array(order.sample(ours.tolist(), len(ours)))
@@ -127,7 +127,7 @@ def counted(values):
 
 
 @given(differences)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_sign_flip_p_value_counts_ties_and_zeros_as_whole_numbers_do(values):
     assert sign_flip_test(values) == counted(values) >= 2 / 2 ** len(values)
 
@@ -210,7 +210,7 @@ def test_with_five_units_the_bootstrap_interval_is_too_narrow_as_documented():
 
 
 @given(few, few, hundredths, st.randoms())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_intervals_move_and_turn_with_the_values_and_know_no_order(ours, theirs, shift, order):
     shuffled = np.array(order.sample(ours.tolist(), len(ours)))
     for interval in (lambda *values: welch_test(*values)[0], bootstrap_interval):

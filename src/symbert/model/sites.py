@@ -18,7 +18,7 @@ TOKENS = 6  # of the rows on which an operator is tried
 # Of classes that attend as their query, key and value say. Another sequence has no token that is one's own.
 PLAIN_ACROSS = (SelfAttention.forward, SymmetricOthersAttention.forward)
 TOLERANCE = 1e-9  # relative, of outputs in float64: a token that sees a later one differs by 0.01 and more
-_looks_ahead: dict[str, bool] = {}  # each operator that was tried, by its name
+_looks_ahead: dict[tuple[str, str], bool] = {}  # each operator that was tried, by its class and arguments
 
 
 def attention_of(config: BertConfig) -> SelfAttention:
@@ -84,14 +84,15 @@ def refuse_looking_ahead(config: BertConfig) -> None:
 
     Each operator is tried once in a process, by a copy with random weights, on rows of which the end is exchanged.
     """
-    name = config.attention
-    if name not in _looks_ahead:
+    operator = operator_of(vars(config))
+    tried = operator.path, repr(operator.arguments)
+    if tried not in _looks_ahead:
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            _looks_ahead[name] = _looks_behind_masks(attention_of(config).double().eval())
-    if _looks_ahead[name]:
+            _looks_ahead[tried] = _looks_behind_masks(attention_of(config).double().eval())
+    if _looks_ahead[tried]:
         raise ConfigError(
-            f"attention '{name}': a token's output depends on later tokens that a mask hides, so that no decoder can "
-            "have it; hand `attention_mask` on and treat each token by itself, or leave it out of this host"
+            f"attention '{operator.name}': a token's output depends on later tokens that a mask hides, so that no "
+            "decoder can have it; hand `attention_mask` on and treat each token by itself, or leave it out of this host"
         )
 
 

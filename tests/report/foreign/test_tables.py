@@ -220,7 +220,7 @@ CELLS = list(itertools.product(["small-mine", "other"], ["rte", "cola", "mnli_ma
 SCORES = st.dictionaries(st.sampled_from(CELLS), st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-9), min_size=1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(scores=SCORES, seed=st.integers(0, 99))
 def test_any_order_of_rows_gives_the_same_scores(tmp_path_factory, scores, seed):
     file = tmp_path_factory.mktemp("permuted") / "scores.csv"
@@ -233,7 +233,7 @@ def test_any_order_of_rows_gives_the_same_scores(tmp_path_factory, scores, seed)
     pd.testing.assert_frame_equal(*frames)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(scores=SCORES)
 def test_a_table_that_was_written_is_read_back_to_the_last_bit(tmp_path_factory, scores):
     file = tmp_path_factory.mktemp("written") / "scores.csv"
