@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import DataError
+from symbert.glue import spans
 from symbert.glue.answers import text_of
 from symbert.glue.spans import (
     ANSWER,
@@ -46,6 +47,17 @@ def published(context, *answers, question="Who?", number=0):
 
 def prepared(tokenizer, *rows, split="validation", max_length=LONG):
     return tokenise_questions(split, pa.Table.from_pylist(list(rows)), tokenizer, max_length).to_pylist()
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_windows_do_not_depend_on_how_many_questions_are_read_at_once(tokenizer, monkeypatch, block):
+    """All at once took two gigabytes of SQuAD's training rows, as much as the rule asks for."""
+    contexts = [" ".join(f"w{place}" for place in range(start, 40)) for start in (0, 30, 5, 20)]
+    rows = [published(context, "w35", number=number) for number, context in enumerate(contexts)]
+    expected = prepared(tokenizer, *rows)
+    monkeypatch.setattr(spans, "QUESTIONS_AT_ONCE", block)
+    assert prepared(tokenizer, *rows) == expected
+    assert [window["question"] for window in expected] == [0, 0, 1, 2, 2, 3]
 
 
 def pieces(window):

@@ -22,6 +22,7 @@ from symbert.errors import DataError
 
 STRIDES, QUESTIONS = 3, 6  # parts of the longest row: a stride is one of three, a question at most one of six
 LONGEST_ANSWER = 30  # tokens
+QUESTIONS_AT_ONCE = 2_000  # whose windows are Python objects: 14 MB in a thousand
 HELD_OUT = "held_out"  # split of the prepared rows, on which the threshold of no answer is chosen
 HELD_OUT_SHARE, HELD_OUT_SEED = 20, 2  # one training context in so many, drawn with this seed
 NO_ANSWER = (0, 0)  # the span of [CLS]
@@ -80,11 +81,23 @@ def hold_out(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_length: int) -> pa.Table:
     """COLUMNS of the windows of published rows; DataError where an answer is not in the context where it should be."""
+    blocks, first = [], 0
+    for block in rows.to_batches(max_chunksize=QUESTIONS_AT_ONCE):
+        windows = _windows_of_questions(split, block, first, tokenizer, max_length)
+        blocks.append(pa.Table.from_pylist(windows, schema=pa.schema(COLUMNS)))
+        first += block.num_rows
+    return pa.concat_tables(blocks)
+
+
+def _windows_of_questions(
+    split: str, rows: pa.RecordBatch, lowest: int, tokenizer: Tokenizer, max_length: int
+) -> list[dict[str, Any]]:
+    """The windows of some questions, which are numbered from `lowest`."""
     windows: list[dict[str, Any]] = []
     encoded = _encoded(tokenizer, rows["context"])
     asked = tokenizer.encode_batch_fast(rows["question"].to_pylist(), add_special_tokens=False)
     cls, sep = (tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
-    for number, (row, question) in enumerate(zip(rows.to_pylist(), asked, strict=True)):
+    for number, (row, question) in enumerate(zip(rows.to_pylist(), asked, strict=True), start=lowest):
         context, ids = encoded[row["context"]], question.ids[: max_length // QUESTIONS]
         answer, offsets = answer_of(row, context), np.array(context.offsets, np.int32)
         places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
@@ -106,10 +119,10 @@ def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_len
                 window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), 1))}
                 window |= {"context": row["context"], "answers": row["answers"]["text"]}
             windows.append(window)
-    return pa.Table.from_pylist(windows, schema=pa.schema(COLUMNS))
+    return windows
 
 
-def _encoded(tokenizer: Tokenizer, contexts: pa.ChunkedArray) -> dict[str, Encoding]:
+def _encoded(tokenizer: Tokenizer, contexts: pa.Array) -> dict[str, Encoding]:
     """The tokens of each context and their places; DataError where there are none."""
     texts = pc.unique(contexts).to_pylist()
     encoded = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
