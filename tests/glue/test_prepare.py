@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
-from symbert.glue.prepare import facts_of, pair_encoder, prepare_task
+from symbert.glue.prepare import facts_of, pair_encoder, prepare_task, tokenise
 from symbert.glue.sources import download_task, resolve_glue
 from symbert.tasks import GLUE
 
@@ -25,6 +26,19 @@ def test_pairs_are_encoded_and_cut_as_hugging_face_does(vocabulary, first, secon
         found = ours.encode(*texts)
         assert [found.ids] == expected["input_ids"]
         assert [found.type_ids] == expected["token_type_ids"]
+
+
+@pytest.mark.parametrize("max_length", [8, 9, 20, 40])
+def test_rows_that_share_texts_have_the_ids_of_each_pair_alone(vocabulary, max_length):
+    """A text is tokenised once, and cut for each row anew: how much of it stays depends on the text beside it."""
+    reference = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=True)
+    texts = ["matrix of the", 6 * "unseen token. ", 5 * "the é of "]
+    firsts, seconds = zip(*product(texts, texts), strict=True)
+    rows = pa.table({"sentence1": firsts, "sentence2": seconds, "label": [0] * 9})
+    found = tokenise(GLUE["mrpc"], rows, pair_encoder(vocabulary, max_length))
+    expected = reference(list(firsts), list(seconds), truncation=True, max_length=max_length)
+    assert found["input_ids"].to_pylist() == expected["input_ids"]
+    assert found["token_type_ids"].to_pylist() == expected["token_type_ids"]
 
 
 def test_a_prepared_task_has_ids_types_and_labels_of_each_split(prepared, vocabulary):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from symbert.corpus.wordpiece import encoder
 from symbert.draws import mix
@@ -22,7 +22,7 @@ from symbert.suites import Task
 from symbert.tasks import task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
-ROWS_AT_ONCE = 10_000
+ROWS_AT_ONCE = 2_000
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 
 
@@ -107,16 +107,29 @@ def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
 
 
 def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
-    """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them."""
+    """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them.
+
+    A text of several rows, such as the paragraph of many questions, is tokenised once for ROWS_AT_ONCE rows.
+    """
     ids, types = [], []
     names = [name for name in (TEXTS if task.form else task.columns) if name in rows.column_names]
+    truncation = tokenizer.truncation
     for batch in rows.select(names).to_batches(max_chunksize=ROWS_AT_ONCE):
-        text = [column.to_pylist() for column in batch.columns]
-        encodings = tokenizer.encode_batch_fast(text[0] if len(text) == 1 else list(zip(*text, strict=True)))
+        tokenizer.no_truncation()  # how much of a text stays depends on the text beside it
+        texts = [_encode(column, tokenizer) for column in batch.columns]
+        tokenizer.enable_truncation(**truncation)
+        encodings = [tokenizer.post_process(*row) for row in zip(*texts, strict=True)]
         ids.append(pa.array([encoding.ids for encoding in encodings], IDS))
         types.append(pa.array([encoding.type_ids for encoding in encodings], TYPES))
     columns = {"input_ids": pa.chunked_array(ids, IDS), "token_type_ids": pa.chunked_array(types, TYPES)}
     return pa.table({**columns, **{name: rows[name] for name in TRUTH if name in rows.column_names}})
+
+
+def _encode(texts: pa.Array, tokenizer: Tokenizer) -> list[Encoding]:
+    """Each text without special tokens; equal texts have the same object."""
+    distinct = texts.dictionary_encode()
+    encodings = tokenizer.encode_batch_fast(distinct.dictionary.to_pylist(), add_special_tokens=False)
+    return [encodings[place] for place in distinct.indices.to_pylist()]
 
 
 def check_complete(name: str, rows: int, official: int, settings: TaskSettings) -> None:
