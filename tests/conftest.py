@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,8 @@ STEADY = {  # of the experiment that tests count jobs and files of, however the 
 }
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")  # no test is timed
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the many processes of tests import what one of them has compiled
+sys.dont_write_bytecode = False
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
@@ -74,9 +77,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector all that was imported, which stays: looking through it takes a tenth of the time."""
+    """Spare the collector all that was imported, which stays: looking through it takes a tenth of the time.
+
+    Processors are shared with other processes of the tests: a second thread for small matrices would wait for one.
+    """
     gc.collect()
     gc.freeze()
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 @pytest.hookimpl(optionalhook=True)

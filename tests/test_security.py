@@ -44,6 +44,7 @@ from symbert.keys import Configuration
 from symbert.project import read_config
 from symbert.settings import Settings
 from symbert.sources import CORPUS_CHECKSUMS, VOCABULARY
+from workflow.checkout import Checkout
 
 COMMANDS = "; touch ran; $(touch ran) `touch ran` & touch ran | '\"touch ran"
 
@@ -300,16 +301,10 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
             csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *enumerate(OWN_TASK["labels"])])
     (tmp_path / "mine.yaml").write_text(json.dumps(HOSTILE[source]))
-    words = ["--dry-run", "--printshellcmds", "--cores", "1", "--configfile", "mine.yaml"]
-    planned = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root / "src")},
-        capture_output=True,
-        text=True,
-    )
-    assert planned.returncode == 0, planned.stderr
-    commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.stdout + planned.stderr, re.M)
+    words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile", "mine.yaml"]
+    planned = Checkout(tmp_path).snakemake(*words)
+    assert planned.code == 0, planned.output
+    commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
     assert len(commands) > 50 and sum("touch ran" in command for command in commands) >= 3
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))

@@ -1,12 +1,14 @@
 import dataclasses
 import importlib.util
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import resuming, twins
 from benchmarks.packed import write_corpus
@@ -15,12 +17,12 @@ from benchmarks.promises import figures
 from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, STOCK, settings_of, task_of
 from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table
-from benchmarks.trainers import ListedRows, Ours, stock_model
+from benchmarks.trainers import ListedRows, Ours, settle_tf32, stock_model
 from benchmarks.twins import compare_losses, losses_of
 from symbert.pretrain.data import PackedRows, verify_shards
 
 TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
-BUILD_AUTHORS = """
+AUTHORS = """
 import json, sys
 from pathlib import Path
 import torch, transformers
@@ -30,8 +32,6 @@ from benchmarks.trainers import Authors
 folder = Path(sys.argv[1])
 def build():
     return Authors(task_of("tiny", TINY, folder / "manifest.json"), False, folder / "authors")
-"""
-TRAIN_AS_AUTHORS = """
 authors, losses_read, isnan = build(), [], torch.isnan
 torch.isnan = lambda tensor: losses_read.append(tensor) or isnan(tensor)
 seconds = [authors.seconds(2), authors.seconds(2)]
@@ -43,17 +43,8 @@ print(json.dumps({
     "sequences": trainer.state.global_step * trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps,
     "groups": [{key: group[key] for key in keys} for group in trainer.optimizer.param_groups],
 }))
-"""
-BUILD_ON_TWO_GPUS = """
 transformers.TrainingArguments.n_gpu = property(lambda arguments: 2)
 build()
-"""
-SETTLE_TF32 = """
-import torch
-from benchmarks.trainers import settle_tf32
-torch.backends.fp32_precision = "tf32"  # as transformers does for a compiled model
-settle_tf32()
-print(torch.get_float32_matmul_precision(), torch.backends.fp32_precision)
 """
 
 
@@ -170,29 +161,19 @@ def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path, monkey
     assert (first.parent / "step-00000002").is_dir()
 
 
-@pytest.fixture
-def run_python(root, folder):
-    """Runs a script in a process that finds the benchmark and accelerate, and is given the folder."""
-
-    def run(script: str) -> subprocess.CompletedProcess:
-        places = [root, root / "tests", root / "src", root / ".venv/bench-pretrain"]
-        environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
-        return subprocess.run([sys.executable, "-c", script, folder], env=environment, capture_output=True, text=True)
-
-    return run
-
-
-@pytest.fixture
-def accelerate(root):
-    """What the peers need; only `make` installs it, apart from the project's environment."""
+@pytest.fixture(scope="module")
+def authors(root, folder):
+    """How a process ended that finds accelerate, which only `make` installs: trained, then saw two GPUs."""
     if not importlib.util.find_spec("accelerate") and not (root / ".venv/bench-pretrain/complete").is_file():
         pytest.skip("accelerate is absent: transformers.Trainer needs it; `make test` installs it")
+    places = [root, root / "tests", root / "src", root / ".venv/bench-pretrain"]
+    environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
+    return subprocess.run([sys.executable, "-c", AUTHORS, folder], env=environment, capture_output=True, text=True)
 
 
-def test_the_authors_way_trains_with_the_paper_s_optimizer_and_reads_no_loss_back(accelerate, run_python):
-    done = run_python(BUILD_AUTHORS + TRAIN_AS_AUTHORS)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+def test_the_authors_way_trains_with_the_paper_s_optimizer_and_reads_no_loss_back(authors):
+    assert authors.stdout, authors.stderr
+    said = json.loads(authors.stdout)
     assert said["losses_read"] == 0
     assert said["steps"] == TINY.untimed + 2
     assert said["sequences"] == said["steps"] * 4
@@ -202,12 +183,19 @@ def test_the_authors_way_trains_with_the_paper_s_optimizer_and_reads_no_loss_bac
     assert said["groups"] == [{"weight_decay": decay, **common} for decay in (0.01, 0.0)]
 
 
-def test_the_authors_way_on_two_gpus_is_refused_because_its_micro_batch_would_be_twice_ours(accelerate, run_python):
-    done = run_python(BUILD_AUTHORS + BUILD_ON_TWO_GPUS)
-    assert done.returncode == 1
-    assert "Trainer computes 4 sequences at a time instead of 2: on 2 GPUs" in done.stderr
+def test_the_authors_way_on_two_gpus_is_refused_because_its_micro_batch_would_be_twice_ours(authors):
+    assert authors.returncode == 1
+    assert "Trainer computes 4 sequences at a time instead of 2: on 2 GPUs" in authors.stderr
 
 
-def test_torch_says_whether_tf32_is_allowed_after_transformers_set_it(run_python):
-    done = run_python(SETTLE_TF32)
-    assert done.stdout.split() == ["high", "tf32"], done.stderr
+def settled() -> tuple[str, str]:
+    """What torch says of products in fp32 once they were settled."""
+    torch.backends.fp32_precision = "tf32"  # as transformers does for a compiled model
+    settle_tf32()
+    return torch.get_float32_matmul_precision(), torch.backends.fp32_precision
+
+
+def test_torch_says_whether_tf32_is_allowed_after_transformers_set_it():
+    """In a process of its own: not all of torch's switches go back."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(settled) == ("high", "tf32")

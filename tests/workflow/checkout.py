@@ -1,5 +1,6 @@
 """A copy of the project as a fresh clone has it, and Snakemake run in it as a user does."""
 
+import gc
 import multiprocessing
 import os
 import re
@@ -12,11 +13,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TRACKED = ("Snakefile", "pyproject.toml", "config.yaml", "profiles", "workflow", "envs", "src")
 HANG = 900  # seconds after which a run hangs, however slow the machine
 ENVIRONMENT = {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
+LOADED = [  # what every start imports, but for our package: a copy has its own
+    *("snakemake.cli", "snakemake.report.html_reporter", "smart_open", "pyarrow.parquet", "rich.live"),
+    *("msgspec", "packaging.requirements"),
+]
 
 TINY = """\
 # The whole chain in seconds: fewer steps and examples than the demo.
@@ -61,7 +67,7 @@ class Checkout:
         Its output is kept, with the error stream of its commands.
         """
         loaded = multiprocessing.get_context("forkserver")
-        loaded.set_forkserver_preload(["snakemake.cli"])  # not our package: a copy has its own
+        loaded.set_forkserver_preload(LOADED)
         environment = {**os.environ, **ENVIRONMENT}
         before = self.logs()
         with tempfile.NamedTemporaryFile("r") as output:
@@ -124,6 +130,7 @@ def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str
     """Snakemake in this process, which it ends."""
     from snakemake.cli import main
 
+    gc.freeze()  # all that was loaded stays
     os.setsid()
     os.chdir(directory)
     os.environ.clear()
@@ -136,12 +143,21 @@ def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str
         main()
 
 
+@cache
+def dry_run(checkout: Checkout, *arguments: str) -> Outcome:
+    """A dry run in a checkout that no test changes and under no changed environment: asked once, however many tests
+    look at the answer."""
+    return checkout.snakemake("--dry-run", *arguments)
+
+
 def check_out(origin: Path, directory: Path) -> Checkout:
     """Copy what the workflow needs to `directory`."""
     directory.mkdir(parents=True)
     for name in TRACKED:
-        copy = shutil.copytree if (origin / name).is_dir() else shutil.copy
-        copy(origin / name, directory / name)
+        if (origin / name).is_dir():
+            shutil.copytree(origin / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin / name, directory / name)
     return Checkout(directory)
 
 

@@ -8,6 +8,7 @@ import pytest
 from symbert.config import batches_of
 from symbert.project import read_chosen
 from symbert.report.exhibits import EXHIBITS
+from workflow.checkout import dry_run
 
 PAPER = ("scale=paper", "source=hub")
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
@@ -58,7 +59,7 @@ def test_options_of_the_command_line_lose_neither_minutes_nor_partitions_and_a_s
 
 def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):
     """None of a local rule, one of each group, and one of each other job."""
-    jobs = checkout.snakemake("--dry-run", "--config", *PAPER).jobs
+    jobs = dry_run(checkout, "--config", *PAPER).jobs
     exhibits = {exhibit.rule for exhibit in EXHIBITS.values() if exhibit.chapter != "Corpus"}
     report = exhibits | {"count_parameters", "write_page"}
     grouped = {"filter_part", "tokenize_part", "extract_checkpoint", *report}

@@ -6,6 +6,7 @@ import pytest
 
 from symbert import cli
 from symbert.experiment.plan import STAGES, by_stage, count_jobs
+from workflow.checkout import dry_run
 
 OPTIONS = ("--configfile", "tiny.yaml")
 MIXED = (  # a size more, models that were not pre-trained, sets that only MNLI answers, one's own files, annotated here
@@ -34,7 +35,7 @@ def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkey
         for number in range(3):
             (tmp_path / f"{number}.jsonl").touch()
         options = (*options, f'corpus={{source: files, files: "{tmp_path}/*", parts_per_batch: 1}}', "source=hub")
-    outcome = checkout.snakemake("--dry-run", *(("--config", *options) if options else ()))
+    outcome = dry_run(checkout, *(("--config", *options) if options else ()))
     assert outcome.code == 0, outcome.output
     monkeypatch.chdir(checkout.directory)
     jobs, to_come = count_jobs(None, None, list(options))

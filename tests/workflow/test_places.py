@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from workflow.checkout import Checkout, check_out
+from workflow.checkout import Checkout, check_out, dry_run
 
 TABLE = "results/{}/report/tables/table2_parameters.csv"
 OTHER = """\
@@ -80,4 +80,4 @@ def test_snakedeploy_makes_a_workflow_of_a_clone(root, tmp_path):
 
 def test_the_file_to_begin_with_chooses_what_is_chosen_without_it(checkout, root):
     begun = checkout.snakemake("--dry-run", "--configfile", str(root / "config/config.yaml"))
-    assert begun.code == 0 and begun.jobs == checkout.snakemake("--dry-run").jobs
+    assert begun.code == 0 and begun.jobs == dry_run(checkout).jobs
