@@ -225,6 +225,28 @@ def test_warnings_and_errors_of_snakemake_are_shown_but_not_the_shell_command_of
     assert lines == ["MissingOutputException in rule z:", LONG, "Job has no log"], "a path stays whole"
 
 
+def test_what_a_job_warned_of_does_not_stay_in_its_log_alone(listening, tmp_path):
+    """That most text was dropped went, with all else that a job says, to a file that nobody opens while all is well."""
+    listener, written = listening
+    start(listener)
+    said = {
+        "a": "warning: x/manifest.json: 3 of 7 documents were kept\npack: 4/4 parts, 9/s, 0 s left\n",
+        "b": f"a.py:3: UserWarning: of a library\nwarning: GPU 0 is shared\nwarning: {LONG}\n",
+        "c": "warning: GPU 0 is shared\nnothing else\n",
+    }
+    for number, (part, text) in enumerate(said.items()):
+        log = tmp_path / part
+        log.write_text(text)
+        facts = {"rule_name": "work", "wildcards": {"part": part}, "log": [str(log), str(tmp_path / "none.log")]}
+        tell(listener, LogEvent.JOB_INFO, jobid=number, **facts)
+        tell(listener, LogEvent.JOB_FINISHED, job_id=number)
+    assert written() == [
+        "warning: x/manifest.json: 3 of 7 documents were kept (work a)",
+        "warning: GPU 0 is shared (work b)",
+        f"warning: {LONG} (work b)",
+    ], "a path stays whole, and what several jobs say is said once"
+
+
 def test_before_the_first_job_and_after_the_last_snakemake_speaks_for_itself(listening):
     listener, written = listening
     tell(listener, LogEvent.RUN_INFO, "Job stats", stats={"total": 1})

@@ -1,4 +1,4 @@
-"""What Snakemake shows while jobs run: one bar for all of them, what runs with its rate, and what fails.
+"""What Snakemake shows while jobs run: one bar for all of them, what runs with its rate, what warns and what fails.
 
 Without a terminal it is a line for every few per cent. All else is in Snakemake's own log and in those of the jobs.
 """
@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from symbert.progress import bar, duration, last_error, last_lines, last_place
+from symbert.progress import bar, duration, last_error, last_lines, last_place, warnings_of
 from symbert.snakemake_internals import Job
 
 WIDTH = 160  # characters of a line of progress in a log
@@ -60,6 +60,7 @@ class Console(logging.Handler):
         self.whole = self.done = self.said = 0.0  # seconds of work; the part that was said last
         self.jobs = self.finished = 0
         self.begun = self.spoken = 0.0
+        self.warned: set[str] = set()  # lines that several jobs may write
         self.ended = threading.Event()
         self.live: Live | None = None
 
@@ -81,8 +82,10 @@ class Console(logging.Handler):
             name = Job(of["rule_name"], of["wildcards"]).name
             self.running[of["jobid"]] = Running(name, of["log"], time.time(), self.expected.get(name, EQUAL))
         elif event == LogEvent.JOB_FINISHED and of["job_id"] in self.running:
-            self.done += self.running.pop(of["job_id"]).seconds
+            job = self.running.pop(of["job_id"])
+            self.done += job.seconds
             self.finished += 1
+            self._say_warnings(job)
         elif event == LogEvent.GROUP_ERROR:
             jobs = of["job_error_info"]
             for job in [job for job in jobs if last_error(job["log"])] or jobs[:1]:
@@ -135,6 +138,13 @@ class Console(logging.Handler):
         elapsed = time.time() - self.begun
         left = f", about {duration(elapsed / self.said - elapsed)} left" if elapsed > 20 and self.said > 0.02 else ""
         return f"{self.said:.0%}, {self.finished} of {self.jobs} jobs in {duration(elapsed)}{left}"
+
+    def _say_warnings(self, job: Running) -> None:
+        """What a job said that ended well, and that its results do not tell; the same words of many jobs once."""
+        for line in warnings_of(job.logs):
+            if line not in self.warned:
+                self.warned.add(line)
+                self._say(f"{line} ({job.name})", "yellow")
 
     def _say_failure(self, error: dict[str, Any], others: Sequence[str] = ()) -> None:
         """The job, the line that matters, and the files that have the rest."""

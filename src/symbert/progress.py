@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 REDRAWN = 0.2  # seconds between two pictures of the bar
@@ -12,6 +13,7 @@ REDRAWN = 0.2  # seconds between two pictures of the bar
 PLACE = re.compile(r"(.+): ([\d,]+(?:/[\d,]+)? ([\w ]+), [\d,.]+/s(?:, (?:([\d.]+) (s|min|h)|inf h) left)?)")
 SECONDS = {"s": 1, "min": 60, "h": 3600}  # in the units of `duration`
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as `cli` writes it
+WARNING = "warning: "  # what a line begins with that its command goes on after, and that somebody should read
 END = 1 << 14  # bytes of a log that are read for its last lines
 CLEAR = "\r\x1b[K"  # back to the start of the line, which is emptied
 
@@ -78,6 +80,15 @@ def last_place(log: Path, since: float = 0.0) -> tuple[str, float | None]:
 def last_error(logs: Sequence[str]) -> str:
     """The last line in which a command of ours said, in any of these logs, why it failed; '' where none did."""
     return next((line for log in reversed(logs) for line in reversed(last_lines(Path(log))) if ERROR.match(line)), "")
+
+
+def warnings_of(logs: Sequence[str]) -> list[str]:
+    """The lines in which commands of ours warned, in the order of these logs; none of a log that is missing."""
+    warnings = []
+    for log in logs:
+        with suppress(OSError), open(log, encoding="utf-8", errors="replace") as lines:
+            warnings += [line.strip() for line in lines if line.startswith(WARNING)]
+    return warnings
 
 
 def last_lines(log: Path, since: float = 0.0) -> list[str]:

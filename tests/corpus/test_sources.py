@@ -378,7 +378,8 @@ def test_an_archive_that_somebody_has_may_stand_without_a_list(write_section, pu
         download_blocklist(brief, output, note)
     (folder / "MD5SUM.LST").unlink()
     download_blocklist(brief, output, note)
-    assert "blacklists.tar.gz: taken unchecked, no MD5SUM.LST beside it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("warning: ") and "blacklists.tar.gz: taken unchecked, no MD5SUM.LST beside it" in said
 
 
 def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, published, resolved, output, capsys):

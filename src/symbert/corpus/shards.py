@@ -53,7 +53,7 @@ def pack_shards(
     pack = read_settings(settings, PackSettings)
     filtered = [read_json(path, COUNTS, "run filter-part again") for path in counts or ()]
     if are_few(filtered):
-        print(f"{output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
+        print(f"warning: {output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
     parts = read_parts(tokens, offsets, records, vocabulary_sha256)
     parts = take(parts, pack, output)

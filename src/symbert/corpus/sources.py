@@ -191,7 +191,7 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
         if listing.is_file():
             listed = listed_digest(read_digests(listing, "md5", str(listing)), BLOCKLIST, str(listing))
         elif noted is None:
-            print(f"{folder / BLOCKLIST.name}: taken unchecked, no {listing.name} beside it", file=sys.stderr)
+            print(f"warning: {folder / BLOCKLIST.name}: taken unchecked, no {listing.name} beside it", file=sys.stderr)
         _copy(folder / BLOCKLIST.name, output, noted, listed)
     digests = {algorithm: digest_of(output, algorithm) for algorithm in ("md5", "sha256")}
     write_json(record, {**origin, **digests, "bytes": output.stat().st_size, "retrieved": _today()})

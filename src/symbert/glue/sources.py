@@ -239,7 +239,10 @@ def _records(path: Path, layout: Layout) -> Iterator[tuple[int, int, Record]]:
         else:
             raise DataError(f"{path}:{line}: text or label is missing ({len(fields)} fields); get the file again")
     if broken:
-        print(f"{path}: skipped {len(broken)} rows without text or label, first line {broken[0]}", file=sys.stderr)
+        print(
+            f"warning: {path}: skipped {len(broken)} rows without text or label, first line {broken[0]}",
+            file=sys.stderr,
+        )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
