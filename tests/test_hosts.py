@@ -42,6 +42,13 @@ def test_the_folder_of_another_host_is_below_one_of_its_name(both):
     assert of_host(both.run, "decoder") == "results/demo-embedded/pretrain/decoder/{size}-{attention}/seed-{seed}"
 
 
+def test_a_report_is_told_which_runs_of_other_hosts_were_asked_for(both, experiment):
+    """And one of the encoder alone has the settings of before there were others."""
+    asked = [[run.host, run.size, run.attention, run.pretrain_seed] for run in both.runs_of_others()]
+    assert asked and both.settings["report"]["host_runs"] == asked
+    assert "host_runs" not in experiment.settings["report"]
+
+
 def test_runs_of_the_encoder_name_no_host_in_files():
     """So hashes and identities of all runs made before other hosts existed are the same."""
     facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1}

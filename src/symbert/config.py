@@ -6,7 +6,7 @@ from pathlib import Path
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.hosts import ENCODER
+from symbert.hosts import ENCODER, OTHERS
 from symbert.settings import (
     FILTERS,
     PAPERS_FILTERS,
@@ -186,6 +186,7 @@ def _report(config: Config) -> Config:
         "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
         **_hashes_of_suites(config),
+        **_runs_of_other_hosts(config),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
         **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
@@ -197,6 +198,12 @@ def _hashes_of_suites(config: Config) -> Config:
     chosen = [suite.name for suite in BESIDE_GLUE if suite.tasks and suite.name in config["sweep"]["suites"]]
     hashes = {name: hash_of(_protocol(config, name, GlueSettings)) for name in chosen}
     return {"suites": hashes} if hashes else {}
+
+
+def _runs_of_other_hosts(config: Config) -> Config:
+    """The key `host_runs` of the report's settings; nothing where the encoder is the only host."""
+    runs = [[host, *axes] for host in OTHERS if host in config["sweep"]["hosts"] for axes in axes_of(config)]
+    return {"host_runs": runs} if runs else {}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:

@@ -1,5 +1,6 @@
 """The runs of other hosts than the encoder: what each measured on its validation data when it ended."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,23 @@ from symbert.files import read_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
+from symbert.report.runs import run_name
 
 REMEDY = "run pretrain again"
 DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float), "parameters": int}
 
 
-def read_hosts(files: list[Path], steps: int) -> pd.DataFrame:
+def read_hosts(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
     """A row per run: host, size, attention, pretrain_seed, validation_loss, parameters, and the host's `measure`.
 
-    DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure.
+    DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure, and the
+    first of the `wanted` (host, size, attention, pretrain_seed) that is not there.
     """
     rows = sorted((_row(file, steps) for file in files), key=_rank)
+    present = {tuple(row[key] for key in ("host", *RUN)) for row in rows}
+    for host, *run in wanted:
+        if (host, *run) not in present:
+            raise DataError(f"runs: {host} {run_name(*run)} is missing; run pretrain for it")
     return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", "measure"])
 
 

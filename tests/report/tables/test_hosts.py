@@ -44,6 +44,15 @@ def test_one_seed_has_no_spread_and_the_caption_says_what_that_means(published, 
     assert "may be chance" in table.caption
 
 
+def test_a_wanted_run_of_another_host_is_not_left_out_of_the_table(published, settings_file):
+    """What was asked for was told by the files alone, as once for the encoder."""
+    wanted = [["decoder", "tiny", "original", 1], ["decoder", "tiny", "low_rank8", 1]]
+    files, settings = published(*RUNS[:2]), settings_file(steps=1000, host_runs=wanted[:1])
+    assert not Data(hosts=files, settings=settings).hosts.empty
+    with pytest.raises(DataError, match="decoder tiny-low_rank8 seed 1 is missing; run pretrain for it"):
+        hosts_table(Data(hosts=files, settings=settings_file(steps=1000, host_runs=wanted)))
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
