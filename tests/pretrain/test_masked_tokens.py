@@ -121,6 +121,18 @@ def test_validation_masks_are_fixed_and_independent_of_the_batch_size(objective,
     assert (original_rows(by_eight) == rows[np.arange(8)]).all()
 
 
+def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
+    """As docs/deviations.md says; the authors' code masks [UNK] like a word."""
+    for shard in manifest.parent.glob("*-*.npy"):
+        ids = np.load(shard)
+        ids[:, 2:12:2] = SPECIAL["unk"]
+        np.save(shard, ids)
+    trained = objective(batch_size=50)
+    for batch in (trained.training_batch(0), *trained.validation_batches(8)):
+        assert batch.count and SPECIAL["unk"] not in batch.targets.tolist()
+        assert (batch.input_ids.numpy()[:, 2:12:2] == SPECIAL["unk"]).all()
+
+
 @given(borders=st.sets(st.integers(1, 11)))
 def test_micro_batches_put_together_are_the_batch(borders):
     ids = np.random.default_rng(0).integers(0, 60, (12, 16))

@@ -2,15 +2,19 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.layout import Run
+from symbert.pretrain.record import open_session
+from symbert.pretrain.session import Loop, StepCounter
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
@@ -292,10 +296,22 @@ def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
     trainer.updater.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
     trainer.step(0)
     read = World.read_total
-    monkeypatch.setattr(World, "read_total", lambda *given: told.append(given) or read(*given))
+    monkeypatch.setattr(World, "read_total", lambda *given, **more: told.append(given) or read(*given, **more))
     with _Reads() as reads:
         trainer.step(1)
     assert (len(told), reads.count) == (1, 0)
+
+
+def test_a_step_of_several_processes_waits_for_them_once(build, monkeypatch, tmp_path):
+    """It was believed that a step waits once where its loss and norm do: after it, all were asked whether to stop."""
+    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
+    waited_for = []
+    monkeypatch.setattr(dist, "all_reduce", lambda values: waited_for.append(len(values)) or values.mul_(2))
+    open_session(tmp_path / "provenance.json", {})
+    every = {"steps": 4, "evaluate_every": 4, "save_every": 2, "warmup_steps": 1}
+    trainer = build(world=World(0, 2, pick_device()), **every)
+    Loop(trainer, tensorboard=False, stop=SimpleNamespace(signal=None), counter=StepCounter()).run()
+    assert waited_for == [1, 5, 5, 5, 5, 3], "where to resume, four steps, an evaluation"
 
 
 class _Exchanging(torch.nn.Module):

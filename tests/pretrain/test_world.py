@@ -35,6 +35,7 @@ def test_shares_are_everything_once_and_differ_by_one_at_most(count, size):
 def test_alone_sums_are_the_values_and_nobody_is_waited_for():
     world = alone()
     assert world.leads and world.total(1.5, 2.0) == world.read_total(torch.tensor(1.5), torch.tensor(2.0)) == [1.5, 2.0]
+    assert world.read_total(torch.tensor(0.5), told=(1.0, 2e9 + 1)) == [0.5, 1.0, 2e9 + 1]
     world.wait()
 
 

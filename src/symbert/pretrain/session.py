@@ -141,6 +141,7 @@ class Loop:
         peak = measure_peak(trainer.device, trainer.precision) * self.world.size
         self.pace = Pace(tokens, flops, peak, trainer.device)
         self.energy, self.joules = EnergyMeter(gpu_uuid(trainer.device)), 0.0  # the latter of all processes
+        trainer.tell = self._tell
 
     def run(self) -> None:
         """Do the remaining steps."""
@@ -194,17 +195,23 @@ class Loop:
         if self.events:
             self.events.write(split, self.counter.step, **values)
 
-    def _save(self) -> None:
-        """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
-        step = self.counter.step
-        is_last = step == self.settings.steps
-        is_due = is_last or step % self.settings.save_every == 0
+    def _is_due(self, step: int) -> bool:
+        """Whether a checkpoint is saved after a step, whatever happens."""
+        return step == self.settings.steps or step % self.settings.save_every == 0
+
+    def _tell(self) -> tuple[float, float, float]:
+        """Of this process in the present step: whether it was asked to stop, and by the time limit; joules so far."""
         is_asked = self.stop.signal is not None
         # Of processors the leading process alone reads the counter, which is of the whole machine.
         counts = self.world.leads or self.trainer.device.type == "cuda"
-        asked, near_limit, self.joules = self.world.total(
-            float(is_asked), float(self.stop.signal == LIMIT), self.energy.read(is_due or is_asked) if counts else 0.0
-        )
+        joules = self.energy.read(is_asked or self._is_due(self.counter.step + 1)) if counts else 0.0
+        return float(is_asked), float(self.stop.signal == LIMIT), joules
+
+    def _save(self) -> None:
+        """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
+        step = self.counter.step
+        is_last, is_due = step == self.settings.steps, self._is_due(step)
+        asked, near_limit, self.joules = self.trainer.told
         if self.world.leads and is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, step)
         if self.world.leads and (is_due or asked):

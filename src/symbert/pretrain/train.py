@@ -1,7 +1,7 @@
 """One run's model, optimizer and data, and how they compute an optimizer step: exact, on any number of devices."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,8 @@ class Trainer:
         self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.loss = self._build_loss()
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
+        self.tell: Callable[[], Sequence[float]] = tuple  # numbers that the processes add up in a step, beside its own
+        self.told: list[float] = []  # their sums in the last step
 
     def _build_loss(self) -> nn.Module:
         loss: nn.Module = Loss(self.objective, self.model)
@@ -103,7 +105,8 @@ class Trainer:
             loss = self._accumulate_gradients(self._batch(step))
             norm = self.updater.clip()
             self.ahead = (step + 1, self._batch(step + 1))  # before the device is waited for
-            loss, norms = self.world.read_total(loss, norm)  # the one wait for the device in a step
+            # The one wait of a step, for the device and for the other processes.
+            loss, norms, *self.told = self.world.read_total(loss, norm, told=self.tell())
             # The processes' norms are equal, so their mean is exact.
             result = StepResult(loss, norms / self.world.size, self.learning_rate(step))
             self._refuse_divergence(step, result)

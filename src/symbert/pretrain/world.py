@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -51,16 +51,16 @@ class World:
             return list(values)
         return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
 
-    def read_total(self, *scalars: Tensor) -> list[float]:
-        """As `total`, of values on the device, for which this process waits once."""
-        return self._added_up(torch.stack(scalars))
+    def read_total(self, *scalars: Tensor, told: Sequence[float] = ()) -> list[float]:
+        """As `total`, of values on the device, for which this process waits once, and then of those of `told`."""
+        known = torch.tensor(told, dtype=torch.float64).to(self.device, non_blocking=True)
+        return self._added_up(torch.cat([torch.stack(scalars).double(), known]))
 
     def _added_up(self, values: Tensor) -> list[float]:
-        sums = values.double()
         if self.size > 1:
             with peers_explained(self.rank):
-                dist.all_reduce(sums)
-        return sums.tolist()
+                dist.all_reduce(values)
+        return values.tolist()
 
     def wait(self) -> None:
         """Until every process is here."""
