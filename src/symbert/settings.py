@@ -224,10 +224,10 @@ class ReportSettings(Settings):
     runs: list[Run] = []  # asked for
     scored_runs: list[Run] = []  # those of them that are fine-tuned
     curve_runs: list[Run] = []  # those of them that Figure 3 has
-    host_runs: list[Run] = []  # asked for of other hosts than the encoder: the host, and what identifies a run
     contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
     wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
     suites: dict[str, str] | None = None  # beside GLUE, where some are chosen: the hash of the settings of each
+    host_runs: list[Run] | None = None  # asked for of other hosts than the encoder, each with its host first
 
 
 SECTIONS: dict[str, type[Settings]] = {

@@ -152,7 +152,7 @@ class Data:
     @cached_property
     def hosts(self) -> pd.DataFrame:
         """The runs of other hosts than the encoder, as they ended."""
-        return read_hosts(self.files["hosts"], self.settings.steps, self.settings.host_runs)
+        return read_hosts(self.files["hosts"], self.settings.steps, self.settings.host_runs or [])
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
