@@ -136,6 +136,6 @@ def test_the_rules_of_the_report_are_one_job_of_the_profile(root):
     assert len(rules) == 3 and all(re.search(r"group:\s+GROUP", rule) for rule in rules)
 
 
-def test_the_profile_that_overrides_the_clusters_has_settings_of_safety_alone(root):
+def test_the_profile_that_overrides_the_clusters_says_nothing_of_where_jobs_run(root):
     profile = yaml.safe_load((root / "profiles/default/config.yaml").read_text())
-    assert set(profile) == {"rerun-triggers", "rerun-incomplete", "show-failed-logs"}
+    assert set(profile) == {"rerun-triggers", "rerun-incomplete", "scheduler", "show-failed-logs"}

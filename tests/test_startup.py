@@ -10,7 +10,7 @@ from symbert.report.exhibits import EXHIBITS
 
 HEAVY = {
     *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
-    *("snakemake", "tokenizers", "torch", "transformers", "yaml"),
+    *("snakemake", "tokenizers", "torch", "torch._dynamo", "transformers", "yaml"),
 }
 # What commands may import, in groups that share a process each, the lightest first.
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
@@ -18,17 +18,21 @@ MIRROR = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "pandas"}
 DRAWING = REPORT | {"matplotlib"}
 TRAINING = LIGHT | {"torch"}
-MODEL = HEAVY - {"datasets", "matplotlib", "pandas", "sklearn", "snakemake"}  # transformers brings most of them
-MEASURING = MODEL | {"pandas"}
-PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [TRAINING, MODEL, MEASURING])
+PROBING = TRAINING | {"pandas", "scipy"}
+MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
+PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [TRAINING, PROBING, MODEL])
 
+# An optimizer imports torch's compiler when it is made, and when it takes a step.
+STEP = "from symbert.training.optimizer import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
+STEP += "weights.sum().backward(); adamw([{'params': [weights]}], 1e-8).step()"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
     **{f"load({name!r})": TRAINING for name in ("count-parameters", "finetune", "measure-robustness")},
     **{f"import symbert.{name}": TRAINING for name in ("pretrain.session", "study.train")},  # in their commands
-    "load('export-classifier')": MODEL,
-    **{f"load({name!r})": MEASURING for name in ("anatomy", "probe", "check-operator")},
+    STEP: TRAINING,
+    **{f"load({name!r})": MODEL for name in ("anatomy", "export-classifier")},
+    "load('probe')": PROBING,
     "load('fetch-mirror')": MIRROR,
     "load('bundle')": REPORT,
     "load('write-study')": DRAWING,

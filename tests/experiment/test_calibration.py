@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 import time
@@ -6,7 +7,7 @@ import pytest
 
 from experiment.test_durations import recorded
 from symbert.experiment import calibration
-from symbert.experiment.calibration import DEMO, Speed, Timed, expected_minutes, in_words, measure
+from symbert.experiment.calibration import DEMO, Speed, Timed, expectation, expected_minutes, measure, outcome
 
 QUIET = DEMO.machine
 CHAIN = ("write_embedded_corpus", "build_blocklist", "filter_part", "tokenize_part", "pack_shards", "pretrain_model")
@@ -53,13 +54,38 @@ def test_what_is_measured_is_seconds_of_a_piece_of_work():
 
 
 def test_the_words_name_minutes_cores_and_what_was_measured():
-    said = in_words(2, QUIET)
+    said = expectation(2, QUIET)
     assert said.startswith("symbert: the demo takes about 5 to 8 minutes from its beginning, with 2 cores of this ")
     assert "9.6 µs" in said and "37.6 µs" in said and max(map(len, said.splitlines())) <= 120
-    assert "with 1 core of" in in_words(1, QUIET)
+    assert "with 1 core of" in expectation(1, QUIET)
 
 
-def test_the_command_takes_cores_as_snakemake_does(monkeypatch):
-    command = [sys.executable, "-m", "symbert.experiment.calibration", "--cores", "1"]
-    assert "with 1 core of" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def test_what_a_run_took_is_said_beside_what_it_takes_on_the_machine_of_the_timed_demo():
+    """Matrices take three times as long there, Python twice: 12 minutes are between 4 and 6 of that machine."""
+    slow = Speed(matmul=3 * QUIET.matmul, loop=2 * QUIET.loop)
+    said = outcome(2, slow, seconds=720)
+    assert said.startswith("symbert: this took 12.0 minutes with 2 cores of this machine, where a product of 64 × 64 ")
+    assert "28.8 µs" in said and "75.2 µs" in said and said.endswith("at 9.6 and 37.6 µs it takes 4.0 to 6.0 minutes")
+    assert max(map(len, said.splitlines())) <= 160
+
+
+COMMAND = [sys.executable, "-m", "symbert.experiment.calibration", "--cores", "1"]
+
+
+def test_the_command_takes_cores_as_snakemake_does():
+    said = subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout
+    assert "with 1 core of" in said and "this took" not in said
     assert 2 * calibration.SECONDS <= 5
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_command_is_timed_with_its_own_options_and_its_exit_code_is_kept(code, monkeypatch, capsys):
+    monkeypatch.setattr(calibration, "measure_cores", lambda cores: QUIET)
+    before = signal.getsignal(signal.SIGINT)
+    script = f"import sys, time; time.sleep(0.1); sys.exit({code} if sys.argv[1:] == ['--cores', '7'] else 9)"
+    monkeypatch.setattr(sys, "argv", ["calibration", "--cores", "2", sys.executable, "-c", script, "--cores", "7"])
+    try:
+        assert calibration.main() == code
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ("this took 0.0 minutes with 2 cores" in capsys.readouterr().out) == (code == 0)

@@ -8,6 +8,8 @@ import torch
 
 from model.models import Shifted, define
 from symbert import cli
+from symbert.model.bert import SymBertConfig, SymBertModel
+from symbert.model.network import initialize
 from symbert.model.probes import NOBODY, RELATIONS, TOKENS, layer_of, relations_of, scores_of, targets_of
 from symbert.model.recall import LOOKUPS, SYMBOLS, look_up, rows_of
 from symbert.operators import OPERATORS
@@ -72,6 +74,18 @@ def test_scores_of_shared_are_as_symmetric_as_those_of_symmetric(operator):
         torch.nn.init.normal_(parameter)
     scores = scores_of(attention, torch.randn(1, TOKENS, attention.config.hidden_size), own_position=True)
     torch.testing.assert_close(scores, scores.mT, rtol=1e-4, atol=1e-3 * scores.abs().max().item())
+
+
+@pytest.mark.parametrize("operator", ["original", "pairwise", "shared"])
+def test_a_layer_starts_as_that_of_hugging_faces_bert(operator):
+    ours = layer_of(operator, 4, seed=3)
+    config = SymBertConfig.from_dict(ours.config.to_dict())
+    model = SymBertModel(config, add_pooling_layer=False)
+    initialize(model, 3)
+    theirs = model.encoder.layer[0].attention.self.state_dict()
+    assert {name: torch.equal(weights, theirs[name]) for name, weights in ours.state_dict().items()} == dict.fromkeys(
+        theirs, True
+    )
 
 
 def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):

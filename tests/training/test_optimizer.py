@@ -70,6 +70,37 @@ def test_a_step_follows_adamws_formula(settings):
         torch.testing.assert_close(after.detach(), expected, rtol=1e-9, atol=1e-12)
 
 
+def test_adamw_is_pytorchs_to_the_bit_and_goes_on_from_its_state(settings):
+    def trained(optimizer_of) -> tuple[list[torch.Tensor], torch.optim.Optimizer]:
+        torch.manual_seed(0)
+        module = torch.nn.Linear(5, 3)
+        optimizer = optimizer_of(module)
+        for step in range(4):
+            if step == 2:
+                state = optimizer.state_dict()
+                optimizer = optimizer_of(module)
+                optimizer.load_state_dict(state)
+            module(torch.randn(7, 5)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            assert module.weight.grad is None
+        return [*module.parameters()], optimizer
+
+    def pytorchs(module: torch.nn.Module) -> torch.optim.Optimizer:
+        groups = build_optimizer(module, settings).param_groups
+        return torch.optim.AdamW([{**group, "lr": 0.01} for group in groups], fused=True)
+
+    def ours(module: torch.nn.Module) -> torch.optim.Optimizer:
+        optimizer = build_optimizer(module, settings)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        return optimizer
+
+    (expected, _), (found, optimizer) = trained(pytorchs), trained(ours)
+    assert all(map(torch.equal, expected, found)) and not any(p.grad_fn for p in found)
+    assert [state["step"].item() for state in optimizer.state.values()] == [4, 4]
+
+
 def test_adamw_has_the_settings_of_its_stage(write_section, settings):
     """Fine-tuning has none for the betas: it takes PyTorch's."""
     module = torch.nn.Linear(3, 2)

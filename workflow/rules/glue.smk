@@ -131,6 +131,7 @@ for suite in EXPERIMENT.suites:
             f"{LOGS}/{suite.rule}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
         benchmark:
             f"{BENCHMARKS}/{suite.rule}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+        priority: lambda wildcards: LONGER if int(wildcards.step) == FINAL else LONG
         conda:
             ENVIRONMENT
         threads: training_threads
@@ -185,6 +186,7 @@ rule measure_robustness:
         f"{LOGS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
     benchmark:
         f"{BENCHMARKS}/measure_robustness/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+    priority: LONG
     conda:
         ENVIRONMENT
     threads: training_threads

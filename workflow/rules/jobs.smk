@@ -7,6 +7,11 @@ if is_on_cluster(workflow):
         mend_plugin()
 
 
+# Priorities of rules. Of the jobs that could run, long ones go first, so that no core waits for one at the end: trainings
+# and what takes their checkpoints, then the fine-tunings of a last step, which have most seeds, then those of others.
+LONGEST, LONGER, LONG = 3, 2, 1
+
+
 def training_threads(wildcards):
     """Of one process."""
     return SIZES[wildcards.size].threads

@@ -43,6 +43,7 @@ rule pretrain_model:
         f"{LOGS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/pretrain_model/{{size}}-{{attention}}-seed-{{seed}}.tsv"
+    priority: LONGEST
     conda:
         ENVIRONMENT
     threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE
@@ -71,6 +72,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
             f"{LOGS}/{training}/{{size}}-{{attention}}-seed-{{seed}}.log",
         benchmark:
             f"{BENCHMARKS}/{training}/{host}-{{size}}-{{attention}}-seed-{{seed}}.tsv"
+        priority: LONGEST
         conda:
             ENVIRONMENT
         threads: lambda wildcards: training_threads(wildcards) * PROCESSES_PER_NODE
@@ -92,6 +94,7 @@ rule extract_checkpoint:
         expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
     log:
         f"{LOGS}/extract_checkpoint/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    priority: LONGEST
     group:
         checkpoints_together
     conda:

@@ -31,6 +31,7 @@ rule probe:
         f"{RESULTS}/report/probes.csv",
     log:
         f"{LOGS}/probe.log",
+    priority: LONG
     group:
         GROUP
     conda:

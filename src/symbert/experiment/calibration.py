@@ -1,13 +1,17 @@
-"""How fast this machine is beside the one on which the demo was timed, and how long the demo will take here.
+"""How fast this machine is beside the one on which the demo was timed, and how long the demo takes here.
 
-    python -m symbert.experiment.calibration [--cores N]
+    python -m symbert.experiment.calibration [--cores N] [COMMAND …]
 
-Each core multiplies matrices, and runs a loop of Python, at the same time as all others, as jobs will.
+Each core multiplies matrices, and runs a loop of Python, at the same time as all others, as jobs will. The command that
+runs the demo is given with its arguments: then the cores are measured once more after it, and its minutes are said.
 """
 
 import argparse
 import math
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +29,17 @@ class Speed:
 
     matmul: float  # for a product of two MATRIX × MATRIX matrices, in float32
     loop: float  # to add up 1,000 numbers in a loop of Python
+
+    def __str__(self) -> str:
+        return (
+            f"a product of {MATRIX} × {MATRIX} matrices takes {1e6 * self.matmul:.1f} µs, "
+            f"a Python loop over 1,000 numbers {1e6 * self.loop:.1f} µs"
+        )
+
+    @classmethod
+    def between(cls, *speeds: "Speed") -> "Speed":
+        """The mean of some."""
+        return cls(mean(one.matmul for one in speeds), mean(one.loop for one in speeds))
 
     def over(self, other: "Speed") -> tuple[float, float]:
         """How many times as long as the other this one takes, for what it does best and worst."""
@@ -72,8 +87,7 @@ def _time(work: Callable[[], object], seconds: float) -> float:
 def measure_cores(cores: int) -> Speed:
     """The mean speed of so many cores that are all busy."""
     with ProcessPoolExecutor(cores) as processes:
-        speeds = list(processes.map(measure, [SECONDS] * cores))
-    return Speed(mean(one.matmul for one in speeds), mean(one.loop for one in speeds))
+        return Speed.between(*processes.map(measure, [SECONDS] * cores))
 
 
 def expected_minutes(cores: int, machine: Speed, timed: Timed = DEMO) -> tuple[float, float]:
@@ -88,20 +102,55 @@ def expected_minutes(cores: int, machine: Speed, timed: Timed = DEMO) -> tuple[f
     return (1 - MARGIN) * best * least / 60, (1 + MARGIN) * worst * most / 60
 
 
-def in_words(cores: int, machine: Speed) -> str:
+def expectation(cores: int, machine: Speed) -> str:
     """What is expected of the demo, and why."""
     least, most = expected_minutes(cores, machine)
     return (
         f"symbert: the demo takes about {math.floor(least) or 1} to {math.ceil(most)} minutes from its beginning, with "
-        f"{cores} core{'s' if cores > 1 else ''} of this machine;\n  measured on all of them at once: a product of "
-        f"{MATRIX} × {MATRIX} matrices takes {1e6 * machine.matmul:.1f} µs, "
-        f"a Python loop over 1,000 numbers {1e6 * machine.loop:.1f} µs"
+        f"{of_this_machine(cores)};\n  measured on all of them at once: {machine}"
     )
 
 
+def outcome(cores: int, machine: Speed, seconds: float, timed: Timed = DEMO) -> str:
+    """What the jobs took, and what they would have taken on the machine on which the demo was timed."""
+    best, worst = machine.over(timed.machine)
+    minutes = seconds / 60
+    return (
+        f"symbert: this took {minutes:.1f} minutes with {of_this_machine(cores)}, where {machine};\n"
+        f"  at {1e6 * timed.machine.matmul:.1f} and {1e6 * timed.machine.loop:.1f} µs it takes "
+        f"{minutes / worst:.1f} to {minutes / best:.1f} minutes"
+    )
+
+
+def of_this_machine(cores: int) -> str:
+    """In words."""
+    return f"{cores} core{'s' if cores > 1 else ''} of this machine"
+
+
+def follow(command: list[str]) -> tuple[int, float]:
+    """Run a command; its exit code and seconds. Ctrl-C is the command's, which ends when its jobs have."""
+    begun = time.monotonic()
+    process = subprocess.Popen(command)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return process.wait(), time.monotonic() - begun
+
+
+def main() -> int:
+    """Say what is expected, and of a command that succeeds what it took; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cores", default="all", help="as Snakemake has it: a number, or all")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="what is timed, with its own options")
+    options = parser.parse_args()
+    cores = len(os.sched_getaffinity(0)) if options.cores == "all" else int(options.cores)
+    before = measure_cores(cores)
+    print(expectation(cores, before), flush=True)
+    if not options.command:
+        return 0
+    code, seconds = follow(options.command)
+    if code == 0:
+        print(outcome(cores, Speed.between(before, measure_cores(cores)), seconds), flush=True)
+    return code
+
+
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cores", default="all", help="as Snakemake has it: a number, or all")
-    chosen = options.parse_args().cores
-    count = len(os.sched_getaffinity(0)) if chosen == "all" else int(chosen)
-    print(in_words(count, measure_cores(count)), flush=True)
+    sys.exit(main())

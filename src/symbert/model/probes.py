@@ -19,9 +19,10 @@ from torch.nn import functional as F
 
 from symbert.files import write_text
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertConfig, SymBertModel
+from symbert.model.configuration import Configuration
+from symbert.model.layers import Encoder
 from symbert.model.logits import logits_of, weights_of
-from symbert.model.network import initialize
+from symbert.model.network import HostModel, initialize
 from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
 from symbert.operators import operator_named
 
@@ -82,9 +83,10 @@ def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> T
 
 
 def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
-    """An attention layer with so many heads, whose weights start at the scale of all sizes."""
+    """An attention layer with so many heads, whose weights start at the scale of all sizes: that of an encoder, because
+    draws follow from names."""
     width = heads * HEAD
-    config = SymBertConfig(
+    config = Configuration(
         attention=operator,
         **operator_named(operator).own_definition,
         vocab_size=8,
@@ -94,7 +96,8 @@ def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
         initializer_range=0.02 * math.sqrt(768 / width),
         attention_probs_dropout_prob=0.0,
     )
-    model = SymBertModel(config, add_pooling_layer=False)
+    model = HostModel(config)
+    model.encoder = Encoder(config)
     initialize(model, seed)
     return model.encoder.layer[0].attention.self
 

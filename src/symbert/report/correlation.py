@@ -79,9 +79,8 @@ def correlations(ours: Values, theirs: Values, kind: Kind) -> Values:
 
 def _pairs(values: Values, kind: Kind) -> Values:
     """`… operator operator`: differences between the ranks of two operators, or their signs."""
-    from scipy.stats import rankdata  # slow to load, and most of the report needs no correlation
-
-    ranks = rankdata(values, axis=-1)
+    rows = pd.DataFrame(values.reshape(-1, values.shape[-1]))
+    ranks = rows.rank(axis=1).to_numpy().reshape(values.shape)  # those of scipy, which is slow to load
     differences = ranks[..., :, None] - ranks[..., None, :]
     return differences if kind == "spearman" else np.sign(differences)
 

@@ -14,11 +14,19 @@ from symbert.errors import ConfigError
 ParameterGroups = list[dict[str, Any]]
 
 
-def adamw(
-    groups: ParameterGroups, adam_epsilon: float, adam_beta1: float = 0.9, adam_beta2: float = 0.999
-) -> torch.optim.AdamW:
+class AdamW(torch.optim.AdamW):
+    """PyTorch's, without importing PyTorch's compiler, which takes a second: these methods beneath their decorators."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
+
+
+def adamw(groups: ParameterGroups, adam_epsilon: float, adam_beta1: float = 0.9, adam_beta2: float = 0.999) -> AdamW:
     """AdamW (Loshchilov and Hutter, ICLR 2019). Fine-tuning has no settings for the betas: PyTorch's values hold."""
-    return torch.optim.AdamW(groups, lr=0.0, betas=(adam_beta1, adam_beta2), eps=adam_epsilon, fused=True)
+    return AdamW(groups, lr=0.0, betas=(adam_beta1, adam_beta2), eps=adam_epsilon, fused=True)
 
 
 # A function takes the groups and, by name, those of the stage's settings that are its own.
