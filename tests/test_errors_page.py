@@ -21,6 +21,9 @@ from symbert import cli, errors
 from symbert.corpus.sources import CORPUS_CHECKSUMS, VOCABULARY
 from symbert.errors import SymbertError
 from symbert.files import single_writer
+from symbert.model.configuration import configuration_of
+from symbert.model.decoder import DecoderModel
+from symbert.model.weights import write_weights
 
 PAGE = Path(__file__).parents[1] / "docs/errors.md"
 SECTIONS = {  # by exit code: the names of the classes, and what is written beneath
@@ -171,6 +174,25 @@ def _(place):
 def _(place):
     run = place.folder / "run"
     return options(run / "manifest.json", place.write_section("pretrain"), run, host="radio")
+
+
+@provokes("extract-checkpoint: a model of the host … reads word pieces; give --vocabulary")
+def _(place):
+    config = {**configuration_of("tiny", "original").to_dict(), "architectures": ["DecoderModel"]}
+    place.folder.joinpath("state").mkdir()
+    place.write("state/config.json", json.dumps(config))
+    facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "parameters": 1, "model_host": "decoder"}
+    done = place.write("done.json", json.dumps(facts))
+    words = ["--state", place.folder / "state", "--step", 0, "--done", done, "--output", place.folder / "step-0"]
+    return ["extract-checkpoint", *words]
+
+
+@provokes("--to is …, which no … becomes; give --to …")
+def _(place):
+    model = DecoderModel(configuration_of("tiny", "original", vocabulary_size=9))
+    write_weights(model, place.folder / "made/model.safetensors")
+    place.write("made/config.json", json.dumps(model.config.to_dict()))
+    return ["export", "--checkpoint", place.folder / "made", "--to", "vit", "--output", place.folder / "vit"]
 
 
 @provokes("pretrain-model: a model of the host … is trained on a corpus; give --manifest")

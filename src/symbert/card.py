@@ -1,9 +1,11 @@
 """The model card of an exported directory, from its config.json alone."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from symbert.errors import ConfigError
+from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_of
 from symbert.sources import SOURCES, is_stand_in
 
@@ -12,11 +14,37 @@ SETTINGS = (
     *("batch_size", "steps", "learning_rate", "warmup_steps", "weight_decay", "dropout", "mask_probability"),
     *("precision", "recipe"),
 )
-HEADS = {
-    "ForMaskedLM": "fill-mask",
-    "ForSequenceClassification": "text-classification",
-    "ForQuestionAnswering": "question-answering",
+SELF_ATTENTION = "self-attention operator is"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a card says of models of a class."""
+
+    noun: str
+    task: str  # the hub's word for what they do
+    auto: str  # Hugging Face's class that loads them where they are folded
+    reads_text: bool = True
+    operators: str = SELF_ATTENTION
+
+
+ENCODERS = "A BERT encoder"
+PAIRS = "An encoder and a causal decoder that attends to it, two BERTs, each"
+OF_PAIRS = "operator of self-attention and cross-attention is"
+MASKED = Kind(ENCODERS, "fill-mask", "AutoModelForMaskedLM")
+DECODER = Kind("A causal decoder of BERT's layers", "text-generation", "AutoModelForCausalLM")
+VISION = Kind("A vision transformer", "image-classification", "AutoModelForImageClassification", reads_text=False)
+KINDS = {  # by the end of the class in config.json, ours or Hugging Face's; the first that fits
+    "ForMaskedLM": MASKED,
+    "ForSequenceClassification": Kind(ENCODERS, "text-classification", "AutoModelForSequenceClassification"),
+    "ForQuestionAnswering": Kind(ENCODERS, "question-answering", "AutoModelForQuestionAnswering"),
+    "EncoderDecoderModel": Kind(PAIRS, "text2text-generation", "AutoModelForSeq2SeqLM", False, OF_PAIRS),
+    "DecoderModel": DECODER,
+    "LMHeadModel": DECODER,
+    "VisionModel": VISION,
+    "ForImageClassification": VISION,
 }
+STOCK = {"bert": "plain BERT", "encoder-decoder": "plain BERTs", "vit": "a plain vision transformer"}  # by model type
 
 
 def model_card(config: dict[str, Any]) -> str:
@@ -32,7 +60,7 @@ def model_card(config: dict[str, Any]) -> str:
         _architecture(config, facts, attention),
         *([_start(facts)] if facts.get("step") == 0 else [_origin(facts)]),
         _finetuning(config),
-        _limits(facts) if facts.get("step") != 0 or "finetuning" in config else "",
+        _limits(config, facts) if facts.get("step") != 0 or "finetuning" in config else "",
         _loading(config),
         _licence(facts),
     ]
@@ -40,10 +68,11 @@ def model_card(config: dict[str, Any]) -> str:
 
 
 def _front_matter(config: dict[str, Any]) -> str:
+    kind = _kind(config)
     front = {
         "library_name": "transformers",
-        "pipeline_tag": HEADS[_head(config)],
-        "language": "en",
+        "pipeline_tag": kind.task,
+        **({"language": "en"} if kind.reads_text else {}),
         "license": "mit",
         "tags": ["symbert"],
     }
@@ -51,18 +80,21 @@ def _front_matter(config: dict[str, Any]) -> str:
 
 
 def _title(attention: str, facts: dict[str, Any]) -> str:
-    name = f"# BERT {facts['size']}-{attention}" if "size" in facts else f"# BERT with {attention} attention"
+    host = facts.get("model_host")
+    family = "BERT" if host is None else host.capitalize()
+    name = f"# {family} {facts['size']}-{attention}" if "size" in facts else f"# {family} with {attention} attention"
     if not {"step", "steps"} <= facts.keys():
         return name
     return f"{name}, step {_shown(facts['step'])} of {_shown(facts['steps'])}"
 
 
 def _architecture(config: dict[str, Any], facts: dict[str, Any], attention: str) -> str:
-    form = "folded exactly into plain BERT" if config["model_type"] == "bert" else "in the form that is trained"
+    kind, stock, shape = _kind(config), STOCK.get(config["model_type"]), config.get("encoder", config)
+    form = f"folded exactly into {stock}" if stock else "in the form that is trained"
     return f"""\
-A BERT encoder with {config["num_hidden_layers"]} layers, hidden size {config["hidden_size"]} and \
-{config["num_attention_heads"]} heads, {form}.
-Its self-attention operator is `{attention}`, with the logits (of a head, before the division by √d)
+{kind.noun} with {shape["num_hidden_layers"]} layers, hidden size {shape["hidden_size"]} and \
+{shape["num_attention_heads"]} heads, {form}.
+Its {kind.operators} `{attention}`, with the logits (of a head, before the division by √d)
 
     {_formula(attention, config.get("operator") or facts.get("operator"))}"""
 
@@ -87,16 +119,23 @@ def _origin(facts: dict[str, Any]) -> str:
     """What a run is made from; empty for a model that no run of this project made."""
     if "settings_hash" not in facts:
         return ""
+    host, is_encoder = HOSTS[facts.get("model_host", ENCODER)], "model_host" not in facts
     source, loss = facts.get("corpus_source"), facts.get("validation_loss")
+    unit = "masked token" if is_encoder else "target"
     lines = {
         "corpus": _noted(SOURCES[source].training_text if source in SOURCES else source, facts.get("corpus_hash")),
         "settings": _noted(_settings(facts), facts["settings_hash"]),
         "parameters as trained": _shown(facts.get("parameters")),
-        "validation loss at the last step": "" if loss is None else f"{_shown(loss)} nats per masked token",
+        "validation loss at the last step": "" if loss is None else f"{_shown(loss)} nats per {unit}",
     }
+    if host.measure:
+        lines[f"{host.measure.replace('_', ' ')} at the last step"] = _shown(facts.get(f"validation_{host.measure}"))
     seed = f", with seed {_shown(facts['pretrain_seed'])}" if "pretrain_seed" in facts else ""
+    origin = f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:"
+    if not is_encoder:
+        origin = f"Trained to compare operators in other models than encoders{seed}. {host.task}"
     listed = "\n".join(f"* {name}: {line}" for name, line in lines.items() if line)
-    return f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:\n\n{listed}"
+    return f"{origin}\n\n{listed}"
 
 
 def _finetuning(config: dict[str, Any]) -> str:
@@ -114,7 +153,8 @@ from 0 to 100: {scores}."""
 def _settings(facts: dict[str, Any]) -> str:
     """The settings that say most, as they are called in the configuration; empty for a run that noted none."""
     settings = facts.get("settings") or {}
-    return ", ".join(f"{name} {settings[name]}" for name in SETTINGS if name in settings)
+    names = [name for name in SETTINGS if name != "mask_probability" or "model_host" not in facts]
+    return ", ".join(f"{name} {settings[name]}" for name in names if name in settings)
 
 
 def _noted(text: str | None, digest: str | None) -> str:
@@ -130,8 +170,13 @@ def _shown(fact: Any) -> str:
     return forms.get(type(fact), "{}").format(fact)
 
 
-def _limits(facts: dict[str, Any]) -> str:
+def _limits(config: dict[str, Any], facts: dict[str, Any]) -> str:
     unfit = UNFIT if is_stand_in(facts.get("corpus_source")) else ""
+    if not _kind(config).reads_text:
+        return """\
+## What it is not
+
+It was made to compare attention operators under equal conditions, on one small task: it is of no other use."""
     return f"""\
 ## What it is not
 
@@ -152,23 +197,39 @@ whoever compares operators. It covers the weights, not any text they learned fro
 
 
 def _loading(config: dict[str, Any]) -> str:
-    bert = config["model_type"] == "bert"
-    import_line = "" if bert else "import symbert.model  # makes the model type known; no remote code is involved\n"
-    needs = "Stock transformers loads it; no code of this project is needed." if bert else "Needs this project's code."
-    auto = f"AutoModel{_head(config)}"
+    kind, is_stock = _kind(config), config["model_type"] in STOCK
+    needs = (
+        "Stock transformers loads it; no code of this project is needed." if is_stock else "Needs this project's code."
+    )
+    lines = _with_auto_classes(kind, is_stock) if is_stock or kind.noun == ENCODERS else OURS
     return f"""\
 ## Loading
 
 {needs}
 
 ```python
-{import_line}from transformers import {auto}, AutoTokenizer
-
-model = {auto}.from_pretrained(".")
-tokenizer = AutoTokenizer.from_pretrained(".")
+{lines}
 ```"""
 
 
-def _head(config: dict[str, Any]) -> str:
+OURS = """\
+from pathlib import Path
+
+from symbert.model.loading import load_model
+
+model = load_model(Path("."))"""
+
+
+def _with_auto_classes(kind: Kind, is_stock: bool) -> str:
+    import_line = "" if is_stock else "import symbert.model  # makes the model type known; no remote code is involved\n"
+    classes = [kind.auto, *(["AutoTokenizer"] if kind.reads_text else [])]
+    tokenizer = '\ntokenizer = AutoTokenizer.from_pretrained(".")' if kind.reads_text else ""
+    return f"""\
+{import_line}from transformers import {", ".join(classes)}
+
+model = {kind.auto}.from_pretrained("."){tokenizer}"""
+
+
+def _kind(config: dict[str, Any]) -> Kind:
     architecture = (config.get("architectures") or ["ForMaskedLM"])[0]
-    return next((head for head in HEADS if architecture.endswith(head)), "ForMaskedLM")
+    return next((kind for ending, kind in KINDS.items() if architecture.endswith(ending)), KINDS["ForMaskedLM"])

@@ -38,12 +38,18 @@ class Host:
 
     task: str  # what it is trained on, and measured by, as a sentence of captions
     objective: str  # module:class of that
+    model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
     data: str | None  # module:function that makes its data, whose code stands for them; None: rows of the corpus
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
     validation_count: int | None = None  # held-out sequences; None: those of the corpus
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether it is trained on rows of the corpus."""
+        return self.data is None
 
 
 def _masked_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
@@ -70,6 +76,7 @@ HOSTS: dict[str, Host] = {
     "encoder": Host(
         "Encoders predict masked tokens of the corpus.",
         "symbert.pretrain.masked_tokens:MaskedTokens",
+        "symbert.model.network:MaskedModel",
         data=None,
         measure=None,
         sites=1,
@@ -79,6 +86,7 @@ HOSTS: dict[str, Host] = {
     "decoder": Host(
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         "symbert.pretrain.next_tokens:NextTokens",
+        "symbert.model.decoder:DecoderModel",
         data=None,
         measure="perplexity",
         sites=1,
@@ -89,6 +97,7 @@ HOSTS: dict[str, Host] = {
         "Encoder-decoders write letters in reverse, without some, or as their substitutes; exact match is the share of "
         f"{HELD_OUT_PAIRS} held-out answers without a mistake.",
         "symbert.pretrain.sequence_to_sequence:SequenceToSequence",
+        "symbert.model.encoder_decoder:EncoderDecoderModel",
         data="symbert.pretrain.pairs:pairs_of",
         measure="exact_match",
         sites=3,
@@ -100,6 +109,7 @@ HOSTS: dict[str, Host] = {
         "Vision encoders recognise the digits that come with scikit-learn; accuracy is that of "
         f"{HELD_OUT_IMAGES} held-out images.",
         "symbert.pretrain.images:Images",
+        "symbert.model.vision:VisionModel",
         data="symbert.pretrain.images:digits",
         measure="accuracy",
         sites=1,
@@ -109,5 +119,11 @@ HOSTS: dict[str, Host] = {
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
-# The rules of the workflow that train, and the host of each.
+# The rules of the workflow that train, and those that extract a checkpoint, and the host of each.
 PRETRAINING = {"pretrain_model": ENCODER, **{f"pretrain_{host.replace('-', '_')}": host for host in OTHERS}}
+EXTRACTION = {"extract_checkpoint": ENCODER, **{f"extract_{host.replace('-', '_')}": host for host in OTHERS}}
+
+
+def host_named_in(architectures: list[str] | None) -> str | None:
+    """The host beside the encoder whose model a config.json names as its class; None where it names none of them."""
+    return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)

@@ -181,6 +181,11 @@ class Experiment:
             return []
         return sorted({*self.compared, *self.curve_steps(run.size)})
 
+    def extracted_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that become models: those that are fine-tuned; of another host than the encoder,
+        the last one."""
+        return self.steps(run) if run.host == ENCODER else [self.final]
+
     def finetune_seeds(self, size: str, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""
         sweep = self.config["sweep"]

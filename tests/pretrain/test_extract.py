@@ -26,10 +26,16 @@ def run(finished, tmp_path):
     return tmp_path / "run"
 
 
+def extract(run, step, output, vocabulary=None):
+    """A step of the run in a folder, with its own vocabulary unless another is given."""
+    words = {"vocabulary": vocabulary or run / "vocab.txt", "corpus_source": "embedded"}
+    extract_checkpoint(run / "state", step, run / "done.json", output, **words)
+
+
 @pytest.fixture
 def extracted(run):
     """Step 20 of it, extracted."""
-    extract_checkpoint(run / "state", 20, run / "vocab.txt", run / "done.json", "embedded", run / "step-20")
+    extract(run, 20, run / "step-20")
     return run / "step-20"
 
 
@@ -66,7 +72,7 @@ def started(manifest, brief, tmp_path):
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
         write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
         write_vocabulary(tmp_path / "vocab.txt", 60)
-        extract_checkpoint(state, 0, tmp_path / "vocab.txt", tmp_path / "done.json", "embedded", output)
+        extract(tmp_path, 0, output)
         return trainer, output
 
     return start
@@ -101,7 +107,7 @@ def test_step_0_says_that_it_is_not_pre_trained(started):
 
 def test_step_0_needs_nothing_that_was_kept_and_does_not_train_a_finished_run(extracted, run, tmp_path):
     """It differs from every kept step, and its head's bias is still zero."""
-    extract_checkpoint(run / "state", 0, run / "vocab.txt", run / "done.json", "embedded", tmp_path / "start")
+    extract(run, 0, tmp_path / "start")
     start, later = (load_file(path / "model.safetensors") for path in (tmp_path / "start", extracted))
     assert start.keys() == later.keys() and not start["cls.predictions.bias"].any()
     assert later["cls.predictions.bias"].any() and not (run / "state/weights/step-00000000.safetensors").exists()
@@ -109,7 +115,7 @@ def test_step_0_needs_nothing_that_was_kept_and_does_not_train_a_finished_run(ex
 
 def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted, run):
     with pytest.raises(MissingInputError, match="step 15 was not kept; the nearest kept steps: 10, 20"):
-        extract_checkpoint(run / "state", 15, run / "vocab.txt", run / "done.json", "embedded", run / "step-15")
+        extract(run, 15, run / "step-15")
     assert not (run / "step-15").exists()
 
 
@@ -127,7 +133,7 @@ def test_a_vocabulary_that_the_run_did_not_learn_is_refused(extracted, run, tmp_
         with pytest.raises(
             IntegrityError, match=rf"vocab\.txt: {message}; give the vocabulary that the corpus was packed"
         ):
-            extract_checkpoint(run / "state", step, vocabulary, run / "done.json", "embedded", tmp_path / "out")
+            extract(run, step, tmp_path / "out", vocabulary)
     assert not (tmp_path / "out").exists()
     assert read_json(run / "done.json")["vocabulary_sha256"] == sha256_of(run / "vocab.txt")
 

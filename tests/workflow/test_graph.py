@@ -83,13 +83,17 @@ def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_read
     outcome = checkout.snakemake("--dry-run", "--config", chosen)
     assert outcome.code == 0, outcome.output
     training = [outcome.jobs[f"pretrain_{host}"] for host in ("model", "decoder", "encoder_decoder", "vision")]
-    assert training == [6, 6, 6, 6] and outcome.jobs["tabulate_hosts"] == 1
+    assert training == [6, 6, 6, 6] and outcome.jobs["tabulate_hosts"] == outcome.jobs["draw_hosts"] == 1
     assert outcome.jobs["extract_checkpoint"] == outcome.jobs["finetune"] == 6, "of the encoder alone"
+    assert [outcome.jobs[f"extract_{host}"] for host in ("decoder", "encoder_decoder", "vision")] == [6, 6, 6]
     for host in ("decoder", "encoder-decoder", "vision"):
-        assert f"output: results/demo-embedded/pretrain/{host}/tiny-shared/seed-3/done.json, " in outcome.output
+        run = f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-3"
+        assert f"output: {run}/done.json, " in outcome.output
+        assert f"output: {run}/step-1000/config.json, {run}/step-1000/model.safetensors, " in outcome.output
+        assert (f"{run}/step-1000/vocab.txt" in outcome.output) == (host == "decoder")
     alone = checkout.snakemake("--dry-run", "pretrain", "--config", "sweep={hosts: [encoder-decoder, vision]}").jobs
     assert alone["pretrain_vision"] == alone["pretrain_encoder_decoder"] == 12
-    assert not {"pack_shards", "download_part", "pretrain_model"} & set(alone)
+    assert not {"pack_shards", "download_part", "pretrain_model", "extract_vision"} & set(alone)
 
 
 def test_no_shell_text_of_a_loop_reads_its_variable(root):
@@ -113,11 +117,16 @@ def test_each_hosts_rule_trains_that_host(root, tmp_path):
     steps = (
         "pretrain={steps: 2, schedule_steps: null, warmup_steps: 1, evaluate_every: 2, save_every: 2, batch_size: 4}"
     )
-    outcome = copy.snakemake("pretrain", "--config", sweep, steps)
+    folders = {
+        host: f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1" for host in ("encoder-decoder", "vision")
+    }
+    targets = [f"{folder}/step-2/config.json" for folder in folders.values()]
+    outcome = copy.snakemake(*targets, "results/demo-embedded/report/figures/hosts.png", "--config", sweep, steps)
     assert outcome.code == 0, outcome.output
-    for host in ("encoder-decoder", "vision"):
-        run = copy.directory / f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1"
-        assert read_json(run / "done.json")["model_host"] == host
+    for host, folder in folders.items():
+        assert read_json(copy.directory / folder / "done.json")["model_host"] == host
+        facts = read_json(copy.directory / folder / "step-2/config.json")["pretraining"]
+        assert facts["model_host"] == host and "corpus_source" not in facts
 
 
 @pytest.mark.parametrize(

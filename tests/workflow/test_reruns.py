@@ -128,7 +128,7 @@ def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy):
         file.write("# edited\n")
     jobs = planned(copy)
     assert computed(jobs) == {}
-    absent = {"anatomy", "hosts", "probes", "pretrain_seeds"}
+    absent = {"anatomy", "hosts", "courses", "probes", "pretrain_seeds"}
     of_glue = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite == "glue"]
     asked_for = [exhibit for exhibit in of_glue if not absent & {*exhibit.reads}]
     assert reported(jobs) == {*(exhibit.rule for exhibit in asked_for), "write_page"}

@@ -11,6 +11,7 @@ from symbert.experiment.times import mark_complete, mend_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import measured_tasks, own_tasks, robustness_home, rows_file, scores_home
+from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
@@ -104,14 +105,8 @@ STATE = EXPERIMENT.state
 CHECKPOINT = EXPERIMENT.checkpoint
 SCORE = EXPERIMENT.score
 ROBUSTNESS = EXPERIMENT.robustness
-CHECKPOINT_FILES = [
-    "config.json",
-    "model.safetensors",
-    "vocab.txt",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "README.md",
-]
+TOKENIZER_FILES = ["vocab.txt", "tokenizer.json", "tokenizer_config.json"]
+CHECKPOINT_FILES = ["config.json", "model.safetensors", *TOKENIZER_FILES, "README.md"]
 # How pre-training is computed, whatever its result: in no settings file and no parameter, so that it re-runs nothing.
 EXECUTION = shlex.join(configuration.execution_options(config))
 KEEP_FINETUNED = f"--keep-finetuned {FINAL}" if config["glue"]["keep_finetuned"] else ""  # of the last step alone
@@ -166,21 +161,31 @@ def published_by_others(name):
     return [str(home.place(home.run, run) / name) for run, home in HOMES_OF_OTHERS.items()]
 
 
-def run_of(wildcards):
+def run_of(wildcards, host=ENCODER):
     """The run of a job."""
-    return Run(wildcards.size, wildcards.attention, int(wildcards.seed))
+    return Run(wildcards.size, wildcards.attention, int(wildcards.seed), host)
 
 
-def done_of(wildcards):
-    """The file of a finished run."""
-    home = run_home(EXPERIMENT, run_of(wildcards))
-    return str(home.place(home.run, run_of(wildcards)) / "done.json")
+def done_of(host):
+    """An input: the file of a finished run of a host."""
+
+    def file(wildcards):
+        run = run_of(wildcards, host)
+        home = run_home(EXPERIMENT, run)
+        return str(home.place(home.run, run) / "done.json")
+
+    return file
 
 
-def state_of(wildcards):
-    """The folder in which a run worked, or will."""
-    home = run_home(EXPERIMENT, run_of(wildcards))
-    return str(home.place(home.state, run_of(wildcards)))
+def state_of(host):
+    """A parameter: the folder in which a run of a host worked, or will."""
+
+    def folder(wildcards):
+        run = run_of(wildcards, host)
+        home = run_home(EXPERIMENT, run)
+        return str(home.place(home.state, run))
+
+    return folder
 
 
 def checkpoint_folder(run, step):
@@ -193,6 +198,21 @@ def checkpoint_files(wildcards):
     """The files of an extracted step."""
     folder = checkpoint_folder(run_of(wildcards), int(wildcards.step))
     return [f"{folder}/{file}" for file in CHECKPOINT_FILES]
+
+
+def files_of_host(host):
+    """The files of an extracted step of a host: without a tokenizer where it reads no corpus."""
+    return [file for file in CHECKPOINT_FILES if HOSTS[host].reads_corpus or file not in TOKENIZER_FILES]
+
+
+def checkpoints_of_others():
+    """The files of the checkpoints of all hosts but the encoder."""
+    return [
+        f"{checkpoint_folder(run, step)}/{file}"
+        for run in HOMES_OF_OTHERS
+        for step in EXPERIMENT.extracted_steps(run)
+        for file in files_of_host(run.host)
+    ]
 
 
 def rows(name, tasks=None):

@@ -21,6 +21,7 @@ INPUTS = {
     "manifest": [MANIFEST],
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
     "hosts": published_by_others("done.json"),
+    "courses": published_by_others("metrics.jsonl"),
     "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["probes"] else [],
 }
 OF_SUITE = {suite.name: {"scores": final_scores(suite.name), "curve": curve_scores(suite.name)} for suite in OTHERS}

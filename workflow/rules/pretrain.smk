@@ -1,5 +1,5 @@
-# pretrain: one run per host × size × attention × seed, and the checkpoints taken from those of the encoder.
-from symbert.hosts import HOSTS, PRETRAINING
+# pretrain: one run per host × size × attention × seed, and the checkpoints taken from them.
+from symbert.hosts import EXTRACTION, PRETRAINING
 
 
 localrules:
@@ -61,7 +61,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
         name:
             training
         input:
-            manifest=[] if HOSTS[host].data else MANIFEST,
+            manifest=MANIFEST if HOSTS[host].reads_corpus else [],
             settings=settings("pretrain"),
             model=settings("model-{size}-{attention}"),
         output:
@@ -88,7 +88,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
 
 rule extract_checkpoint:
     input:
-        done=done_of,
+        done=done_of(ENCODER),
         vocabulary=WORD_PIECES,
     output:
         expand(f"{CHECKPOINT}/{{file}}", file=CHECKPOINT_FILES, allow_missing=True),
@@ -100,10 +100,42 @@ rule extract_checkpoint:
     conda:
         ENVIRONMENT
     params:
-        state=state_of,
+        state=state_of(ENCODER),
         checkpoint=lambda wildcards, output: Path(output[0]).parent,
         corpus_source=configuration.source_of(config, "corpus"),
     shell:
         "python -m symbert --log {log:q} extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
         " --vocabulary {input.vocabulary:q} --done {input.done:q}"
         " --corpus-source {params.corpus_source:q} --output {params.checkpoint:q}"
+
+
+OF_CORPUS = ["--corpus-source", configuration.source_of(config, "corpus")]
+
+
+for extraction, host in [each for each in EXTRACTION.items() if each[1] in EXPERIMENT.other_hosts]:
+
+    rule:
+        name:
+            extraction
+        input:
+            done=done_of(host),
+            vocabulary=WORD_PIECES if HOSTS[host].reads_corpus else [],
+        output:
+            expand(f"{of_host(CHECKPOINT, host)}/{{file}}", file=files_of_host(host), allow_missing=True),
+        log:
+            f"{LOGS}/{extraction}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+        group:
+            checkpoints_together and f"{checkpoints_together}-{host}"
+        conda:
+            ENVIRONMENT
+        params:
+            state=state_of(host),
+            checkpoint=lambda wildcards, output: Path(output[0]).parent,
+            vocabulary=option("vocabulary"),
+            corpus_source=OF_CORPUS if HOSTS[host].reads_corpus else [],
+        shell:
+            "python -m symbert --log {log:q} extract-checkpoint --state {params.state:q} --step {wildcards.step:q}"
+            " {params.vocabulary:q} --done {input.done:q} {params.corpus_source:q} --output {params.checkpoint:q}"
+
+
+EVERYTHING += checkpoints_of_others()

@@ -14,7 +14,7 @@ from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import by_stage, hours_in_words, plan_experiment, warning_of
 from symbert.glue.state import scores_home
-from symbert.hosts import ENCODER, PRETRAINING
+from symbert.hosts import ENCODER, EXTRACTION, PRETRAINING
 from symbert.layout import Experiment, of_host
 from symbert.pretrain.guard import refusal
 from symbert.pretrain.state import run_home, settings_changed
@@ -86,7 +86,7 @@ def folders_of(experiment: Experiment, jobs: list[Job]) -> set[Path]:
     """The folders that jobs write large files into, but for those of the corpus."""
     patterns = {
         **{rule: of_host(experiment.state, host) for rule, host in PRETRAINING.items()},
-        "extract_checkpoint": experiment.checkpoint,
+        **{rule: of_host(experiment.checkpoint, host) for rule, host in EXTRACTION.items()},
         "download_task": f"{experiment.results}/glue",
         **{suite.rule: experiment.finetuned.replace("{suite}", suite.name) + "/state" for suite in experiment.suites},
     }

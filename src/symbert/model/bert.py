@@ -24,6 +24,8 @@ from transformers import (
 )
 from transformers.models.bert.modeling_bert import BertLayer
 
+from symbert.errors import ConfigError
+from symbert.hosts import host_named_in
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.configuration import configuration_of, refuse_decoder
 from symbert.model.network import Classifier, Model, SpanModel
@@ -47,6 +49,11 @@ class SymBertPreTrainedModel(BertPreTrainedModel):
     _can_record_outputs = {"hidden_states": BertLayer, "attentions": SelfAttention}  # noqa: RUF012 (Hugging Face's)
 
     def __init__(self, config: SymBertConfig, **options: bool) -> None:
+        if host := host_named_in(config.architectures):
+            raise ConfigError(
+                f"config: 'architectures' names the model of a {host}, which the Auto classes do not know; load it "
+                "with symbert.model.loading.load_model, or export it"
+            )
         refuse_decoder(config)
         super().__init__(config, **options)
 

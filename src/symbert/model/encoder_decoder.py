@@ -27,12 +27,13 @@ class EncoderDecoderModel(HostModel):
     _tied_weights_keys = tuple(f"decoder.{name}" for name in DecoderModel._tied_weights_keys)
 
     def __init__(self, config: Configuration) -> None:
-        own = copy.copy(config)
+        own, side = copy.copy(config), copy.copy(config)
         own.is_encoder_decoder, own.architectures = True, ["EncoderDecoderModel"]
+        side.is_encoder_decoder = False
         super().__init__(own)
-        refuse_looking_ahead(config)  # the source has padding
-        self.encoder = Bert(config, has_pooler=False)
-        self.decoder = DecoderModel(config, attends_to_source=True)
+        refuse_looking_ahead(side)  # the source has padding
+        self.encoder = Bert(side, has_pooler=False)
+        self.decoder = DecoderModel(side, attends_to_source=True)
 
     @property
     def base_model(self) -> "EncoderDecoderModel":

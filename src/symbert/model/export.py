@@ -1,7 +1,6 @@
 """A checkpoint as a directory that stock transformers loads, without this project."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -9,8 +8,9 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from symbert.card import model_card
-from symbert.errors import CannotCreateError, ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import CannotCreateError, UsageError
 from symbert.files import copy_file, write_json, write_text
+from symbert.hosts import host_named_in
 from symbert.model.bert import (
     SymBertConfig,
     SymBertForMaskedLM,
@@ -18,28 +18,36 @@ from symbert.model.bert import (
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
 )
-from symbert.model.configuration import read_configuration
+from symbert.model.configuration import Configuration, read_configuration
 from symbert.model.fold import fold, refuse_non_finite
+from symbert.model.loading import REMEDY, building, load_model, refuse_missing, refuse_wrong
+from symbert.model.network import HostModel
+from symbert.model.vision import VisionModel
 from symbert.model.weights import reading_weights, write_weights
 
-FORMS: dict[str, Callable[[SymBertPreTrainedModel], PreTrainedModel]] = {"bert": fold}
+FORMS = ("bert", "vit")
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 HEADS = {"SequenceClassification": SymBertForSequenceClassification, "QuestionAnswering": SymBertForQuestionAnswering}
 
 
 def export(checkpoint: Path, to: str, output: Path) -> None:
-    """Write the model of one of our Hugging Face directories, whatever its operator, into `output`.
+    """Write the model of one of our Hugging Face directories, whatever its operator and host, into `output`.
 
-    `to` is the form: bert, a plain BERT with equal logits. Tokenizer files are copied and a model card is written;
-    config.json comes last, so that a directory that has one is complete. `output` must be new or empty: what an
-    earlier export left there would be taken for a part of this one.
+    `to` is the form with equal logits: bert, a plain BERT, of a decoder `BertLMHeadModel` and of an encoder-decoder an
+    `EncoderDecoderModel` of two BERTs; vit, a plain vision transformer. Tokenizer files are copied and a model card is
+    written; config.json comes last, so that a directory that has one is complete. `output` must be new or empty: what
+    an earlier export left there would be taken for a part of this one.
     """
     if to not in FORMS:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
     refuse_used(output, checkpoint)
-    model = FORMS[to](load_checkpoint(checkpoint))
+    model = load_checkpoint(checkpoint)
+    form = "vit" if isinstance(model, VisionModel) else "bert"
+    if to != form:
+        raise UsageError(f"--to is {to}, which no {type(model).__name__} becomes; give --to {form}")
+    folded = fold(model)
     copy_tokenizer(checkpoint, output)
-    write_model(model, output)
+    write_model(folded, output)
 
 
 def refuse_used(output: Path, checkpoint: Path) -> None:
@@ -60,42 +68,30 @@ def copy_tokenizer(checkpoint: Path, output: Path) -> None:
             copy_file(checkpoint / name, output / name)
 
 
-def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel:
-    """The model of a directory, with the head that its config.json names.
+def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel | HostModel:
+    """The model of a directory, with the head that its config.json names; of the encoder in Hugging Face's class.
 
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random,
     and one that is not finite is refused.
     """
-    for name in ("config.json", "model.safetensors"):
-        if not (checkpoint / name).is_file():
-            raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    config, kind = _buildable(checkpoint)
-    model = _load(checkpoint, config, kind)
+    refuse_missing(checkpoint)
+    read = read_configuration(checkpoint)
+    model = load_model(checkpoint) if host_named_in(read.architectures) else _load_encoder(checkpoint, read)
     refuse_non_finite(model, str(checkpoint / "model.safetensors"))
     return model
 
 
-def _buildable(checkpoint: Path) -> tuple[SymBertConfig, type[SymBertPreTrainedModel]]:
-    """The configuration of a model that can be built, and its class; ConfigError names the file."""
-    path, read = checkpoint / "config.json", read_configuration(checkpoint)
+def _load_encoder(checkpoint: Path, read: Configuration) -> SymBertPreTrainedModel:
+    """Hugging Face's loading, on which no key of the file may differ from the model."""
     kind = next((kind for head, kind in HEADS.items() if head in str(read.architectures)), SymBertForMaskedLM)
-    try:
+    with building(checkpoint):
         config = SymBertConfig.from_dict(vars(read))
         with torch.device("meta"):
             kind(config)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    except Exception as error:  # transformers and torch raise what they like, of a dozen types
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ConfigError(f"{path}: no model can be built ({said}); extract the step again") from error
-    return config, kind
-
-
-def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedModel]) -> SymBertPreTrainedModel:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     weights = checkpoint / "model.safetensors"
-    with reading_weights(weights, "extract the checkpoint again"):
+    with reading_weights(weights, REMEDY):
         model, report = kind.from_pretrained(
             checkpoint,
             config=config,
@@ -103,14 +99,8 @@ def _load(checkpoint: Path, config: SymBertConfig, kind: type[SymBertPreTrainedM
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             local_files_only=True,
         )
-    wrong = [
-        str(key) for kind in ("missing_keys", "mismatched_keys", "unexpected_keys") for key in sorted(report[kind])
-    ]
-    if wrong:
-        raise IntegrityError(
-            f"{weights}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
-            f"first {wrong[0]}; extract the checkpoint again"
-        )
+    differing = ("missing_keys", "mismatched_keys", "unexpected_keys")
+    refuse_wrong(weights, [str(key) for name in differing for key in sorted(report[name])])
     return model
 
 

@@ -5,6 +5,7 @@ So no operator has to say how it folds; for `pairwise`, for example, BERT's quer
 """
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,6 +50,7 @@ BERT: dict[type[SymBertPreTrainedModel | HostModel], type[PreTrainedModel]] = {
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
 LABELS = ("id2label", "label2id")
+POOLER = "encoder.pooler."
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
 
@@ -70,6 +72,8 @@ def fold(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
             state[_vision_name(name, key) if isinstance(model, VisionModel) else f"{name}.{key}"] = values
     first = next(model.parameters())
     folded = _plain_model(model).to(first.device, first.dtype)
+    if isinstance(model, EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
+        state |= {name: torch.zeros_like(values) for name, values in folded.state_dict().items() if POOLER in name}
     folded.load_state_dict(state)
     refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
@@ -78,12 +82,17 @@ def fold(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
 def _plain_model(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
     """Hugging Face's model of the same shape."""
     if isinstance(model, EncoderDecoderModel):
-        encoder = BertModel(plain_config(model.encoder.config), add_pooling_layer=False)
-        return PlainEncoderDecoderModel(encoder=encoder, decoder=_plain_model(model.decoder))
+        encoder = BertModel(plain_config(model.encoder.config))
+        plain = PlainEncoderDecoderModel(encoder=encoder, decoder=_plain_model(model.decoder))
+        plain.config.decoder_start_token_id = model.config.bos_token_id
+        plain.config.pad_token_id = model.config.pad_token_id
+        plain.config.pretraining = _facts(model.config)
+        return plain
     if isinstance(model, VisionModel):
         known, values = ViTConfig().to_dict(), model.config.to_dict()
         shape = {key: values[key] for key in known if key in values and key not in (*NOT_BERTS, *LABELS)}
-        return ViTForImageClassification(ViTConfig(**shape, num_labels=model.config.num_labels))
+        plain_shape = ViTConfig(**shape, num_labels=model.config.num_labels, pretraining=_facts(model.config))
+        return ViTForImageClassification(plain_shape)
     return BERT[type(model)](plain_config(model.config))
 
 
@@ -107,11 +116,14 @@ def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:
 
 def plain_config(config: BertConfig | Configuration) -> BertConfig:
     """BERT's configuration of the same shape; our operator's name is kept among the facts of the run only."""
+    berts = {key: value for key, value in config.to_dict().items() if key not in NOT_BERTS}
+    return BertConfig(**{**berts, "pretraining": _facts(config)})
+
+
+def _facts(config: BertConfig | Configuration) -> dict[str, Any]:
+    """The operator and the facts of its run."""
     values = config.to_dict()
-    named = {key: values[key] for key in OURS if key in values}
-    facts = {**named, **(config.pretraining or {})}
-    berts = {key: value for key, value in values.items() if key not in NOT_BERTS}
-    return BertConfig(**{**berts, "pretraining": facts})
+    return {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
 
 
 def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
@@ -147,5 +159,5 @@ def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: boo
     if not (expected - found).abs().max() <= TOLERANCE * expected.abs().max():
         raise ConfigError(
             f"attention '{module.config.attention}' has no equal BERT, expected query, key and value that are affine "
-            "in the hidden states, token by token; load the checkpoint after `import symbert.model` instead"
+            "in the hidden states, token by token; load the checkpoint as its model card says instead"
         )

@@ -16,7 +16,7 @@ Tensors = dict[str, Tensor]
 
 def weights_of(model: nn.Module) -> Tensors:
     """The weights of a model by name, tied ones once."""
-    tied = set(model._tied_weights_keys or ())
+    tied = set(getattr(model, "all_tied_weights_keys", None) or model._tied_weights_keys or ())  # first Hugging Face's
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 

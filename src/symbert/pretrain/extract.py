@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from symbert.card import model_card
 from symbert.corpus.wordpiece import encoder, read_vocabulary
-from symbert.errors import IntegrityError
+from symbert.errors import IntegrityError, UsageError
 from symbert.files import copy_file, read_json, sha256_of, verify_sha256, write_json, write_text
+from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_code
 from symbert.pretrain.storage import CHECKSUM, kept_weights
 
 if TYPE_CHECKING:
-    from symbert.model.network import MaskedModel
+    from symbert.model.network import HostModel
 
 REMEDY = "give the vocabulary that the corpus was packed with, or train anew"
 # Those that hold before the first step.
@@ -21,47 +22,72 @@ CONFIG = {"model_type": str, "attention": str, "vocab_size": int, "hidden_size":
 CONFIG |= {"num_hidden_layers": int, "num_attention_heads": int, "intermediate_size": int}
 
 
-def extract_checkpoint(state: Path, step: int, vocabulary: Path, done: Path, corpus_source: str, output: Path) -> None:
+def extract_checkpoint(
+    state: Path,
+    step: int,
+    done: Path,
+    output: Path,
+    vocabulary: Path | None = None,
+    corpus_source: str | None = None,
+) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step into `output`.
 
     Step 0 is the model before its first step: not pre-trained, and made anew, because it follows from the seed alone.
     The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. A vocabulary other
-    than the one that the run learned is an IntegrityError.
+    than the one that the run learned is an IntegrityError. A model of a host that reads no corpus has neither a
+    vocabulary nor a tokenizer; without one, any other is a UsageError.
     """
     kept = kept_weights(state, step) if step else None
     config, run = read_json(state / "config.json", CONFIG), read_json(done, FACTS_OF_START)
+    host = run.get("model_host", ENCODER)
+    if vocabulary is None and HOSTS[host].reads_corpus:
+        raise UsageError(f"extract-checkpoint: a model of the host {host} reads word pieces; give --vocabulary")
+    if vocabulary is not None:
+        _verify_vocabulary(vocabulary, config, run)
     weights = output / "model.safetensors"
-    # A piece more or another order would give each word another's embedding, and no error.
+    if kept is None:
+        from symbert.model.weights import write_weights
+
+        write_weights(initial_model(config, run["pretrain_seed"]), weights)
+        facts = {name: run[name] for name in (*FACTS_OF_START, *(["model_host"] if host != ENCODER else []))}
+        facts["settings"] = {"operator_code": operator_code(run["attention"])}
+    else:
+        copy_file(kept, weights)
+        facts = {**run, **({"corpus_source": corpus_source} if corpus_source else {})}
+    write_text(output / CHECKSUM, sha256_of(weights) + "\n")
+    if host == ENCODER:  # runs of older versions do not say
+        config["architectures"] = ["SymBertForMaskedLM"]
+    config["pretraining"] = {**facts, "step": step}
+    write_json(output / "config.json", config)
+    if vocabulary is not None:
+        _write_tokenizer(vocabulary, output)
+    write_text(output / "README.md", model_card(config))
+
+
+def _verify_vocabulary(vocabulary: Path, config: dict[str, Any], run: dict[str, Any]) -> None:
+    """A piece more or another order would give each word another's embedding, and no error."""
     pieces = len(read_vocabulary(vocabulary))
     if pieces != config["vocab_size"]:
         raise IntegrityError(f"{vocabulary}: {pieces:,} pieces, the model has {config['vocab_size']:,}; {REMEDY}")
     if "vocabulary_sha256" in run:  # runs of older versions do not say
         verify_sha256(vocabulary, run["vocabulary_sha256"], REMEDY)
-    if kept is None:
-        from symbert.model.weights import write_weights
 
-        write_weights(initial_model(config, run["pretrain_seed"]), weights)
-        facts = {name: run[name] for name in FACTS_OF_START}
-        facts["settings"] = {"operator_code": operator_code(run["attention"])}
-    else:
-        copy_file(kept, weights)
-        facts = {**run, "corpus_source": corpus_source}
-    write_text(output / CHECKSUM, sha256_of(weights) + "\n")
-    config |= {"architectures": ["SymBertForMaskedLM"], "pretraining": {**facts, "step": step}}
-    write_json(output / "config.json", config)
+
+def _write_tokenizer(vocabulary: Path, output: Path) -> None:
+    """The files of Hugging Face's tokenizer of these pieces."""
     copy_file(vocabulary, output / "vocab.txt")
     write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
     tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
     write_json(output / "tokenizer_config.json", tokenizer)
-    write_text(output / "README.md", model_card(config))
 
 
-def initial_model(config: dict[str, Any], seed: int) -> "MaskedModel":
+def initial_model(config: dict[str, Any], seed: int) -> "HostModel":
     """The model of a run's config.json with the weights that the run starts from."""
     from symbert.model.configuration import Configuration
-    from symbert.model.network import MaskedModel, initialize
+    from symbert.model.loading import model_of
+    from symbert.model.network import initialize
 
-    model = MaskedModel(Configuration(**config))
+    model = model_of(Configuration(**config))
     initialize(model, seed)
     return model

@@ -11,7 +11,7 @@ from symbert.draws import mix
 from symbert.hosts import HELD_OUT_PAIRS, PAIR_TOKENS, PAIR_VOCABULARY
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain.objective import IGNORED, Batch, Objective, Order
-from symbert.pretrain.pairs import PADDING, pairs_of
+from symbert.pretrain.pairs import END, PADDING, START, pairs_of
 
 TRAINING, VALIDATION = 1, 2  # of what a pair is drawn
 
@@ -37,7 +37,9 @@ class SequenceToSequence(Objective):
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
         """An encoder and a decoder of one size."""
-        return EncoderDecoderModel(self.configuration(attention_dropout, vocabulary_size=PAIR_VOCABULARY))
+        config = self.configuration(attention_dropout, vocabulary_size=PAIR_VOCABULARY)
+        config.bos_token_id, config.eos_token_id = START, END
+        return EncoderDecoderModel(config)
 
     def order(self, step: int) -> Order:
         """The numbers of the pairs of step `step`, all of one epoch."""

@@ -58,7 +58,7 @@ def run_home(experiment: Experiment, run: Run) -> Experiment:
     """The experiment in whose folders a finished run is, or will be: of the same settings and rows."""
 
     def has_run(one: Experiment) -> bool:
-        reads_rows = HOSTS[run.host].data is None
+        reads_rows = HOSTS[run.host].reads_corpus
         is_of_same_rows = one is experiment or not reads_rows or None is not corpus_hash(one) == corpus_hash(experiment)
         return is_of_same_rows and _state_here(one, run).is_done
 
@@ -119,7 +119,7 @@ def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    if HOSTS[run.host].data is None and (known := corpus_hash(experiment)):
+    if HOSTS[run.host].reads_corpus and (known := corpus_hash(experiment)):
         wanted["corpus_hash"] = known
     unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
     return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
@@ -167,7 +167,7 @@ def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
 
 def surplus_weights(experiment: Experiment, run: Run, state: Path) -> list[Path]:
     """The kept weights of a finished run at steps that nothing asks for."""
-    wanted, weights = {*experiment.steps(run), experiment.final}, sorted(state.glob("weights/step-*"))
+    wanted, weights = {*experiment.extracted_steps(run), experiment.final}, sorted(state.glob("weights/step-*"))
     return [path for path in weights if _step_in(path) not in wanted and not path.is_symlink()]
 
 
@@ -270,7 +270,7 @@ def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files
     to_come = 0 if state.is_done else max(planned - (size_of(used) if used else 0), 0)
     if not state.is_shared:
         yield Files("pretrain", "states of runs", "storage.checkpoints", folder, planned, to_come)
-    for step in experiment.steps(state.run):
+    for step in experiment.extracted_steps(state.run):
         if checkpoint_home(experiment, state.run, step) is not experiment:
             continue
         weights, extracted = FLOAT32 * parameters, extracted_weights(experiment, state.run, step)

@@ -13,7 +13,7 @@ from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
-from symbert.report.hosts import read_hosts
+from symbert.report.hosts import read_courses, read_hosts
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings
@@ -155,6 +155,13 @@ class Data:
         return read_hosts(self.files["hosts"], self.settings.steps, self.settings.host_runs or [])
 
     @cached_property
+    def courses(self) -> dict[tuple[str, str, str], pd.DataFrame]:
+        """What other hosts measured over their training, by host, size and operator."""
+        return read_courses(
+            self.files["hosts"], self.files["courses"], self.settings.steps, self.settings.host_runs or []
+        )
+
+    @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
         return read_json(self.files["manifest"], MANIFEST, "run pack-shards again")
@@ -187,6 +194,7 @@ def write_exhibit(
     anatomy: Path | None = None,
     probes: Path | None = None,
     hosts: list[Path] | None = None,
+    courses: list[Path] | None = None,
     size: str | None = None,
     allow_missing: bool = False,
 ) -> None:
@@ -200,7 +208,7 @@ def write_exhibit(
     are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
     folder of Snakemake's benchmark files; `counts` (for the table of categories `categories`) and `records` files of
     each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote; `hosts`
-    the done.json of runs of other hosts.
+    the done.json of runs of other hosts, and `courses` their metrics.jsonl.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -45,6 +45,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
     "machines": ("provenance", "sessions"),
     "hosts": ("hosts", "settings"),
+    "courses": ("courses", "hosts", "settings"),
 }
 OF_SUITE = ("scores", "curve")  # options whose files are those of the suite that an exhibit shows
 

@@ -1,4 +1,4 @@
-"""The runs of other hosts than the encoder: what each measured on its validation data when it ended."""
+"""The runs of other hosts than the encoder: what each measured on its validation data, when it ended and before."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +11,8 @@ from symbert.files import read_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
-from symbert.report.runs import run_name
+from symbert.report.runs import losses_of, read_log, run_name
+from symbert.report.scores import is_number
 
 REMEDY = "run pretrain again"
 DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float), "parameters": int}
@@ -23,12 +24,46 @@ def read_hosts(files: list[Path], steps: int, wanted: Iterable[Sequence[str | in
     DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure, and the
     first of the `wanted` (host, size, attention, pretrain_seed) that is not there.
     """
-    rows = sorted((_row(file, steps) for file in files), key=_rank)
-    present = {tuple(row[key] for key in ("host", *RUN)) for row in rows}
+    rows = [row for row, _ in _runs(files, steps, wanted)]
+    return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", "measure"])
+
+
+def read_courses(
+    done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
+) -> dict[tuple[str, str, str], pd.DataFrame]:
+    """What a host measures, by host, size and operator: a row per pre-training seed, a column per step.
+
+    DataError as of `read_hosts`, and for a run that lacks a file or was evaluated at other steps; IntegrityError for
+    the metrics.jsonl of another run.
+    """
+    if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
+        raise DataError("hosts: done and metrics are not of the same runs; give both files of each run")
+    logs = {file.parent: file for file in metrics}
+    rows = []
+    for run, file in _runs(done, steps, wanted):
+        measure = HOSTS[run["host"]].measure
+        for line in read_log(logs[file.parent], run):
+            if line["split"] == "validation":
+                if not is_number(line.get(measure)):
+                    raise DataError(
+                        f"{logs[file.parent]}: the validation '{measure}' at step {line['step']} is "
+                        f"{line.get(measure)!r}, expected a finite number; {REMEDY}"
+                    )
+                rows.append({**run, "step": line["step"], "loss": line[measure]})
+    courses = {}
+    for host, runs in pd.DataFrame(rows).groupby("host", sort=False):
+        courses |= {(host, *model): seeds for model, seeds in losses_of(runs).items()}
+    return courses
+
+
+def _runs(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]]) -> list[tuple[dict[str, Any], Path]]:
+    """The runs in the order of tables, each with its done.json."""
+    runs = sorted(((_row(file, steps), file) for file in files), key=lambda run: _rank(run[0]))
+    present = {tuple(row[key] for key in ("host", *RUN)) for row, _ in runs}
     for host, *run in wanted:
         if (host, *run) not in present:
             raise DataError(f"runs: {host} {run_name(*run)} is missing; run pretrain for it")
-    return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", "measure"])
+    return runs
 
 
 def _row(file: Path, steps: int) -> dict[str, Any]:

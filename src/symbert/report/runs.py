@@ -155,15 +155,7 @@ def _machine(timing: dict[str, Any], batch_size: int) -> str:
 def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:
     """The columns of a run, with lists of steps and losses, and the attention dropout where the device decides it."""
     run = read_json(done, RUN | {"steps": int}, REMEDY)
-    digest = sha256_of(log)
-    if digest != run.get("metrics_sha256", digest):  # imported results and runs of older versions do not say
-        expected = run["metrics_sha256"]
-        raise IntegrityError(f"{log}: sha256 expected {expected}, found {digest}; delete it and {REMEDY}")
-    lines = []
-    for number, line in enumerate(read_json_lines(log, REMEDY), start=1):
-        for flaw in flaws(line, POINT if line.get("split") == "validation" else {}):
-            raise DataError(f"{log}:{number}: {flaw}; {REMEDY}")
-        lines.append(line)
+    lines = read_log(log, run)
     if run["steps"] != steps:
         raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; {REMEDY}")
     points = [(line["step"], line["loss"]) for line in lines if line.get("split") == "validation"]
@@ -182,6 +174,20 @@ def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:
         **_initial(log, lines),
         "attention_dropout": settings.get("attention_dropout") if isinstance(settings, dict) else None,
     }
+
+
+def read_log(log: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of the metrics.jsonl of a run, given its done.json; DataError or IntegrityError names what is wrong."""
+    digest = sha256_of(log)
+    if digest != run.get("metrics_sha256", digest):  # imported results and runs of older versions do not say
+        expected = run["metrics_sha256"]
+        raise IntegrityError(f"{log}: sha256 expected {expected}, found {digest}; delete it and {REMEDY}")
+    lines = []
+    for number, line in enumerate(read_json_lines(log, REMEDY), start=1):
+        for flaw in flaws(line, POINT if line.get("split") == "validation" else {}):
+            raise DataError(f"{log}:{number}: {flaw}; {REMEDY}")
+        lines.append(line)
+    return lines
 
 
 def _initial(log: Path, lines: list[dict]) -> dict[str, float]:

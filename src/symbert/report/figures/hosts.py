@@ -1,0 +1,53 @@
+"""What each host but the encoder measures on held-out data over its training."""
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from symbert.hosts import HOSTS
+from symbert.report import captions, panels
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.panels import Entry
+from symbert.report.plots import Plot
+from symbert.report.style import looks_of
+
+KEY_COLUMNS, VALUES = 2, 7  # in the width of a panel: names side by side, and in its height: numbers at most
+ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
+
+
+@exhibit(chapter="Hosts", place=2, heading="Other hosts over training", reads=("settings", "courses"))
+def hosts_figure(data: Data) -> Plot:
+    """Curves over training steps of what each host but the encoder measures on held-out data, one per operator; a panel
+    per host and size.
+    """
+    courses = data.courses
+    looks, counts = looks_of(attention for _, _, attention in courses), [*map(len, courses.values())]
+    entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
+    entries += panels.band_entries(counts)
+    models = list(dict.fromkeys((host, size) for host, size, _ in courses))
+    columns = KEY_COLUMNS * min(2, len(models))
+    figure, places, key = panels.page_of([panels.PANEL] * len(models), math.ceil(len(entries) / columns))
+    for (host, size), panel in zip(models, places, strict=True):
+        measure = HOSTS[host].measure
+        panels.prepare(panel, measure.replace("_", " "))
+        panel.set_title(f"{host}, {size}", loc="left")
+        for (of_host, of_size, name), seeds in courses.items():
+            if (of_host, of_size) == (host, size):
+                panels.draw_seeds(panel, seeds.columns.tolist(), seeds.to_numpy(), looks[name])
+                panels.set_log_steps(panel, seeds.columns[0], seeds.columns[-1])
+        if measure == ON_LOG_AXIS:
+            _set_log_values(panel)
+    panels.draw_names(key, entries, columns)
+    shown = f"Hosts but the encoder over training; {captions.seeds_of(max(counts))}."
+    tasks = " ".join(HOSTS[host].task for host in dict.fromkeys(host for host, _ in models))
+    return Plot(figure, f"{shown}\n\n{captions.wording_of(data.settings).experiment}. {tasks}")
+
+
+def _set_log_values(panel: Axes) -> None:
+    """A logarithmic axis of what is drawn, with round numbers."""
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(FixedLocator(panels.round_numbers(*panel.get_ylim(), VALUES)))
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_formatter("{x:g}")

@@ -1,0 +1,229 @@
+"""Checkpoints of other hosts than the encoder: in this project's form, and in stock Hugging Face's."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageClassification,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    BertLMHeadModel,
+    EncoderDecoderModel,
+    ViTForImageClassification,
+)
+
+from model.models import FOLDING, widened
+from pretrain.corpora import write_vocabulary
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
+from symbert.files import read_json, write_json
+from symbert.hosts import HOSTS, OTHERS
+from symbert.layout import Run
+from symbert.model.export import export
+from symbert.model.loading import load_model
+from symbert.pretrain.checkpoint import CheckpointStore
+from symbert.pretrain.extract import extract_checkpoint
+from symbert.pretrain.pairs import END, PADDING, START
+from symbert.pretrain.train import Trainer
+from symbert.settings import PretrainSettings, read_settings
+
+FORMS = {"decoder": "bert", "encoder-decoder": "bert", "vision": "vit"}
+STOCK = {
+    "decoder": (AutoModelForCausalLM, BertLMHeadModel),
+    "encoder-decoder": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
+    "vision": (AutoModelForImageClassification, ViTForImageClassification),
+}
+NAMES = {"source": "input_ids", "source_mask": "attention_mask", "target": "decoder_input_ids", "ids": "input_ids"}
+NAMES |= {"pixels": "pixel_values"}  # what a batch has, as Hugging Face calls it
+
+
+@pytest.fixture
+def extracted(manifest, brief, tmp_path):
+    """Extracts step 20, or step 0, of a run whose weights are far from their start; gives its trainer and folder."""
+
+    def make(host, attention="pairwise", step=20):
+        state, folder = tmp_path / "state", tmp_path / "checkpoint"
+        run, settings = Run("tiny", attention, 1, host), read_settings(brief(), PretrainSettings)
+        trainer = Trainer(run, settings, manifest if HOSTS[host].reads_corpus else None, state)
+        if step:
+            widened(trainer.model, 0.1)
+            CheckpointStore(state).keep_weights(trainer.model, step)
+        state.mkdir(exist_ok=True)
+        write_json(state / "config.json", trainer.model.config.to_dict())
+        facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+        write_json(tmp_path / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
+        words = {}
+        if HOSTS[host].reads_corpus:
+            write_vocabulary(tmp_path / "vocab.txt", 60)
+            words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
+        extract_checkpoint(state, step, tmp_path / "done.json", folder, **words)
+        return trainer, folder
+
+    return make
+
+
+def inputs_of(trainer):
+    """What the model reads of four held-out sequences."""
+    batch = trainer.objective.validation_batch(np.arange(4))
+    return {name: tensor for name, tensor in vars(batch).items() if name != "targets"}
+
+
+@torch.no_grad()
+def logits_of(trainer, model):
+    return trainer.objective.logits(model.eval(), **inputs_of(trainer))
+
+
+@pytest.mark.parametrize("attention", ["original", "symmetric-others"])
+@pytest.mark.parametrize("host", OTHERS)
+def test_a_checkpoint_is_the_model_that_was_trained_whether_or_not_its_operator_folds(extracted, host, attention):
+    trainer, folder = extracted(host, attention)
+    model = load_model(folder)
+    assert type(model) is type(trainer.model) and not model.training
+    assert torch.equal(logits_of(trainer, model), logits_of(trainer, trainer.model))
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(extracted, host):
+    trainer, folder = extracted(host, step=0)
+    expected = trainer.model.state_dict()
+    loaded = load_model(folder).state_dict()
+    assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
+    assert "Not pre-trained" in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize("attention", FOLDING)
+@pytest.mark.parametrize("host", OTHERS)
+def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logits(
+    extracted, tmp_path, host, attention
+):
+    trainer, folder = extracted(host, attention)
+    export(folder, FORMS[host], tmp_path / "stock")
+    auto, kind = STOCK[host]
+    stock, report = auto.from_pretrained(tmp_path / "stock", output_loading_info=True)
+    assert type(stock) is kind and not any(report[key] for key in ("missing_keys", "unexpected_keys"))
+    with torch.no_grad():
+        found = stock.eval()(**{NAMES[name]: tensor for name, tensor in inputs_of(trainer).items()}).logits
+    expected = logits_of(trainer, trainer.model)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
+    assert expected.std() > 0.1
+    config = read_json(tmp_path / "stock/config.json")
+    assert config["architectures"] == [kind.__name__] and config["pretraining"]["attention"] == attention
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_an_operator_that_no_stock_model_equals_is_refused_by_name_and_nothing_is_written(extracted, tmp_path, host):
+    _, folder = extracted(host, "symmetric-others")
+    with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT.* as its model card says"):
+        export(folder, FORMS[host], tmp_path / "stock")
+    assert not (tmp_path / "stock").exists()
+
+
+def test_the_exported_encoder_decoder_writes_what_ours_writes(extracted, tmp_path):
+    trainer, folder = extracted("encoder-decoder")
+    export(folder, "bert", tmp_path / "stock")
+    stock = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "stock").eval()
+    read = inputs_of(trainer)
+    ours = trainer.model.eval().generate(read["source"], read["source_mask"], START, END, 6)
+    theirs = stock.generate(read["source"], attention_mask=read["source_mask"], max_new_tokens=6, do_sample=False)
+    assert (theirs[:, 0] == START).all() and stock.config.pad_token_id == PADDING
+    assert torch.equal(theirs[:, 1:], ours[:, : theirs.shape[1] - 1])
+
+
+@pytest.mark.parametrize("form", ["ours", "stock"])
+@pytest.mark.parametrize("host", OTHERS)
+def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path, monkeypatch, host, form):
+    trainer, folder = extracted(host)
+    export(folder, FORMS[host], tmp_path / "stock")
+    monkeypatch.chdir(folder if form == "ours" else tmp_path / "stock")
+    card = Path("README.md").read_text(encoding="utf-8")
+    names = {}
+    exec(card.split("```python\n")[1].split("```")[0], names)
+    expected = type(trainer.model) if form == "ours" else STOCK[host][1]
+    assert type(names["model"]) is expected and ("tokenizer" in names) == (host == "decoder" and form == "stock")
+    assert f"# {host.capitalize()} tiny-pairwise, step 20 of 30" in card
+    assert HOSTS[host].task in card and f"{HOSTS[host].measure.replace('_', ' ')} at the last step: 0.8750" in card
+    assert "masked token" not in card and "None" not in card
+
+
+def test_a_decoder_has_a_tokenizer_and_a_model_of_no_corpus_has_none(extracted, tmp_path):
+    _, folder = extracted("decoder")
+    assert AutoTokenizer.from_pretrained(folder)("w1 w2").input_ids == [2, 6, 7, 3]
+    assert read_json(folder / "config.json")["pretraining"]["corpus_source"] == "embedded"
+
+
+@pytest.mark.parametrize("host", ["encoder-decoder", "vision"])
+def test_a_model_of_no_corpus_has_neither_tokenizer_nor_word_of_a_corpus(extracted, host):
+    _, folder = extracted(host)
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "model.safetensors", "model.sha256", "README.md")
+    }
+    card = (folder / "README.md").read_text()
+    assert not any(word in card for word in ("* corpus:", "language:", "AutoTokenizer", "OSCAR"))
+
+
+def test_a_decoder_without_a_vocabulary_is_refused(extracted, tmp_path):
+    extracted("decoder")
+    with pytest.raises(UsageError, match="a model of the host decoder reads word pieces; give --vocabulary"):
+        extract_checkpoint(tmp_path / "state", 20, tmp_path / "done.json", tmp_path / "again")
+
+
+def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(extracted):
+    """AutoModelForMaskedLM drew all weights of an encoder at random beside those of the vision model."""
+    for host in ("vision", "encoder-decoder"):
+        _, folder = extracted(host)
+        with pytest.raises(ConfigError, match=f"names the model of a {host}, which the Auto classes do not know"):
+            AutoModelForMaskedLM.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(("host", "wrong"), [("decoder", "vit"), ("vision", "bert")])
+def test_a_form_that_a_host_does_not_have_names_the_one_that_it_has(extracted, tmp_path, host, wrong):
+    _, folder = extracted(host)
+    with pytest.raises(UsageError, match=f"--to is {wrong}, which no .*Model becomes; give --to {FORMS[host]}"):
+        export(folder, wrong, tmp_path / "stock")
+    assert not (tmp_path / "stock").exists()
+
+
+DAMAGE = {
+    "missing": lambda weights: weights.pop("cls.predictions.bias"),
+    "unknown": lambda weights: weights.update(more=torch.zeros(2)),
+    "of another shape": lambda weights: weights.update({"cls.predictions.bias": torch.zeros(61)}),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_weights_that_the_configuration_does_not_describe_are_refused(extracted, kind):
+    _, folder = extracted("decoder")
+    weights = load_file(folder / "model.safetensors")
+    DAMAGE[kind](weights)
+    save_file(weights, folder / "model.safetensors")
+    name = "more" if kind == "unknown" else "cls.predictions.bias"
+    with pytest.raises(IntegrityError, match=f"1 weights are missing, unknown or of another shape.* first {name}"):
+        load_model(folder)
+
+
+def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(extracted):
+    _, folder = extracted("vision")
+    config = read_json(folder / "config.json")
+    (folder / "config.json").write_text(json.dumps({**config, "patch_size": 3}))
+    with pytest.raises(ConfigError, match=r"config\.json: config: 'patch_size' is 3, which does not divide"):
+        load_model(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(MissingInputError, match=r"model\.safetensors: file not found; run extract_checkpoint"):
+        load_model(folder)
+
+
+def test_an_encoders_checkpoint_is_loaded_without_transformers_too(manifest, brief, tmp_path):
+    trainer = Trainer(Run("tiny", "shared", 1), read_settings(brief(), PretrainSettings), manifest, tmp_path / "state")
+    CheckpointStore(tmp_path / "state").keep_weights(trainer.model, 20)
+    write_json(tmp_path / "state/config.json", trainer.model.config.to_dict())
+    write_json(tmp_path / "done.json", {**trainer.run.facts, "parameters": trainer.parameters})
+    write_vocabulary(tmp_path / "vocab.txt", 60)
+    words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
+    extract_checkpoint(tmp_path / "state", 20, tmp_path / "done.json", tmp_path / "checkpoint", **words)
+    loaded = load_model(tmp_path / "checkpoint")
+    assert all(torch.equal(values, loaded.state_dict()[name]) for name, values in trainer.model.state_dict().items())

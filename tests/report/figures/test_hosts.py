@@ -1,0 +1,116 @@
+"""What other hosts measure over training: what is drawn of which files, and which files are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from legibility import assert_legible
+from symbert.errors import DataError, IntegrityError
+from symbert.files import sha256_of
+from symbert.hosts import HOSTS, OTHERS
+from symbert.operators import OPERATORS
+from symbert.report.data import Data
+from symbert.report.figures.hosts import hosts_figure
+from symbert.report.style import house_style, looks_of
+
+STEPS = (50, 200, 1000)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Writes done.json and metrics.jsonl of a run, whose measure at each step is given; gives both files."""
+
+    def write(host, attention, seed, values, size="tiny", steps=STEPS):
+        folder, measure = tmp_path / host / f"{size}-{attention}" / f"seed-{seed}", HOSTS[host].measure
+        folder.mkdir(parents=True)
+        points = [
+            {"split": "validation", "step": step, "loss": 2.0, measure: value}
+            for step, value in zip(steps, values, strict=True)
+        ]
+        lines = [{"split": "initial", "step": 0, "logit_std": [1.0]}, *points]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        done = {"size": size, "attention": attention, "pretrain_seed": seed, "model_host": host, "steps": 1000}
+        done |= {"parameters": 150, "validation_loss": 2.0, f"validation_{measure}": values[-1]}
+        done["metrics_sha256"] = sha256_of(folder / "metrics.jsonl")
+        (folder / "done.json").write_text(json.dumps(done))
+        return folder / "done.json", folder / "metrics.jsonl"
+
+    return write
+
+
+@pytest.fixture
+def plot(settings_file):
+    """The figure of runs."""
+
+    def draw(*runs):
+        done, courses = map(list, zip(*runs, strict=True))
+        with house_style():
+            return hosts_figure(Data(hosts=done, courses=courses, settings=settings_file(steps=1000)))
+
+    return draw
+
+
+def panels_of(figure):
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def test_each_host_and_size_has_a_panel_with_the_mean_of_the_seeds_of_each_operator(run, plot):
+    runs = [
+        run("vision", "original", 1, (0.1, 0.5, 0.9)),
+        run("decoder", "symmetric", 1, (90.0, 40.0, 30.0)),
+        run("decoder", "original", 1, (100.0, 50.0, 20.0)),
+        run("decoder", "original", 2, (110.0, 60.0, 22.0)),
+    ]
+    drawn = plot(*runs)
+    decoder, vision = panels_of(drawn.figure)
+    assert [panel.get_title("left") for panel in (decoder, vision)] == ["decoder, tiny", "vision, tiny"]
+    assert [panel.get_ylabel() for panel in (decoder, vision)] == ["perplexity", "accuracy"]
+    lines = {line.get_color(): line for line in decoder.get_lines()}
+    looks = looks_of(["original", "symmetric"])
+    np.testing.assert_allclose(lines[looks["original"].color].get_ydata(), [105, 55, 21])
+    np.testing.assert_allclose(lines[looks["symmetric"].color].get_ydata(), [90, 40, 30])
+    np.testing.assert_array_equal(vision.get_lines()[0].get_xdata(), STEPS)
+    (band,) = decoder.collections  # of two seeds: lowest to highest
+    assert {tuple(point) for point in band.get_paths()[0].vertices} >= {(50, 100), (50, 110), (1000, 20), (1000, 22)}
+    assert [panel.get_yscale() for panel in (decoder, vision)] == ["log", "linear"]
+    assert "2 pre-training seeds" in drawn.caption and HOSTS["decoder"].task in drawn.caption
+
+
+@pytest.mark.parametrize("hosts", [OTHERS[:1], OTHERS])
+def test_no_text_runs_into_another(run, plot, hosts):
+    starts = {"perplexity": (300.0, 100.0, 21.3)}
+    runs = [
+        run(host, name, seed, starts.get(HOSTS[host].measure, (0.1, 0.5, 0.9)), size)
+        for host in hosts
+        for size in ("tiny", "base")
+        for name in OPERATORS
+        for seed in (1, 2, 3)
+    ]
+    found = assert_legible(plot(*runs).figure)
+    assert f"{hosts[-1]}, base" in found and "95 % confidence of the mean" in found
+
+
+def test_a_single_seed_is_said_to_be_chance_and_has_no_band(run, plot):
+    drawn = plot(run("vision", "original", 1, (0.1, 0.5, 0.9)))
+    assert "may be chance" in drawn.caption and not panels_of(drawn.figure)[0].collections
+
+
+def test_files_of_other_runs_are_refused(run, plot):
+    first, second = run("decoder", "original", 1, (9.0, 8.0, 7.0)), run("decoder", "original", 2, (9.0, 8.0, 7.0))
+    with pytest.raises(DataError, match="done and metrics are not of the same runs"):
+        plot((first[0], second[1]))
+    second[1].write_text(second[1].read_text().replace("8.0", "7.5"))
+    with pytest.raises(IntegrityError, match=r"seed-2/metrics\.jsonl: sha256 expected"):
+        plot(first, second)
+
+
+def test_a_log_that_lacks_the_measure_is_named(run, plot):
+    with pytest.raises(DataError, match=r"metrics\.jsonl: the validation 'perplexity' at step 200 is None, expected a"):
+        plot(run("decoder", "original", 1, (9.0, None, 7.0)))
+
+
+def test_seeds_that_were_evaluated_at_other_steps_are_refused(run, plot):
+    one = run("vision", "original", 1, (0.1, 0.5, 0.9))
+    with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
+        plot(one, run("vision", "original", 2, (0.1, 0.5, 0.9), steps=(50, 300, 1000)))
