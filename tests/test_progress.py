@@ -20,6 +20,7 @@ from symbert.progress import (
     last_error,
     last_lines,
     last_place,
+    warnings_of,
 )
 
 
@@ -170,3 +171,11 @@ def test_the_last_error_of_a_command_is_the_line_that_matters(tmp_path):
     second.write_text("slurmstepd: error\n")
     assert last_error([str(first), str(second)]) == "symbert pretrain-model: y: 12 of 13; free space"
     assert last_error([str(second)]) == last_error([]) == ""
+
+
+def test_a_warning_is_not_why_a_command_failed(tmp_path):
+    """That an operator mixes tokens was shown as the failure of a job that the system had killed for its memory."""
+    log = tmp_path / "log"
+    log.write_text("warning: attention 'a' mixes tokens\nfinetune: 1/9 steps, 1.0/s, 8 s left\nKilled\n")
+    assert last_error([str(log)]) == "" and last_lines(log)[-1] == "Killed"
+    assert warnings_of([str(log), str(tmp_path / "none")]) == ["warning: attention 'a' mixes tokens"]

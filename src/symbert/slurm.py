@@ -22,4 +22,4 @@ def requeue() -> None:
         refusal = str(error)
     if refusal:
         line = " ".join(refusal.split())
-        print(f"symbert: warning: job {job} is not requeued ({line}); run the same command to go on", file=sys.stderr)
+        print(f"warning: job {job} is not requeued ({line}); run the same command to go on", file=sys.stderr)

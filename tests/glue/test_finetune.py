@@ -428,4 +428,5 @@ def test_an_operator_that_cannot_be_stacked_is_fine_tuned_one_by_one_and_says_wh
     monkeypatch.setattr(module, "why_not_stacked", lambda model: "mixes tokens")
     run(["rte", "cola"], seeds=[1, 2, 3])
     assert together == [] and counted == [1, 2, 3] * 2
-    assert capfd.readouterr().err.count("attention 'pairwise' mixes tokens: seeds are fine-tuned one by one") == 1
+    told = "warning: attention 'pairwise' mixes tokens: seeds are fine-tuned one by one\n"
+    assert capfd.readouterr().err.count(told) == 1

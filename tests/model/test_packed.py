@@ -121,7 +121,7 @@ def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it
     alone = torch.cat([model(row[None], token_type_ids=kinds[None]).logits for row, kinds in rows])
     torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
     close(loss_and_gradients(model, found), loss_and_gradients(model, alone))
-    assert capsys.readouterr().err.startswith("symbert: attention 'mixing' mixes tokens or has a forward of its own: ")
+    assert capsys.readouterr().err.startswith("warning: attention 'mixing' mixes tokens or has a forward of its own: ")
 
 
 def test_what_mixes_tokens_only_after_some_training_is_found_at_its_start(monkeypatch):

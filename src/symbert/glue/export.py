@@ -56,7 +56,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     try:
         exported = fold(model)
     except ConfigError as error:
-        print(f"symbert: warning: {error}; written as it was trained", file=sys.stderr)
+        print(f"warning: {error}; written as it was trained", file=sys.stderr)
         exported = model
     copy_tokenizer(checkpoint, output)
     write_model(exported, output)

@@ -111,7 +111,7 @@ class Protocol:
         reason = why_not_stacked(load_classifier(self.checkpoint, 1, 0.0).to(self.device))
         if reason:
             words = f"attention '{self.identity['attention']}' {reason}: seeds are fine-tuned one by one"
-            print(f"symbert: {words}", file=sys.stderr)
+            print(f"warning: {words}", file=sys.stderr)
         return reason is None
 
     @property

@@ -106,7 +106,7 @@ def encoder_for(bert: Bert) -> Encoder:
         _encoders[operator] = encode_by_length if mixes_tokens(bert) else encode
         if _encoders[operator] is encode_by_length:
             print(
-                f"symbert: attention '{operator}' mixes tokens or has a forward of its own: rows of one "
+                f"warning: attention '{operator}' mixes tokens or has a forward of its own: rows of one "
                 "length are computed at a time, which takes longer (docs/operators.md)",
                 file=sys.stderr,
             )
