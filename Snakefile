@@ -28,6 +28,7 @@ else:
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/pretrain.smk"
     include: "workflow/rules/glue.smk"
+    include: "workflow/rules/glue_blimp.smk"
     include: "workflow/rules/report_anatomy.smk"
     include: "workflow/rules/site.smk"
 

@@ -327,7 +327,7 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
         ({"glue": {"keep_finetuned": False}}, set()),
         ({"glue": {"robustness": {"noise": [0.3]}}}, {"robustness"}),
         ({"glue": {"epochs": 2}}, {"glue", "report"}),
-        ({"glue": {"max_length": 32}}, {"task", "report"}),
+        ({"glue": {"max_length": 32}}, {"task", "blimp", "report"}),
         ({"glue": {"warmup_ratio": 0.2}}, {"report", *FINE_TUNED}),
         ({"recipe": "fast"}, {"pretrain", "report", *FINE_TUNED}),
         ({"sweep": {"untrained": True}}, set()),
@@ -378,6 +378,16 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
     chosen = configuration.sections(merge(own, {"sweep": {"suites": ["glue", "superglue"]}}), "here")["report"]
     settings = settings_from(values["superglue"], GlueSettings, "here")
     assert chosen["suites"] == {"superglue": hash_of(settings)} and chosen["settings_hash"] != hash_of(settings)
+
+
+def test_pairs_have_the_keys_of_rows_and_none_of_training(paper):
+    values = configuration.sections(merge(paper, {"suites": {"blimp": {"max_evaluation_examples": 9}}}), "here")
+    assert values["blimp"] == {"max_length": 128, "max_evaluation_examples": 9, "allow_partial": False}
+    assert "blimp_task" not in values
+    with pytest.raises(
+        ConfigError, match=r"'suites.blimp.epochs': nothing is trained on blimp, which reads max_length,"
+    ):
+        check(merge(paper, {"suites": {"blimp": {"epochs": 3}}}))
 
 
 @pytest.mark.parametrize(

@@ -470,6 +470,11 @@ def _(place):
     return ["plan", "--config", "sweep={attention: [symetric]}"]
 
 
+@provokes("config: 'suites.…': nothing is trained on …, which reads …; leave it out")
+def _(place):
+    return ["plan", "--config", "suites={blimp: {epochs: 3}}"]
+
+
 @provokes("attention '…' is unknown; did you mean '…'?")
 def _(place):
     return ["check-operator", "symetric"]

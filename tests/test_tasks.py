@@ -72,6 +72,7 @@ def test_a_suite_brings_its_tasks_unless_some_are_named(config):
     assert tasks_of(config, suites=["superglue"]) == superglue
     assert tasks_of(config, suites=["glue", "superglue"]) == [*eight, *superglue]
     assert tasks_of(config, suites=["glue", "superglue"], tasks=["rte", "cb"]) == ["rte", "cb"]
+    assert tasks_of(config, suites=["glue", "blimp"]) == eight and tasks_of(config, suites=["blimp"]) == []
 
 
 def test_a_sweep_without_tasks_and_a_task_without_its_suite_are_refused(config):

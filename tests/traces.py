@@ -77,6 +77,11 @@ class Traces:
         path = self.experiment.scores(run, step, task)
         return write(path, [self.record(run, step, task, seed, **changes) for seed in seeds])
 
+    def judged(self, run: Run, step: int, **changes) -> Path:
+        """How a checkpoint judged BLiMP's pairs."""
+        today = {"settings_hash": hash_of(self.experiment.judging), "checkpoint_sha256": "w"}
+        return write(self.experiment.place(self.experiment.judged, run, step=step), {**today, **changes})
+
     def kept(self, run: Run, step: int, task: str, seed: int, key: str = "0123abcd", **changes) -> Path:
         """One fine-tuning in the state folder."""
         state = self.experiment.scores(run, step, task).parent / "state"

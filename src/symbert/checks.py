@@ -14,8 +14,9 @@ from symbert.declared import items_in, options_of, suggestion, types_within, wor
 from symbert.errors import ConfigError, MissingInputError
 from symbert.keys import Configuration
 from symbert.own import define_own
-from symbert.settings import settings_from
+from symbert.settings import SECTIONS, settings_from
 from symbert.sources import SOURCES, check_directory, is_stand_in
+from symbert.suites import SUITES
 from symbert.tasks import task_named
 
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
@@ -39,6 +40,7 @@ def check(config: Config) -> None:
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
     _check_suites(config)
+    _check_protocols(config)
     _check_braces(config)
     _check_robustness(config)
     _check_processes(config)
@@ -116,6 +118,16 @@ def _check_suites(config: Config) -> None:
     others = [suite for suite in config["sweep"]["suites"] if suite != "glue"]
     if others and not SOURCES[source_of(config, "glue")].is_published:
         raise ConfigError(f"config: 'glue.source' is files, which has no {others[0]}; set it to hub or mirror")
+
+
+def _check_protocols(config: Config) -> None:
+    """Of a suite without tasks no key of training is read."""
+    for name, keys in config["suites"].items():
+        read = SECTIONS[name].__struct_fields__
+        for key in keys if not SUITES[name].tasks else ():
+            if key not in read:
+                reason = f"nothing is trained on {name}, which reads {', '.join(read)}; leave it out"
+                raise ConfigError(f"config: 'suites.{name}.{key}': {reason}")
 
 
 def _check_robustness(config: Config) -> None:

@@ -105,6 +105,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
     # One token in a hundred more, because held-out documents are whole and exceed their rows.
     max_tokens = rows_taken and rows_taken * pack["sequence_length"] * 101 // 100
     finetuned = [suite for suite in SUITES.values() if suite.tasks]
+    protocols = {name: values_of(_protocol(config, name, SECTIONS[name])) for name in SUITES}
     source = _source(config, "corpus", embedded_root)
     # UT1 is no repository of the hub: it has an address of its own, which only a remote source reads.
     url = corpus["blocklist_url"] if SOURCES[source["source"]].is_remote else None
@@ -118,7 +119,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
         "pretrain": values_of(_training(config, "pretrain", PretrainSettings)),
         **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
-        **{suite.name: values_of(_protocol(config, suite.name, GlueSettings)) for suite in finetuned},
+        **protocols,
         "robustness": robustness_of(config),
         "report": _report(config),
     }
@@ -195,8 +196,8 @@ def _report(config: Config) -> Config:
 
 def _hashes_of_suites(config: Config) -> Config:
     """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
-    chosen = [suite.name for suite in BESIDE_GLUE if suite.tasks and suite.name in config["sweep"]["suites"]]
-    hashes = {name: hash_of(_protocol(config, name, GlueSettings)) for name in chosen}
+    chosen = [suite.name for suite in BESIDE_GLUE if suite.name in config["sweep"]["suites"]]
+    hashes = {name: hash_of(_protocol(config, name, SECTIONS[name])) for name in chosen}
     return {"suites": hashes} if hashes else {}
 
 

@@ -186,7 +186,7 @@ class Sweep(Settings):
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
     suites: Annotated[list[str], Meta(min_length=1)]
-    tasks: Annotated[list[str], Meta(min_length=1)]
+    tasks: list[str]
     untrained: bool
     anatomy: bool
     probes: list[str]
@@ -200,7 +200,7 @@ class Configuration(Common):
     corpus: Corpus
     pretrain: section(Execution, PretrainSettings)
     glue: section(Tasks, TaskSettings, GlueSettings)
-    suites: dict[Literal[tuple(suite.name for suite in BESIDE_GLUE if suite.tasks)], OwnProtocol]
+    suites: dict[Literal[tuple(suite.name for suite in BESIDE_GLUE)], OwnProtocol]
     rates: Rates
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]

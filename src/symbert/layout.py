@@ -18,7 +18,7 @@ from symbert.config import (
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.operators import operator_code, operator_named
-from symbert.settings import GlueSettings, PretrainSettings, TaskSettings, code_of, settings_from
+from symbert.settings import GlueSettings, PairSettings, PretrainSettings, TaskSettings, code_of, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
 from symbert.suites import SUITES, Suite
@@ -87,7 +87,9 @@ class Experiment:
         self.checkpoint = f"{self.run}/step-{{step}}"  # an extracted step
         self.finetuned = f"{self.results}/{{suite}}/{RUN}/step-{{step}}"  # what fine-tuning makes of a checkpoint
         self.score = f"{self.finetuned}/{{task}}.json"  # a task's scores, a record per fine-tuning seed
-        # The same on noise and out-of-domain sets, of GLUE.
+        self.pairs = f"{self.results}/blimp/pairs.parquet"  # minimal pairs, as published
+        self.judged = f"{self.results}/blimp/{RUN}/step-{{step}}.json"  # how a checkpoint judges BLiMP's pairs
+        # Scores on noise and out-of-domain sets, of GLUE.
         self.robustness = f"{self.results}/glue/{RUN}/step-{{step}}/robustness/{{task}}.json"
 
     @cached_property
@@ -124,6 +126,11 @@ class Experiment:
     def preparation(self, task: str) -> TaskSettings:
         """How the rows of a task are made: as those of all of its suite."""
         return settings_from(self.settings[suite_named(task).rows_section], TaskSettings, "config")
+
+    @property
+    def judging(self) -> PairSettings:
+        """Which of BLiMP's pairs every checkpoint judges."""
+        return settings_from(self.settings["blimp"], PairSettings, "config")
 
     @cached_property
     def settings(self) -> dict[str, Config]:
@@ -185,6 +192,15 @@ class Experiment:
         """All checkpoints of a run that become models: those that are fine-tuned; of another host than the encoder,
         the last one."""
         return self.steps(run) if run.host == ENCODER else [self.final]
+
+    @property
+    def has_judges(self) -> bool:
+        """Whether checkpoints judge BLiMP's pairs."""
+        return "blimp" in self.config["sweep"]["suites"]
+
+    def judging_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that judge BLiMP's pairs: those that are fine-tuned, and the last."""
+        return sorted({*self.steps(run), self.final}) if self.has_judges and run.host == ENCODER else []
 
     def finetune_seeds(self, size: str, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symbert.blimp import PARADIGMS, published_pairs
 from symbert.commit import PROJECT
 from symbert.config import Config, merge, parts_of, repositories_of, sections, source_of
 from symbert.corpus import hub
@@ -73,6 +74,8 @@ def wanted_files(config: Config) -> list[PublishedFile]:
     names = config["sweep"]["tasks"] if SOURCES[source_of(config, "glue")].is_published else []
     tasks = [PUBLISHED[name] for name in names if name in PUBLISHED]  # the user's own are here
     files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
+    if "blimp" in config["sweep"]["suites"] and SOURCES[source_of(config, "glue")].is_published:
+        files += map(published_pairs, PARADIGMS)
     if HARMFUL_MODEL.repository in repositories:
         files.append(harmful_model_file(config["corpus"]["harmful_model"]))
     if CORPUS_CHECKSUMS.repository in repositories:

@@ -92,6 +92,7 @@ OPTIONS: dict[str, str] = {
     # GLUE.
     "task": "task of GLUE, or of one's own",
     "raw": "rows of the task as published (.parquet)",
+    "measure-blimp raw": "pairs of all paradigms (.parquet)",
     "data": "prepared tasks (.parquet)",
     "finetune output": "file of scores for each task, in the order of --data",
     "measure-robustness output": "file of scores for each task, in the order of --data",
@@ -128,6 +129,7 @@ OPTIONS: dict[str, str] = {
     "categories": "counts of parts, for the table of categories",
     "anatomy": "what the command anatomy wrote (.csv)",
     "probes": "what the command probe wrote (.csv)",
+    "blimp": "how checkpoints judge minimal pairs, as measure-blimp writes it (.json)",
     "allow_missing": "a missing score is a dash, not an error",
     "tables": "tables (.html)",
     "figures": "figures (.png)",

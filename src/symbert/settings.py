@@ -163,6 +163,14 @@ class TaskSettings(Settings):
     allow_partial: Annotated[bool, NO_RESULT]
 
 
+class PairSettings(Settings):
+    """Which minimal pairs models judge, and how these become token ids."""
+
+    max_length: Length
+    max_evaluation_examples: Count | None  # pairs per paradigm; null for all
+    allow_partial: Annotated[bool, NO_RESULT]
+
+
 class GlueSettings(Settings):
     """Fine-tuning on the tasks of a suite (paper, section 3.4)."""
 
@@ -240,7 +248,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "pack": PackSettings,
     "pretrain": PretrainSettings,
     **{suite.rows_section: TaskSettings for suite in SUITES.values() if suite.tasks},
-    **{suite.name: GlueSettings for suite in SUITES.values() if suite.tasks},
+    **{suite.name: GlueSettings if suite.tasks else PairSettings for suite in SUITES.values()},
     "robustness": RobustnessSettings,
     "report": ReportSettings,
 }

@@ -339,6 +339,14 @@ SUITES: dict[str, Suite] = {
             revision="3ffb306f725f7d2ce8394bc1873b24868140c412",
             note="The score is the F1 of answers. Majority baseline: no answer to any question.",
         ),
+        Suite(
+            "blimp",  # minimal pairs, which models judge without fine-tuning: symbert.blimp
+            "BLiMP",
+            "nyu-mll/blimp",
+            {},
+            bytes=3_200_000,
+            revision="877fba0801ffb7cbd8c39c1ff314a46f053f6036",
+        ),
     )
 }
 BESIDE_GLUE = tuple(suite for suite in SUITES.values() if suite.name != "glue")

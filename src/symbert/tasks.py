@@ -38,7 +38,8 @@ def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
     """The tasks that are fine-tuned: those of `tasks` that are of these suites or the user's own, and every task of a
     suite other than GLUE of which `tasks` names none.
 
-    ConfigError for a task whose suite is not chosen, but for GLUE's, which the default names; and where none is left.
+    None where the only suites are those without fine-tuning. ConfigError for a task whose suite is not chosen, but for
+    GLUE's, which the default names; and where none is left of suites that have some.
     """
     for name in tasks:
         if name in PUBLISHED and (suite := suite_of(PUBLISHED[name]).name) not in ("glue", *suites):
@@ -47,7 +48,7 @@ def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
     chosen = [name for name in tasks if name not in others]
     whole = [SUITES[name].tasks for name in suites if name != "glue" and SUITES[name].tasks.keys().isdisjoint(chosen)]
     fine_tuned = [*chosen, *(name for rows in whole for name in rows)]
-    if not fine_tuned:
+    if not fine_tuned and any(SUITES[name].tasks for name in suites):
         raise ConfigError("config: 'sweep.suites' has none of the tasks of 'sweep.tasks'; add their suite")
     return fine_tuned
 

@@ -79,6 +79,18 @@ def test_scores_that_are_there_are_not_to_come(experiment, traces):
     assert spent(experiment)["glue"][0] == whole
 
 
+def test_judging_pairs_is_planned_until_it_is_done_and_costs_less_than_fine_tuning(changed, folder):
+    none, both = changed({}), changed({"sweep": {"suites": ["glue", "blimp"]}})
+    more = spent(both)["glue"][0].core - spent(none)["glue"][0].core
+    assert 0 < more < spent(none)["glue"][0].core / 20
+    traces = Traces(both)
+    traces.run(ORIGINAL)
+    before = spent(both)["glue"][1].core
+    for step in both.judging_steps(ORIGINAL):
+        traces.judged(ORIGINAL, step)
+    assert before - spent(both)["glue"][1].core == pytest.approx(more / 4), "of one of four runs"
+
+
 def test_a_corpus_is_to_come_by_its_parts(experiment, traces):
     whole, before = spent(experiment)["corpus"]
     assert whole == before

@@ -2,7 +2,7 @@ import pytest
 
 from symbert.experiment.status import status_of
 from symbert.layout import Run
-from traces import write
+from traces import Traces, write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 
@@ -73,3 +73,14 @@ def test_the_longest_names_of_all_fit_120_columns(changed):
         "tasks": tasks,
     }
     assert max(map(len, status_of(changed({"sweep": long, "pretrain": {"steps": 200_000}})))) <= 120
+
+
+def test_a_checkpoint_that_judged_pairs_is_counted_also_of_a_run_that_is_not_fine_tuned(changed, folder):
+    experiment = changed({"sweep": {"suites": ["glue", "blimp"], "finetuned_pretrain_seeds": []}})
+    traces = Traces(experiment)
+    write(traces.run(ORIGINAL) / "weights/step-00002400.json", {"step": 2400, "sha256": "w"})
+    assert cells(status_of(experiment), ORIGINAL, "2,400")[-1] == "-"
+    traces.judged(ORIGINAL, 2400)
+    lines = status_of(experiment)
+    assert cells(lines, ORIGINAL, "2,400")[-1] == "1/1"
+    assert next(line.split() for line in lines if line.startswith("checkpoint"))[-1] == "blimp"

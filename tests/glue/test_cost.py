@@ -1,18 +1,22 @@
 import pytest
 
+from symbert.blimp import PIECES
 from symbert.config import merge
 from symbert.cost import Work, configured_speed
+from symbert.flops import encoder_flops
 from symbert.glue.cost import (
     bytes_to_download,
     evaluated_rows,
     finetuning_speed,
     finetuning_steps,
     finetuning_work,
+    judging_work,
     missing_tasks,
     robustness_work,
 )
 from symbert.layout import Experiment, Run
 from symbert.sizes import SIZES
+from symbert.suites import SUITES
 from traces import write
 
 
@@ -88,3 +92,16 @@ def test_fine_tuning_is_as_fast_as_the_slowest_job_of_the_experiment(experiment)
 def test_without_a_finished_job_fine_tuning_is_as_fast_as_configured(experiment):
     configured = configured_speed(experiment.config["rates"], SIZES["tiny"])
     assert finetuning_speed(experiment, "tiny", {}) == configured
+
+
+def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_tokens(paper, folder):
+    chosen = Experiment(merge(paper.config, {"sweep": {"suites": ["blimp"]}}))
+    assert bytes_to_download(chosen) == bytes_to_download(paper) + SUITES["blimp"].bytes
+    write(folder / chosen.pairs, 0)
+    assert bytes_to_download(chosen) == bytes_to_download(paper)
+    copies = 67_000 * 2 * (PIECES - 2)
+    assert judging_work(chosen, "base").flops == encoder_flops(
+        SIZES["base"], SIZES["base"].layer_weights, copies, PIECES
+    )
+    tenth = Experiment(merge(chosen.config, {"suites": {"blimp": {"max_evaluation_examples": 100}}}))
+    assert judging_work(tenth, "base").flops == pytest.approx(judging_work(chosen, "base").flops / 10)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from symbert.config import merge
@@ -6,6 +8,8 @@ from symbert.files import sha256_of
 from symbert.glue.state import (
     PREPARED_ROWS,
     RAW_ROWS,
+    is_judged,
+    judged_home,
     measured_tasks,
     own_tasks,
     robustness_seeds,
@@ -152,3 +156,32 @@ def test_rows_of_the_extended_experiment_are_used_where_their_settings_are_equal
     assert rows_file(changed(extends), PREPARED_ROWS, "rte") == f"{experiment.results}/glue/data/rte.parquet"
     assert rows_file(longer, PREPARED_ROWS, "rte") == "results/other/glue/data/rte.parquet"
     assert rows_file(longer, RAW_ROWS, "rte") == f"{experiment.results}/glue/raw/rte.parquet"
+
+
+def test_pairs_are_judged_where_weights_and_settings_are_those_of_today(changed, folder):
+    experiment = changed({"sweep": {"suites": ["glue", "blimp"]}})
+    made = Traces(experiment)
+    made.run(ORIGINAL)
+    state = run_state(experiment, ORIGINAL)
+    assert experiment.judging_steps(ORIGINAL) == [300, 1200, 2400] and not is_judged(experiment, state, 300)
+    made.judged(ORIGINAL, 300)
+    made.judged(ORIGINAL, 1200, checkpoint_sha256="other")
+    made.judged(ORIGINAL, 2400, settings_hash="other")
+    assert [is_judged(experiment, state, step) for step in (300, 1200, 2400)] == [True, False, False]
+    write(Path(experiment.results) / "settings/glue_source.json", {"source": "elsewhere"})
+    assert not is_judged(experiment, state, 300), "of other pairs"
+
+
+def test_judgements_of_the_extended_experiment_are_used(changed, folder):
+    suites = {"sweep": {"suites": ["blimp"], "finetuned_pretrain_seeds": []}}
+    first = changed(suites)
+    made = Traces(first)
+    made.corpus()
+    write(made.run(ORIGINAL) / "weights/step-00002400.json", {"step": 2400, "sha256": "w"})
+    made.judged(ORIGINAL, 2400)
+    second = changed({**suites, "experiment": "second", "extends": first.name})
+    assert second.judging_steps(ORIGINAL) == [2400], "the last, though nothing is fine-tuned"
+    assert judged_home(second, ORIGINAL, 2400).name == first.name
+    assert is_judged(second, run_state(second, ORIGINAL), 2400)
+    other = changed({**suites, "experiment": "third", "extends": first.name, "suites": {"blimp": {"max_length": 16}}})
+    assert judged_home(other, ORIGINAL, 2400).name == "third"

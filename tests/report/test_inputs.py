@@ -11,7 +11,7 @@ from symbert.report.inputs import ReportFiles, report_code
 from symbert.suites import BESIDE_GLUE
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
-OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes", "hosts", "courses")
+OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes", "blimp", "hosts", "courses")
 ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
 OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
@@ -60,6 +60,7 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
         ("curve", {"figure-figure3_checkpoints", *(f"figure-{name}_checkpoints" for name in FINE_TUNED)}),
         ("superglue", OF_SUPERGLUE),
         ("anatomy", {"table-anatomy", "figure-anatomy"}),
+        ("blimp", {"table-blimp", "figure-blimp"}),
         ("hosts", {"table-hosts", "figure-hosts"}),
         ("probes", {"table-probes", "figure-probes", "table-predictions"}),
     ],
@@ -74,7 +75,7 @@ def test_exits_are_compared_over_several_pre_training_seeds_only(report):
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
-    lacking += ("anatomy", "probes", "hosts", "courses", *FINE_TUNED)
+    lacking += ("anatomy", "probes", "blimp", "hosts", "courses", *FINE_TUNED)
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
     made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints", "summary"}
@@ -126,7 +127,7 @@ def test_the_scores_of_an_exhibit_are_those_of_its_suite(report):
 
 def test_a_report_asks_for_every_run_and_score_that_it_compares(report):
     """A table that lacks an input which no rule makes counts as finished where an old one lies: runs of other hosts."""
-    compared = {"scores", "curve", "robustness", "provenance", "hosts"}
+    compared = {"scores", "curve", "robustness", "blimp", "provenance", "hosts"}
     others = {f"in/{suite.name}.{name}" for suite in BESIDE_GLUE for name in ("scores", "curve")}
     assert set(report().asked_for) == others | {f"in/{name}.{number}" for name in compared for number in (1, 2)}
 

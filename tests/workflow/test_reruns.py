@@ -128,7 +128,7 @@ def test_edited_report_code_makes_every_table_and_figure_and_nothing_else(copy):
         file.write("# edited\n")
     jobs = planned(copy)
     assert computed(jobs) == {}
-    absent = {"anatomy", "hosts", "courses", "probes", "pretrain_seeds"}
+    absent = {"anatomy", "blimp", "hosts", "courses", "probes", "pretrain_seeds"}
     of_glue = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite == "glue"]
     asked_for = [exhibit for exhibit in of_glue if not absent & {*exhibit.reads}]
     assert reported(jobs) == {*(exhibit.rule for exhibit in asked_for), "write_page"}
@@ -290,6 +290,15 @@ def test_an_operator_with_digits_in_its_name_is_trained_or_an_error_and_never_le
     for target in ("all", "tables", "figures"):
         outcome = copy.tiny(target, "--dry-run", "--config", change)
         assert outcome.code == 1 and "tiny-low-rank8/seed-1" in outcome.output, outcome.output[-3000:]
+
+
+def test_one_more_suite_is_scored_alone(finished):
+    jobs = planned(finished, "sweep={suites: [glue, blimp]}")
+    assert computed(jobs) == {"write_embedded_blimp": 1, "download_blimp": 1, "measure_blimp": 4}
+    assert {"tabulate_blimp", "draw_blimp", "write_page"} <= reported(jobs)
+    squad = planned(finished, "sweep={suites: [glue, squad2]}")
+    made = {"write_embedded_squad2": 1, "download_task": 1, "prepare_task": 1, "finetune_squad2": 4}
+    assert computed(squad) == made
 
 
 def test_a_model_that_is_not_pretrained_is_extracted_and_finetuned(finished):

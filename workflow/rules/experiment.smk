@@ -10,7 +10,7 @@ from symbert.experiment.durations import expected_seconds
 from symbert.experiment.times import mark_complete, mend_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
-from symbert.glue.state import measured_tasks, own_tasks, robustness_home, rows_file, scores_home
+from symbert.glue.state import judged_home, measured_tasks, own_tasks, robustness_home, rows_file, scores_home
 from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import checkpoint_home, run_home
@@ -252,6 +252,12 @@ def curve_scores(suite):
     """The score files of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
     steps = {run: EXPERIMENT.curve_steps(run.size) for run in FINETUNED}
     return [file for run in steps for step in steps[run] for file in scores(run, step, suite)]
+
+
+def judgements():
+    """How checkpoints judge BLiMP's pairs; none where that suite is not chosen."""
+    judges = [(run, step) for run in EXPERIMENT.runs() for step in EXPERIMENT.judging_steps(run)]
+    return [str((home := judged_home(EXPERIMENT, *one)).place(home.judged, one[0], step=one[1])) for one in judges]
 
 
 def kept_elsewhere(suite):

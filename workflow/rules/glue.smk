@@ -11,6 +11,7 @@ rule glue:
     input:
         [final_scores(suite.name) for suite in EXPERIMENT.suites],
         [curve_scores(suite.name) for suite in EXPERIMENT.suites],
+        INPUTS["blimp"],
         robustness(),
 
 

@@ -14,6 +14,7 @@ INPUTS = {
     "sections": [
         *map(settings, STAGES),
         *(settings(section) for suite in OTHERS for section in (suite.rows_section, suite.name)),
+        *([settings("blimp")] if EXPERIMENT.has_judges else []),
     ],
     "counts": COUNTS,
     "categories": COUNTS if BY_CATEGORY else [],
@@ -22,6 +23,7 @@ INPUTS = {
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
     "hosts": published_by_others("done.json"),
     "courses": published_by_others("metrics.jsonl"),
+    "blimp": judgements(),
     "probes": [f"{RESULTS}/report/probes.csv"] if SWEEP["probes"] else [],
 }
 OF_SUITE = {suite.name: {"scores": final_scores(suite.name), "curve": curve_scores(suite.name)} for suite in OTHERS}

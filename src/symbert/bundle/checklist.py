@@ -12,6 +12,7 @@ from symbert.bundle.licences import NOT_CHECKED, NOT_STATED, licences_of
 from symbert.bundle.results import Results
 from symbert.report.machines import PretrainedRun, energy_of, hours_of
 from symbert.report.tables.settings import PAPER
+from symbert.sources import is_stand_in
 from symbert.suites import SUITES
 
 IMPORTED = "not recorded: the scores were imported, and their files do not say it"
@@ -48,6 +49,7 @@ def _claims(results: Results) -> Iterator[Answer]:
         "tested",
     )
     stand_ins = sorted({record["task"] for record in results.scores if record.get("stand_in")})
+    stand_ins += ["blimp"] if results.has_judges and is_stand_in(results.settings.glue_source) else []
     partial = sorted({record["task"] for record in results.scores if record.get("partial")})
     if stand_ins:
         yield "Are the data those of the paper?", f"no: stand-ins replace {_names(stand_ins)}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from symbert.bundle.results import Results
 from symbert.sources import OSCAR_TERMS, SOURCES, VOCABULARY
+from symbert.suites import SUITES, suite_of
 from symbert.tasks import PUBLISHED
 
 NOT_STATED = "not stated by its publisher"
@@ -22,6 +23,8 @@ class Licence:
     place: str = ""
 
 
+IN_RESEARCH = "SuperGLUE's authors understand that it may be used and passed on in research"
+
 TASKS = {
     "cola": Licence("CoLA", f"{NOT_STATED}; its sentences are from published linguistics", "nyu-mll.github.io/CoLA"),
     "sst2": Licence("SST-2", NOT_STATED, "nlp.stanford.edu/sentiment"),
@@ -37,7 +40,16 @@ TASKS = {
     "rte": Licence("RTE", NOT_STATED, "gluebenchmark.com/tasks"),
     "squad2": Licence("SQuAD 2.0", "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer"),
     "wnli": Licence("WNLI", NOT_CHECKED, "gluebenchmark.com/tasks"),
+    "boolq": Licence("BoolQ", "CC BY-SA 3.0", "github.com/google-research-datasets/boolean-questions"),
+    "cb": Licence("CommitmentBank", f"{NOT_STATED}; {IN_RESEARCH}", "github.com/mcdm/CommitmentBank"),
+    "copa": Licence("COPA", f"{NOT_CHECKED}; {IN_RESEARCH}", "asgordon.github.io/copa.html"),
+    "multirc": Licence("MultiRC", f"{NOT_CHECKED}; {IN_RESEARCH}", "cogcomp.seas.upenn.edu/multirc"),
+    "record": Licence("ReCoRD", "two, by the source of its passages", "sheng-z.github.io/ReCoRD-explorer"),
+    "superglue_rte": Licence("RTE of SuperGLUE", f"{NOT_STATED}; {IN_RESEARCH}", "super.gluebenchmark.com/tasks"),
+    "wic": Licence("WiC", "CC BY-NC 4.0", "pilehvar.github.io/wic"),
+    "wsc": Licence("Winograd schemas", "CC BY 4.0", "cs.nyu.edu/davise/papers/WinogradSchemas/WS.html"),
 }
+BLIMP = Licence("BLiMP", "CC BY 4.0", "github.com/alexwarstadt/blimp")
 OUT_OF_DOMAIN = {
     "hans": Licence("HANS", "MIT", "github.com/tommccoy1/hans"),
     "ax": Licence("GLUE's diagnostics", NOT_STATED, "gluebenchmark.com/diagnostics"),
@@ -74,10 +86,13 @@ def _of_corpus(results: Results) -> list[Licence]:
 def _of_tasks(results: Results) -> list[Licence]:
     source = SOURCES.get(results.settings.glue_source)
     tasks = results.settings.tasks if results.scores else []
+    published = [task for task in tasks if task in PUBLISHED]
+    judged = [SUITES["blimp"].title] if results.has_judges else []
     if source is not None and source.is_stand_in:
-        known = [Licence("stand-ins for tasks of GLUE", source.terms)] if tasks else []
+        titles = [*dict.fromkeys(suite_of(PUBLISHED[task]).title for task in published), *judged]
+        known = [Licence(f"stand-ins for {title}", source.terms) for title in titles]
     else:
-        known = [TASKS.get(task, Licence(f"task {task}", NOT_CHECKED)) for task in tasks if task in PUBLISHED]
+        known = [*(TASKS[task] for task in published), *([BLIMP] if judged else [])]
     own = [Licence(f"task {task}", GIVER) for task in tasks if task not in PUBLISHED]
     asked = (results.read("settings/robustness.json") or {}).get("sets", []) if results.robustness else []
     return [*known, *own, *(OUT_OF_DOMAIN[name] for name in asked if name in OUT_OF_DOMAIN)]

@@ -51,6 +51,11 @@ class Results:
         """Whether others have measured the scores."""
         return (self.folder / "import.json").is_file()
 
+    @property
+    def has_judges(self) -> bool:
+        """Whether checkpoints judged BLiMP's pairs."""
+        return "blimp" in (self.settings.suites or {})
+
     @cached_property
     def files(self) -> dict[str, Path]:
         """The files that are bundled as they are, by their path in the archive; those of the report come first.

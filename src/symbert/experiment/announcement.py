@@ -13,7 +13,7 @@ from symbert.cost import Files
 from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import by_stage, hours_in_words, plan_experiment, warning_of
-from symbert.glue.state import scores_home
+from symbert.glue.state import judged_home, scores_home
 from symbert.hosts import ENCODER, EXTRACTION, PRETRAINING
 from symbert.layout import Experiment, of_host
 from symbert.pretrain.guard import refusal
@@ -134,10 +134,14 @@ def _used(experiment: Experiment) -> str:
     corpus = "" if corpus_home(experiment) is experiment else "its corpus, "
     runs, checkpoints = experiment.pretrainings(), experiment.checkpoints()
     used = sum(run_home(experiment, run) is not experiment for run in runs)
-    scored = sum(
-        all(scores_home(experiment, *one, suite.name) is not experiment for suite in experiment.suites)
+    homes = (
+        [
+            *(scores_home(experiment, *one, suite.name) for suite in experiment.suites),
+            *([judged_home(experiment, *one)] if experiment.has_judges else []),
+        ]
         for one in checkpoints
     )
+    scored = sum(experiment not in of_one for of_one in homes)
     return (
         f"{experiment.config['extends']}: {corpus}{used} of {len(runs)} pre-trainings, "
         f"the scores of {scored} of {len(checkpoints)} checkpoints"

@@ -123,6 +123,8 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
         costs["pretrain"] += pretraining_cost(experiment, state, training[state.run])
         for step in experiment.steps(state.run):
             costs["glue"] += glue.finetuning_cost(experiment, state, step, finetuning[state.run.size])
+        for step in experiment.judging_steps(state.run):
+            costs["glue"] += glue.judging_cost(experiment, state, step, finetuning[state.run.size])
         files += [*pretraining_files(experiment, state), *glue.finetuned_files(experiment, state)]
     download = {"corpus": corpus.bytes_to_download(experiment), "glue": glue.bytes_to_download(experiment)}
     stages = []
@@ -219,7 +221,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
     rates = experiment.config["rates"]
     steps = sum(glue.finetuning_steps(experiment, task) for task in experiment.tasks)
     lengths = sorted({glue.example_tokens(experiment, task) for task in experiment.tasks})
-    tokens = " to ".join(map(str, dict.fromkeys([lengths[0], lengths[-1]])))
+    tokens = " to ".join(map(str, dict.fromkeys([*lengths[:1], *lengths[-1:]]))) or "no"
     others = "of the others: " if measured else ""
     return [
         "rests on",

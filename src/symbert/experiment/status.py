@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from symbert.corpus.state import corpus_home, is_packed
-from symbert.glue.state import measured_tasks, robustness_seeds, scored_seeds
+from symbert.glue.state import is_judged, measured_tasks, robustness_seeds, scored_seeds
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, extracted_weights, run_state
 from symbert.progress import aligned
@@ -33,8 +33,13 @@ def status_of(experiment: Experiment) -> list[str]:
         "extracted",
         *experiment.tasks,
         *(["robustness"] if measured_tasks(experiment) else []),
+        *(["blimp"] if experiment.has_judges else []),
     )
-    rows = [_row(experiment, state, step) for state in runs for step in experiment.steps(state.run)]
+    rows = [
+        _row(experiment, state, step)
+        for state in runs
+        for step in sorted({*experiment.steps(state.run), *experiment.judging_steps(state.run)})
+    ]
     return [
         f"Experiment {experiment.name}: corpus {corpus}; {done} of {len(runs)} pre-trainings done",
         "",
@@ -58,6 +63,7 @@ def _row(experiment: Experiment, state: RunState, step: int) -> tuple[str, ...]:
         "yes" if extracted_weights(experiment, state.run, step).is_file() else "no",
         *(_share(len(seeds), wanted) for seeds in scored_seeds(experiment, state, step).values()),
         *robustness,
+        *([_share(int(is_judged(experiment, state, step)), 1)] if experiment.has_judges else []),
     )
 
 

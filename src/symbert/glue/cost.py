@@ -5,12 +5,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES, STAND_IN_PAIRS
 from symbert.config import source_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed
 from symbert.files import read_json_or_empty
 from symbert.flops import encoder_flops
 from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
-from symbert.glue.state import RAW_ROWS, robustness_home, robustness_seeds, rows_file, scored_seeds, scores_home
+from symbert.glue.state import (
+    RAW_ROWS,
+    is_judged,
+    robustness_home,
+    robustness_seeds,
+    rows_file,
+    scored_seeds,
+    scores_home,
+)
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, run_home
 from symbert.pretrain.storage import FLOAT32, parameters_of
@@ -93,6 +102,20 @@ def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: S
     return cost
 
 
+def judging_work(experiment: Experiment, size: str) -> Work:
+    """A checkpoint on BLiMP's pairs: of each sentence as many copies are read as it has tokens."""
+    pairs = STAND_IN_PAIRS if is_stand_in(source_of(experiment.config, "glue")) else PAIRS_OF_PARADIGM
+    pairs = min(pairs, experiment.judging.max_evaluation_examples or pairs)
+    copies = len(PARADIGMS) * pairs * 2 * (PIECES - 2)
+    return Work(encoder_flops(SIZES[size], SIZES[size].layer_weights, copies, PIECES))
+
+
+def judging_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
+    """Of one checkpoint, on BLiMP's pairs."""
+    work = judging_work(experiment, state.run.size)
+    return speed.cost(work, Work() if is_judged(experiment, state, step) else work)
+
+
 def finetuning_speed(experiment: Experiment, size: str, hours: dict[tuple[str, str], float]) -> Speed:
     """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by rule and name.
 
@@ -132,8 +155,10 @@ def missing_tasks(experiment: Experiment) -> list[str]:
 
 
 def bytes_to_download(experiment: Experiment) -> float:
-    """Of the tasks' tables."""
-    return _bytes_of(missing_tasks(experiment))
+    """Of the tasks' tables, and of BLiMP's pairs."""
+    is_remote = SOURCES[source_of(experiment.config, "glue")].is_remote
+    lacks_pairs = is_remote and experiment.has_judges and not Path(experiment.pairs).is_file()
+    return _bytes_of(missing_tasks(experiment)) + (SUITES["blimp"].bytes if lacks_pairs else 0)
 
 
 def _bytes_of(tasks: list[str]) -> float:
@@ -142,6 +167,7 @@ def _bytes_of(tasks: list[str]) -> float:
     return sum(
         suite.bytes * sum(rows[task] for task in tasks if task in suite.tasks) / sum(rows[name] for name in suite.tasks)
         for suite in SUITES.values()
+        if suite.tasks
     )
 
 

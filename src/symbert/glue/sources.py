@@ -69,7 +69,7 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
         else:
             file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
             try:
-                open_source(read, _commits(read_json(sources, RESOLVED))).fetch(file, fetched)
+                open_source(read, fixed_commits(read_json(sources, RESOLVED))).fetch(file, fetched)
                 rows = read_published(fetched, file.location, schema, row.labels)
             finally:
                 fetched.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def published_split(task: Task, split: str) -> PublishedFile:
     return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")
 
 
-def _commits(sources: dict[str, Any]) -> dict[str, Any]:
+def fixed_commits(sources: dict[str, Any]) -> dict[str, Any]:
     """The content of sources.json, and beside GLUE's commit those of the suites whose revision is one."""
     fixed = {suite.repository: {"commit": suite.revision} for suite in SUITES.values() if suite.revision}
     return {**sources, "repositories": {**fixed, **sources["repositories"]}}

@@ -101,6 +101,24 @@ def scores_home(experiment: Experiment, run: Run, step: int, suite: str) -> Expe
     return experiment.home(has_scores)
 
 
+def judged_home(experiment: Experiment, run: Run, step: int) -> Experiment:
+    """The experiment in whose folder a checkpoint has judged BLiMP's pairs, or will."""
+    state = run_state(experiment, run)
+    return experiment.home(lambda one: _is_judged(one, run, step, _weights(experiment, state, step)))
+
+
+def is_judged(experiment: Experiment, state: RunState, step: int) -> bool:
+    """Whether a checkpoint of today's weights has judged BLiMP's pairs under today's settings."""
+    home = judged_home(experiment, state.run, step)
+    return _is_judged(home, state.run, step, _weights(experiment, state, step))
+
+
+def _is_judged(experiment: Experiment, run: Run, step: int, weights: str | None) -> bool:
+    record = read_json_or_empty(experiment.place(experiment.judged, run, step=step))
+    basis = {"settings_hash": hash_of(experiment.judging), "checkpoint_sha256": weights}
+    return weights is not None and experiment.agrees("glue_source") and basis.items() <= record.items()
+
+
 def robustness_seeds(experiment: Experiment, state: RunState, step: int) -> dict[str, set[int]]:
     """By measured task, the wanted seeds that were scored on today's noise and out-of-domain sets."""
     home, wanted = robustness_home(experiment, state.run), set(experiment.config["sweep"]["finetune_seeds"])

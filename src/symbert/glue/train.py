@@ -9,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from symbert.errors import DivergedError, IntegrityError, MissingInputError
+from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.glue.spans import answers_of
-from symbert.model.configuration import read_configuration
 from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.stacked import Stack
-from symbert.model.weights import reading_weights
+from symbert.model.weights import fill, read_checkpoint
 from symbert.settings import GlueSettings
 from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
@@ -40,22 +38,10 @@ def load_classifier(
     `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
     since, and IntegrityError when it lacks a weight of the encoder.
     """
-    for name in ("config.json", "model.safetensors"):
-        if not (checkpoint / name).is_file():
-            raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
-    config = read_configuration(checkpoint)
+    config, weights = read_checkpoint(checkpoint)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
     model = kind(config, num_labels)
-    encoder = {name: weights for name, weights in model.state_dict().items() if not name.startswith(NEW_LAYERS)}
-    with reading_weights(checkpoint / "model.safetensors", "extract the checkpoint again"):
-        kept = load_file(checkpoint / "model.safetensors")
-    wrong = sorted(name for name in encoder if name not in kept or kept[name].shape != encoder[name].shape)
-    if wrong:
-        raise IntegrityError(
-            f"{checkpoint / 'model.safetensors'}: {len(wrong)} encoder weights are missing or of another shape, "
-            f"first {wrong[0]}; extract the checkpoint again"
-        )
-    model.load_state_dict({name: kept[name] for name in encoder}, strict=False)
+    fill(model, [name for name in model.state_dict() if not name.startswith(NEW_LAYERS)], weights, checkpoint)
     return model
 
 

@@ -1,17 +1,19 @@
 """Weights as safetensors files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from symbert.errors import IntegrityError
+from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import publish
+from symbert.model.configuration import Configuration, read_configuration
 
 Tensors = dict[str, Tensor]
+EXTRACT = "extract the checkpoint again"
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -27,6 +29,32 @@ def reading_weights(path: Path, remedy: str) -> Iterator[None]:
         yield
     except SafetensorError as error:
         raise IntegrityError(f"{path}: damaged ({error}); {remedy}") from None
+
+
+def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
+    """What an extracted checkpoint of this project says of its model, and its weights by name.
+
+    MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
+    damaged file.
+    """
+    for name in ("config.json", "model.safetensors"):
+        if not (directory / name).is_file():
+            raise MissingInputError(f"{directory / name}: file not found; run extract_checkpoint")
+    config = read_configuration(directory)
+    with reading_weights(directory / "model.safetensors", EXTRACT):
+        return config, load_file(directory / "model.safetensors")
+
+
+def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
+    """Give a model the weights of these names; IntegrityError where those of the checkpoint lack one."""
+    own = model.state_dict()
+    wrong = sorted(name for name in names if name not in weights or weights[name].shape != own[name].shape)
+    if wrong:
+        raise IntegrityError(
+            f"{directory / 'model.safetensors'}: {len(wrong)} weights are missing or of another shape, "
+            f"first {wrong[0]}; {EXTRACT}"
+        )
+    model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:

@@ -10,6 +10,7 @@ from symbert.errors import DataError, UsageError
 from symbert.files import read_json, write_text
 from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
+from symbert.report.blimp import read_judgements
 from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
@@ -145,6 +146,11 @@ class Data:
         return read_anatomy(self.files["anatomy"])
 
     @cached_property
+    def blimp(self) -> pd.DataFrame:
+        """How checkpoints judge minimal pairs, as `symbert measure-blimp` counted it."""
+        return read_judgements(self.files["blimp"], (self.settings.suites or {}).get("blimp"))
+
+    @cached_property
     def probes(self) -> pd.DataFrame:
         """Which relations between tokens operators express, as `symbert probe` measured them."""
         return read_probes(self.files["probes"])
@@ -192,6 +198,7 @@ def write_exhibit(
     records: list[Path] | None = None,
     manifest: Path | None = None,
     anatomy: Path | None = None,
+    blimp: list[Path] | None = None,
     probes: Path | None = None,
     hosts: list[Path] | None = None,
     courses: list[Path] | None = None,
@@ -207,8 +214,9 @@ def write_exhibit(
     compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
     are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
     folder of Snakemake's benchmark files; `counts` (for the table of categories `categories`) and `records` files of
-    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote; `hosts`
-    the done.json of runs of other hosts, and `courses` their metrics.jsonl.
+    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote, `blimp` what
+    `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and `courses` their
+    metrics.jsonl.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

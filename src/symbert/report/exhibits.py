@@ -46,6 +46,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "machines": ("provenance", "sessions"),
     "hosts": ("hosts", "settings"),
     "courses": ("courses", "hosts", "settings"),
+    "blimp": ("blimp", "settings"),
 }
 OF_SUITE = ("scores", "curve")  # options whose files are those of the suite that an exhibit shows
 

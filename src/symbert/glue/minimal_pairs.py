@@ -1,0 +1,161 @@
+"""BLiMP: which sentence of a minimal pair a checkpoint finds likelier, without fine-tuning (`symbert.blimp`)."""
+
+import platform
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+
+from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, STAND_IN_PAIRS, published_pairs
+from symbert.corpus.documentation import DOCUMENTATION, read_documentation
+from symbert.corpus.sources import RESOLVED, open_source
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, read_vocabulary
+from symbert.errors import DataError, IntegrityError
+from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.glue import embedded
+from symbert.glue.prepare import check_complete, pair_encoder, spread
+from symbert.glue.sources import STAND_IN, fixed_commits, read_table
+from symbert.model.decoder import DecoderModel
+from symbert.model.likelihood import log_likelihoods
+from symbert.model.network import MaskedModel
+from symbert.model.weights import fill, read_checkpoint
+from symbert.pretrain.storage import extracted_sha256
+from symbert.progress import Progress
+from symbert.settings import PairSettings, SourceSettings, hash_of, read_settings
+from symbert.training.device import facts_of_machine, pick_device
+
+SENTENCES = ("sentence_good", "sentence_bad")
+TEXTS = [pa.field(name, pa.string()) for name in (*SENTENCES, "field", "linguistics_term", "UID")]
+METHODS = ("simple_LM_method", "one_prefix_method", "two_prefix_method", "lexically_identical")
+PUBLISHED = pa.schema([*TEXTS, *(pa.field(name, pa.bool_()) for name in METHODS), pa.field("pair_id", pa.int64())])
+
+
+def write_embedded_blimp(root: Path, documentation: Path = DOCUMENTATION) -> None:
+    """Write stand-ins of all paradigms below `root` in the hub's layout, the same bytes for the same documentation.
+
+    The better sentence of a pair is one of documentation, the worse one has two of its words exchanged.
+    """
+    sentences = embedded.sentences_in(read_documentation(documentation))
+    for paradigm, phenomenon in PARADIGMS.items():
+        draw, rows = Random(paradigm), []
+        while len(rows) < STAND_IN_PAIRS:
+            words = list(draw.choice(sentences).words)
+            first, second = draw.sample(range(len(words)), 2)
+            worse = [*words]
+            worse[first], worse[second] = words[second], words[first]
+            if worse != words:
+                texts = embedded.text_of(words), embedded.text_of(worse), "stand-in", phenomenon, paradigm
+                rows.append((*texts, True, False, False, True, len(rows)))
+        arrays = [*map(pa.array, zip(*rows, strict=True), PUBLISHED.types)]
+        table = pa.table(arrays, schema=PUBLISHED.with_metadata({STAND_IN: b"true"}))
+        with publish(root / published_pairs(paradigm).location) as temporary:
+            pq.write_table(table, temporary)
+
+
+def download_blimp(settings: Path, sources: Path, output: Path) -> None:
+    """Write the pairs of all paradigms to one parquet file: paradigm, sentence_good, sentence_bad.
+
+    DataError names a file that lacks a column, or has empty cells or pairs of another paradigm.
+    """
+    read, parts = read_settings(settings, SourceSettings), []
+    source = open_source(read, fixed_commits(read_json(sources, RESOLVED)))
+    progress = Progress("download blimp", len(PARADIGMS), "paradigms", interval=0)
+    for done, paradigm in enumerate(PARADIGMS, start=1):
+        file, fetched = published_pairs(paradigm), output.with_name(f".blimp-{paradigm}.parquet")
+        try:
+            source.fetch(file, fetched)
+            table = read_pairs(fetched, file.location, paradigm)
+        finally:
+            fetched.unlink(missing_ok=True)
+        parts.append(table)
+        progress.update(done, paradigm)
+    with publish(output) as temporary:
+        pq.write_table(pa.concat_tables(parts), temporary)
+
+
+def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:
+    """paradigm, sentence_good and sentence_bad of a published file; DataError names `location` and the flaw."""
+    table = read_table(path, location, "get the file again")
+    for name in (*SENTENCES, "UID"):
+        if name not in table.column_names or table[name].null_count or not pa.types.is_string(table[name].type):
+            raise DataError(f"{location}: column '{name}' is absent, no text, or has empty cells; get the file again")
+    others = set(table["UID"].to_pylist()) - {paradigm}
+    if others:
+        raise DataError(f"{location}: has pairs of {sorted(others)[0]}, expected {paradigm}; get the file again")
+    marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else {}
+    named = table.select(["UID", *SENTENCES]).rename_columns(["paradigm", *SENTENCES])
+    return named.replace_schema_metadata(marks)
+
+
+def measure_blimp(
+    checkpoint: Path,
+    raw: Path,
+    vocabulary: Path,
+    settings: Path,
+    size: str,
+    attention: str,
+    pretrain_seed: int,
+    step: int,
+    output: Path,
+    threads: int,
+) -> None:
+    """Write the record of a checkpoint: for each paradigm, in how many pairs it finds the acceptable sentence likelier.
+
+    Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
+    because both have the same word pieces, is neither right nor wrong. DataError where a paradigm has not as many
+    pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's.
+    """
+    torch.set_num_threads(threads)
+    wanted, pairs = read_settings(settings, PairSettings), read_table(raw, str(raw), "delete it and run download-blimp")
+    parts = []
+    for draw, paradigm in enumerate(PARADIGMS):
+        part = pairs.filter(pc.field("paradigm") == paradigm)
+        check_complete(f"blimp: {paradigm}", part.num_rows, PAIRS_OF_PARADIGM, wanted)
+        parts.append(spread(part, wanted.max_evaluation_examples, draw))
+    used, device = pa.concat_tables(parts), pick_device()
+    tokenizer, model = pair_encoder(vocabulary, wanted.max_length), load_model(checkpoint).to(device)
+    rows = [[each.ids for each in tokenizer.encode_batch_fast(used[name].to_pylist())] for name in SENTENCES]
+    if (highest := max(max(map(max, each)) for each in rows)) >= model.config.vocab_size:
+        raise IntegrityError(
+            f"{vocabulary}: has token id {highest}, the model of {checkpoint} has {model.config.vocab_size:,} pieces; "
+            "give the vocabulary of the checkpoint"
+        )
+    better = judged(model, *rows, read_vocabulary(vocabulary)[SPECIAL_TOKENS["mask"]])
+    judgements = pd.DataFrame({"pairs": 1, "right": better > 0, "ties": better == 0}).astype(int)
+    counts = judgements.groupby(used["paradigm"].to_pylist(), sort=False).sum()
+    record = {
+        "size": size,
+        "attention": attention,
+        "pretrain_seed": pretrain_seed,
+        "step": step,
+        "paradigms": counts.to_dict("index"),
+        "partial": len(used) != PAIRS_OF_PARADIGM * len(PARADIGMS),
+        "stand_in": STAND_IN in (pairs.schema.metadata or {}),
+        "settings_hash": hash_of(wanted),
+        "versions": {"python": platform.python_version(), **facts_of_machine(device)["versions"]},
+        "checkpoint_sha256": extracted_sha256(checkpoint),
+        "data_sha256": sha256_of(raw),
+    }
+    write_json(output, record)
+
+
+def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> NDArray[np.float64]:
+    """By how many nats each good row is likelier than the bad one; 0 of rows with the same ids, whatever rounding."""
+    rows: dict[tuple[int, ...], int] = {}  # each once: pairs of a paradigm share sentences
+    places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
+    likelihoods = log_likelihoods(model, list(rows), mask_id)
+    return (likelihoods[places[0]] - likelihoods[places[1]]).numpy()
+
+
+def load_model(checkpoint: Path) -> MaskedModel | DecoderModel:
+    """The model of an extracted checkpoint, with its head; IntegrityError where it lacks a weight."""
+    config, weights = read_checkpoint(checkpoint)
+    model = DecoderModel(config) if config.is_decoder else MaskedModel(config)
+    fill(model, [name for name in model.state_dict() if name not in model._tied_weights_keys], weights, checkpoint)
+    return model.eval()

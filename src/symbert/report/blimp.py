@@ -1,0 +1,63 @@
+"""How checkpoints judge minimal pairs: the records of `measure-blimp` as a table of accuracies."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from symbert.blimp import PARADIGMS
+from symbert.errors import DataError
+from symbert.files import read_json
+from symbert.report.order import model_rank
+
+COUNTS = {"pairs": int, "right": int, "ties": int}
+CHECKPOINT = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
+FLAGS = {"partial": bool, "stand_in": bool}
+RECORD = {**CHECKPOINT, **FLAGS, "paradigms": {str: COUNTS}, "settings_hash": str, "data_sha256": str}
+REMEDY = "run measure-blimp again"
+
+
+def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFrame:
+    """A row per checkpoint and paradigm, in the order of tables: the checkpoint, `phenomenon`, `paradigm`, its pairs,
+    `accuracy` in percent, and whether the pairs are stand-ins or not all that are published.
+
+    A tie counts half, as a coin would. DataError names the file of another shape, of pairs that do not add up, and of
+    other settings or pairs than the others'.
+    """
+    records = []
+    for file in files:
+        record = read_json(file, RECORD, REMEDY)
+        records.append(record)
+        for flaw in _flaws(record, records[0], settings_hash):
+            raise DataError(f"{file}: {flaw}; {REMEDY}")
+    records.sort(key=lambda one: (model_rank(one["size"], one["attention"]), one["pretrain_seed"], one["step"]))
+    rows = [
+        {key: record[key] for key in (*CHECKPOINT, *FLAGS)}
+        | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **counts}
+        for record in records
+        for paradigm, counts in record["paradigms"].items()
+    ]
+    table = pd.DataFrame(rows)
+    table["accuracy"] = 100 * (table["right"] + table["ties"] / 2) / table["pairs"]
+    return table
+
+
+def _flaws(record: dict[str, Any], first: dict[str, Any], settings_hash: str | None) -> Iterator[str]:
+    """What is wrong with a record, beside the first of all."""
+    if list(record["paradigms"]) != list(PARADIGMS):
+        yield f"has {len(record['paradigms'])} paradigms, expected BLiMP's {len(PARADIGMS)} in their order"
+    for paradigm, counts in record["paradigms"].items():
+        if not (min(counts.values()) >= 0 and 0 < counts["pairs"] >= counts["right"] + counts["ties"]):
+            yield f"counts of {paradigm} do not add up"
+    if settings_hash is not None and record["settings_hash"] != settings_hash:
+        yield f"judged under settings {record['settings_hash']}, expected {settings_hash}"
+    if record["data_sha256"] != first["data_sha256"]:
+        yield "judged other pairs than the other checkpoints"
+
+
+def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
+    """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
+    models = judgements.groupby([*CHECKPOINT], sort=False)["accuracy"].mean().to_frame()
+    phenomena = judgements.groupby([*CHECKPOINT, "phenomenon"], sort=False)["accuracy"].mean().unstack(sort=False)
+    return models.join(phenomena)

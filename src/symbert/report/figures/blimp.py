@@ -1,0 +1,43 @@
+"""How accuracy on minimal pairs grows over pre-training, without fine-tuning."""
+
+import math
+
+from symbert.report import captions
+from symbert.report.blimp import accuracies
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.panels import Entry, band_entries, draw_names, draw_seeds, name_of, page_of, prepare
+from symbert.report.plots import Plot
+from symbert.report.style import MAJORITY_LINE, looks_of
+from symbert.report.tables.blimp import pairs_in_words
+
+PANEL, CHANCE = 2.4, 50  # inches; percent
+
+
+@exhibit(chapter="BLiMP", place=2, heading="BLiMP: accuracy over checkpoints", reads=("settings", "blimp"))
+def blimp_figure(data: Data) -> Plot:
+    """Curves over pre-training steps of the share of minimal pairs in which each operator finds the acceptable sentence
+    likelier, with the line of chance; a panel per size.
+    """
+    judgements, settings = data.blimp, data.settings
+    means, looks = accuracies(judgements)["accuracy"], looks_of(judgements["attention"])
+    curves = {  # of the seeds that judged at every step: others did at the last one only
+        model: seeds.droplevel(["size", "attention"]).unstack("step").sort_index(axis=1).dropna()
+        for model, seeds in means.groupby(level=["size", "attention"], sort=False)
+    }
+    sizes, seeds = list(dict.fromkeys(judgements["size"])), [len(curve) for curve in curves.values()]
+    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()]
+    entries += [*band_entries(seeds), Entry(MAJORITY_LINE, "chance")]
+    columns = 2 if len(sizes) == 1 else 4  # of the key: one panel alone is a column wide
+    figure, places, key = page_of([PANEL] * len(sizes), math.ceil(len(entries) / columns))
+    for size, panel in zip(sizes, places, strict=True):
+        for (of_size, name), curve in curves.items():
+            if of_size == size and len(curve):
+                draw_seeds(panel, list(curve.columns), curve.to_numpy(), looks[name])
+        panel.axhline(CHANCE, zorder=1.5, **MAJORITY_LINE)
+        prepare(panel, "accuracy (%)")
+        panel.set_title(captions.family(size), loc="left")
+    draw_names(key, entries, columns)
+    shown = f"Accuracy on {pairs_in_words(judgements)}; {captions.seeds_of(max(seeds))}."
+    wording = captions.wording_of(settings)
+    return Plot(figure, f"{shown}\n\n{wording.experiment}; pre-trained on {wording.corpus}; no fine-tuning.")

@@ -1,0 +1,53 @@
+"""BLiMP: how often models find the acceptable sentence of a minimal pair likelier, by phenomenon."""
+
+import pandas as pd
+
+from symbert.blimp import PAIRS_OF_PARADIGM
+from symbert.report import captions
+from symbert.report.blimp import accuracies
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.formats import Table
+from symbert.report.statistics import STAND_IN
+
+STAND_INS = "stand-in pairs made from documentation text, not BLiMP: the worse sentence has two words exchanged"
+
+
+@exhibit(chapter="BLiMP", place=1, heading="BLiMP: accuracy by phenomenon", reads=("settings", "blimp"))
+def blimp_table(data: Data) -> Table:
+    """Share of minimal pairs in which a model finds the acceptable sentence likelier, without fine-tuning: the mean
+    over all paradigms and that of each phenomenon, at the last step; the csv has all steps and seeds.
+    """
+    judgements = data.blimp
+    rows, last = accuracies(judgements), judgements["step"].max()
+    if judgements["stand_in"].any():
+        rows = rows.add_suffix(STAND_IN)
+    models = rows.xs(last, level="step").groupby(level=["size", "attention"], sort=False)
+    readable = models.mean()
+    if judgements["pretrain_seed"].nunique() > 1:
+        readable.insert(1, "std", models[rows.columns[0]].std())
+    readable.insert(0, "model", [captions.model_name(*model) for model in readable.index])
+    return Table(rows.reset_index(), _caption(judgements, data), "tab:blimp", readable=readable)
+
+
+def pairs_in_words(judgements: pd.DataFrame) -> str:
+    """Which pairs were judged: '67 paradigms of 1,000 minimal pairs of BLiMP'."""
+    pairs, paradigms = judgements["pairs"], judgements["paradigm"].nunique()
+    each = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
+    if judgements["stand_in"].any():
+        return f"{paradigms} paradigms of {each} {STAND_INS}"
+    of_all = f" of the {PAIRS_OF_PARADIGM:,}" if judgements["partial"].any() else ""
+    return f"{paradigms} paradigms of {each}{of_all} minimal pairs of BLiMP"
+
+
+def _caption(judgements: pd.DataFrame, data: Data) -> str:
+    wording, seeds = captions.wording_of(data.settings), judgements["pretrain_seed"].nunique()
+    of_several = "; mean over pre-training seeds, std is their sample standard deviation" if seeds > 1 else ""
+    ties = 100 * judgements["ties"].sum() / judgements["pairs"].sum()
+    return (
+        f"Accuracy in percent on {pairs_in_words(judgements)}, at step {judgements['step'].max():,} "
+        f"({captions.seeds_of(seeds)}){of_several}. Chance is 50."
+        f"\n\n{wording.experiment}. {wording.pretraining}. No fine-tuning. How likely a sentence is: the sum of the "
+        "log probabilities of its tokens, each masked alone (Salazar et al. 2020). A tie counts half, as a coin would: "
+        f"{ties:.2f} % of all pairs, such as those whose sentences have the same word pieces."
+    )

@@ -1,0 +1,192 @@
+"""BLiMP: files as published, stand-ins, and how a checkpoint judges pairs."""
+
+import collections
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from glue import documentation
+from model.hosts import moved, small_config
+from symbert.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
+from symbert.errors import DataError, IntegrityError
+from symbert.files import sha256_of
+from symbert.glue.minimal_pairs import (
+    download_blimp,
+    judged,
+    load_model,
+    measure_blimp,
+    read_pairs,
+    write_embedded_blimp,
+)
+from symbert.glue.prepare import pair_encoder
+from symbert.glue.sources import STAND_IN, resolve_glue
+from symbert.model.likelihood import log_likelihoods
+from symbert.model.network import MaskedModel
+
+MASK = 4  # of the vocabulary of the tests
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Stand-ins made from the made-up documentation."""
+    folder = tmp_path_factory.mktemp("blimp")
+    write_embedded_blimp(folder, documentation.write(folder / "documentation.parquet"))
+    return folder
+
+
+@pytest.fixture
+def pairs(tmp_path, write_section):
+    """Downloads the pairs below a directory in the publishers' layout; gives the file."""
+
+    def download(directory):
+        source = write_section("glue_source", source="mirror", root=str(directory))
+        resolve_glue(source, tmp_path / "sources.json")
+        download_blimp(source, tmp_path / "sources.json", tmp_path / "pairs.parquet")
+        return tmp_path / "pairs.parquet"
+
+    return download
+
+
+@pytest.fixture
+def measure(tmp_path, write_section, checkpoint):
+    """The record of a checkpoint on a file of pairs."""
+
+    def counted(file, pieces, path=None, **changes):
+        settings = write_section("blimp", **{"max_evaluation_examples": None, **changes})
+        model = path or checkpoint("pairwise")
+        measure_blimp(model, file, pieces, settings, "tiny", "pairwise", 1, 300, tmp_path / "out.json", 1)
+        return json.loads((tmp_path / "out.json").read_text())
+
+    return counted
+
+
+def test_there_are_67_paradigms_of_12_phenomena():
+    assert (len(PARADIGMS), len(PHENOMENA)) == (67, 12) and sum(map(len, PHENOMENA.values())) == 67
+
+
+def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(root, pairs):
+    table = pq.read_table(pairs(root))
+    assert collections.Counter(table["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, STAND_IN_PAIRS)
+    assert table.schema.metadata == {STAND_IN: b"true"}
+    for row in table.to_pylist():
+        good, bad = (sorted(re.findall(r"\w+", row[f"sentence_{side}"])) for side in ("good", "bad"))
+        assert good == bad and row["sentence_good"] != row["sentence_bad"]
+
+
+def test_a_checkpoint_judges_every_pair_of_every_paradigm(root, pairs, measure, vocabulary, checkpoint):
+    file = pairs(root)
+    record = measure(file, vocabulary, allow_partial=True)
+    assert (record["size"], record["attention"], record["pretrain_seed"], record["step"]) == (
+        "tiny",
+        "pairwise",
+        1,
+        300,
+    )
+    assert record["stand_in"] and record["partial"]
+    assert record["checkpoint_sha256"] == sha256_of(checkpoint("pairwise") / "model.safetensors")
+    assert record["data_sha256"] == sha256_of(file) and record["versions"]["torch"] == torch.__version__
+    assert list(record["paradigms"]) == list(PARADIGMS)
+    assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
+    table, tokenizer, model = pq.read_table(file), pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
+    of_paradigm = [pair for pair in table.to_pylist() if pair["paradigm"] == "wh_island"]
+    good, bad = ([tokenizer.encode(pair[f"sentence_{side}"]).ids for pair in of_paradigm] for side in ("good", "bad"))
+    difference = log_likelihoods(model, good, MASK) - log_likelihoods(model, bad, MASK)
+    right = int((difference > 0).sum())
+    assert record["paradigms"]["wh_island"] == {"pairs": STAND_IN_PAIRS, "right": right, "ties": 0}
+
+
+def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(root, pairs, measure, vocabulary):
+    file = pairs(root)
+    with pytest.raises(DataError, match="blimp: anaphor_gender_agreement has 10 rows, expected 1,000"):
+        measure(file, vocabulary, allow_partial=False)
+    record = measure(file, vocabulary, allow_partial=True, max_evaluation_examples=3)
+    assert {counts["pairs"] for counts in record["paradigms"].values()} == {3}
+
+
+def test_a_pair_with_the_same_pieces_is_a_tie_whatever_rounding_says():
+    """Unknown words are one piece: a model that cannot see a difference would be right by chance of a last bit."""
+    model = moved(MaskedModel(small_config()))
+    same, other = [1, 50, 51, 52, 2], [1, 50, 52, 51, 2]
+    better = judged(model, [same, same, other], [same, other, same], 3)
+    assert better[0] == 0 and better[1] == -better[2] != 0
+
+
+def test_a_word_of_several_pieces_counts_all_of_them(vocabulary):
+    """Each of its pieces is masked alone, as in Salazar et al.: the others of the word are seen."""
+    ids = pair_encoder(vocabulary, 64).encode("xyz").ids
+    assert len(ids) == 2 + 3
+    model = moved(MaskedModel(small_config(vocab_size=len(vocabulary.read_text().splitlines()))))
+    whole = log_likelihoods(model, [ids], MASK).item()
+    parts = []
+    for place in (1, 2, 3):
+        masked = torch.tensor([ids])
+        masked[0, place] = MASK
+        logits = model.masked_logits(masked, torch.tensor([place]))[0]
+        parts.append(logits.log_softmax(-1)[ids[place]].item())
+    assert whole == pytest.approx(sum(parts))
+
+
+@pytest.mark.parametrize(
+    ("columns", "flaw"),
+    [
+        ({"sentence_good": ["a"], "UID": ["wh_island"]}, "column 'sentence_bad' is absent"),
+        ({"sentence_good": ["a"], "sentence_bad": [None], "UID": ["wh_island"]}, "column 'sentence_bad' is absent"),
+        ({"sentence_good": ["a"], "sentence_bad": ["b"], "UID": ["passive_1"]}, "has pairs of passive_1, expected wh_"),
+    ],
+)
+def test_a_damaged_file_of_pairs_is_named(tmp_path, columns, flaw):
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+    with pytest.raises(DataError, match=flaw):
+        read_pairs(tmp_path / "pairs.parquet", published_pairs("wh_island").location, "wh_island")
+
+
+def test_a_checkpoint_without_its_head_is_refused(root, pairs, measure, vocabulary, checkpoint):
+    path, file = checkpoint("pairwise"), pairs(root)
+    weights = load_file(path / "model.safetensors")
+    save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
+    with pytest.raises(
+        IntegrityError, match=r"4 weights are missing .* first cls.predictions.transform.LayerNorm.bias"
+    ):
+        measure(file, vocabulary, path, allow_partial=True)
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(root, pairs, measure, vocabulary, tmp_path, checkpoint):
+    pieces = vocabulary.read_text().splitlines()
+    larger = tmp_path / "larger.txt"
+    larger.write_text(
+        "".join(f"{piece}\n" for piece in [*pieces[:5], *(f"[unused{n}]" for n in range(400)), *pieces[5:]])
+    )
+    with pytest.raises(IntegrityError, match=f"has token id .*has {len(pieces)} pieces; give the vocabulary"):
+        measure(pairs(root), larger, allow_partial=True)
+
+
+@pytest.mark.campaign
+def test_the_real_pairs_are_complete_and_judged(mirror, pairs, measure, checkpoint, vocabulary):
+    if not (mirror / "nyu-mll/blimp").is_dir():
+        pytest.skip("no BLiMP in ../shared/mirror")
+    file = pairs(mirror)
+    table = pq.read_table(file)
+    assert collections.Counter(table["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, 1000)
+    assert STAND_IN not in (table.schema.metadata or {})
+    record = measure(file, vocabulary, allow_partial=False, max_evaluation_examples=5)
+    assert record["partial"] and not record["stand_in"]
+    judged_pairs = list(record["paradigms"].values())
+    assert [counts["pairs"] for counts in judged_pairs] == [5] * 67
+    share = np.mean([(counts["right"] + counts["ties"] / 2) / 5 for counts in judged_pairs])
+    assert 0.3 < share < 0.7, "a model that learned nothing"
+
+
+def test_the_real_files_say_of_each_paradigm_its_phenomenon_as_we_do(mirror):
+    if not (mirror / "nyu-mll/blimp").is_dir():
+        pytest.skip("no BLiMP in ../shared/mirror")
+    for paradigm, phenomenon in PARADIGMS.items():
+        table = pq.read_table(mirror / published_pairs(paradigm).location, columns=["UID", "linguistics_term"])
+        assert set(table["UID"].to_pylist()) == {paradigm} and table.num_rows == 1000
+        (said,) = set(table["linguistics_term"].to_pylist())
+        assert phenomenon == {"s-selection": "argument_structure"}.get(said, said)

@@ -1,0 +1,110 @@
+"""How likely models find rows: beside naive loops over stock Hugging Face models in float64."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import BertConfig, BertForMaskedLM, BertLMHeadModel
+
+from model.hosts import moved, small_config
+from symbert.model import likelihood
+from symbert.model.decoder import DecoderModel
+from symbert.model.likelihood import log_likelihoods
+from symbert.model.network import MaskedModel
+from symbert.operators import OPERATORS
+
+CLS, SEP, MASK = 1, 2, 3
+GENERATOR = torch.Generator().manual_seed(0)
+LENGTHS = (5, 1, 3, 5, 8, 3, 12, 5)  # of the rows without their ends, in no order
+ROWS = [[CLS, *torch.randint(4, 100, (length,), generator=GENERATOR).tolist(), SEP] for length in LENGTHS]
+
+
+def stock(model, kind):
+    """Hugging Face's model of the same shape with the same weights."""
+    config = BertConfig(
+        **{key: getattr(model.config, key) for key in BertConfig().to_dict() if key in vars(model.config)}
+    )
+    theirs = kind(config).double().eval()
+    theirs.load_state_dict(model.state_dict())
+    return theirs
+
+
+@torch.no_grad()
+def pseudo(theirs, row):
+    """Equation 1 of Salazar et al., a token at a time."""
+    total = 0.0
+    for place in range(1, len(row) - 1):
+        masked = torch.tensor([row])
+        masked[0, place] = MASK
+        total += F.log_softmax(theirs(masked).logits[0, place], dim=-1)[row[place]].item()
+    return total
+
+
+@torch.no_grad()
+def in_order(theirs, row):
+    """The log likelihood of a decoder, a token at a time, each given a prefix."""
+    total = 0.0
+    for place in range(1, len(row) - 1):
+        logits = theirs(torch.tensor([row[:place]])).logits[0, -1]
+        total += F.log_softmax(logits, dim=-1)[row[place]].item()
+    return total
+
+
+@pytest.mark.parametrize("at_a_time", [2**24, 1])
+def test_the_encoders_likelihood_is_that_of_a_loop_over_stock_bert(at_a_time, monkeypatch):
+    monkeypatch.setattr(likelihood, "MOST_LOGITS", at_a_time)
+    model = moved(MaskedModel(small_config())).double()
+    theirs = stock(model, BertForMaskedLM)
+    expected = [pseudo(theirs, row) for row in ROWS]
+    assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
+    assert len(set(expected)) == len(ROWS) and max(expected) < -1
+
+
+@pytest.mark.parametrize("at_a_time", [2**24, 1])
+def test_the_decoders_likelihood_is_that_of_a_loop_over_stock_bert(at_a_time, monkeypatch):
+    monkeypatch.setattr(likelihood, "MOST_LOGITS", at_a_time)
+    model = moved(DecoderModel(small_config())).double()
+    theirs = stock(model, BertLMHeadModel)
+    expected = [in_order(theirs, row) for row in ROWS]
+    assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_likelihood_of_a_row_depends_on_no_other_row_with_any_operator(name):
+    model = moved(MaskedModel(small_config(name))).double()
+    together = log_likelihoods(model, ROWS, MASK)
+    alone = torch.cat([log_likelihoods(model, [row], MASK) for row in ROWS])
+    torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-10)
+
+
+def test_no_part_of_the_computation_is_larger_than_the_bound(monkeypatch):
+    """A long row has as many copies as tokens: they were one batch."""
+    model, sizes = moved(MaskedModel(small_config())), []
+    masked_logits = model.masked_logits
+    monkeypatch.setattr(likelihood, "MOST_TOKENS", 40)
+    monkeypatch.setattr(model, "masked_logits", lambda ids, at: sizes.append(ids.numel()) or masked_logits(ids, at))
+    log_likelihoods(model, [*ROWS, [CLS, *range(4, 40), SEP]], MASK)
+    assert max(sizes) <= 40 and sum(sizes) == sum((n + 2) * n for n in (*LENGTHS, 36))
+
+
+class Known(MaskedModel):
+    """A model that gives each token the same probabilities whatever stands around it: 1/2, 1/4 and so on."""
+
+    def masked_logits(self, ids, positions):
+        pieces = torch.arange(self.config.vocab_size, dtype=torch.float64)
+        return (-math.log(2) * pieces).expand(len(positions), -1)
+
+
+def test_the_likelihood_of_a_row_made_by_hand():
+    model = Known(small_config())
+    scale = sum(2.0**-piece for piece in range(model.config.vocab_size))
+    rows = [[CLS, 5, 7, SEP], [CLS, 4, SEP], [CLS, SEP]]
+    expected = [-12 * math.log(2) - 2 * math.log(scale), -4 * math.log(2) - math.log(scale), 0.0]
+    assert log_likelihoods(model, rows, MASK).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_model_without_a_likelihood_is_refused():
+    with pytest.raises(TypeError, match="Linear says of no row how likely it is"):
+        log_likelihoods(nn.Linear(2, 2), ROWS, MASK)

@@ -1,0 +1,77 @@
+"""The figure of minimal pairs over checkpoints: what it shows, and that its texts can be read."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+
+from legibility import assert_legible
+from report.conftest import write
+from report.judgements import judgement
+from symbert.operators import OPERATORS
+from symbert.report.data import Data, write_exhibit
+from symbert.report.figures.blimp import blimp_figure
+from symbert.report.style import house_style, looks_of
+
+MIRROR = {"glue_source": "mirror", "corpus_source": "mirror", "suites": {"blimp": "b11a"}}
+LOOKS = looks_of(OPERATORS)
+
+
+@pytest.fixture
+def options_of(tmp_path, settings_file):
+    """The options of the figure for such records."""
+
+    def make(*records):
+        files = [write(tmp_path / f"judged/{at}.json", one) for at, one in enumerate(records)]
+        return {"settings": settings_file(**MIRROR), "blimp": files}
+
+    return make
+
+
+@pytest.fixture
+def plot_of(options_of):
+    """The plot of such records."""
+
+    def make(*records):
+        with house_style():
+            return blimp_figure(Data(**options_of(*records)))
+
+    return make
+
+
+def curves_of(panel):
+    """The curves of a panel by colour, without the line of chance."""
+    drawn = {line.get_color(): np.asarray(line.get_xydata()) for line in panel.lines}
+    return {name: drawn[look.color] for name, look in LOOKS.items() if look.color in drawn}
+
+
+def test_a_curve_is_the_mean_of_the_seeds_that_judged_at_every_step(plot_of):
+    """A seed that is not fine-tuned judges at the last step alone: its curve would be a point."""
+    records = [judgement(seed=seed, step=step, right=step // 300 + seed) for seed in (1, 2) for step in (300, 1800)]
+    plot = plot_of(*records, judgement(seed=3, right=1), judgement("pairwise", step=1800, right=8))
+    (panel,) = (axes for axes in plot.figure.axes if axes.axison)
+    curves = curves_of(panel)
+    expected = [(65 * percent + 200) / 67 for percent in (25, 75)]  # of 2 and 3, and of 7 and 8 of 10
+    np.testing.assert_allclose(curves["original"], [[300, expected[0]], [1800, expected[1]]])
+    np.testing.assert_allclose(curves["pairwise"], [[1800, (65 * 80 + 200) / 67]])
+    assert len([band for band in panel.collections if isinstance(band, PolyCollection)]) == 1, "of two seeds"
+    assert any(np.allclose(line.get_ydata(), 50) for line in panel.lines), "chance"
+    words = [text.get_text() for axes in plot.figure.axes if not axes.axison for text in axes.texts]
+    assert words == ["original", "pairwise", "lowest to highest seed", "chance"]
+
+
+def test_the_caption_says_which_pairs_and_that_nothing_is_fine_tuned(options_of, tmp_path):
+    write_exhibit("figure-blimp", [tmp_path / "blimp.txt"], **options_of(judgement(stand_in=True)))
+    text = (tmp_path / "blimp.txt").read_text()
+    assert "67 paradigms of 10 stand-in pairs made from documentation text, not BLiMP" in text
+    assert "one pre-training seed" in text and "no fine-tuning" in text
+
+
+@pytest.mark.parametrize("sizes", [("tiny",), ("small", "base")])
+def test_no_text_runs_into_another_with_every_operator(plot_of, sizes):
+    records = [
+        judgement(name, step=step, size=size, right=at % 5 + step // 900)
+        for (at, name), step, size in itertools.product(enumerate(OPERATORS), (900, 1800), sizes)
+    ]
+    assert_legible(plot_of(*records).figure)

@@ -1,0 +1,22 @@
+"""Records of how checkpoints judge minimal pairs, made up."""
+
+from symbert.blimp import PARADIGMS
+
+
+def judgement(attention="original", seed=1, step=1800, right=6, ties=0, pairs=10, size="tiny", **changes):
+    """A record with these counts in every paradigm, but for those of ellipsis, whose pairs are all judged right."""
+    counts = {"pairs": pairs, "right": right, "ties": ties}
+    easy = {"pairs": pairs, "right": pairs, "ties": 0}
+    return {
+        "size": size,
+        "attention": attention,
+        "pretrain_seed": seed,
+        "step": step,
+        "paradigms": {name: easy if phenomenon == "ellipsis" else counts for name, phenomenon in PARADIGMS.items()},
+        "partial": pairs != 1000,
+        "stand_in": False,
+        "settings_hash": "b11a",
+        "versions": {},
+        "checkpoint_sha256": f"{size}-{attention}-{seed}-{step}",
+        "data_sha256": "pairs",
+    } | changes

@@ -1,0 +1,96 @@
+"""The table of minimal pairs: means by hand, what its caption says, and records that cannot stand beside others."""
+
+import math
+
+import pytest
+
+from csv_rows import read_shown
+from report.conftest import write
+from report.judgements import judgement
+from symbert.blimp import PARADIGMS, PHENOMENA
+from symbert.errors import DataError
+from symbert.report.blimp import read_judgements
+from symbert.report.data import Data, write_exhibit
+from symbert.report.tables.blimp import blimp_table
+
+MIRROR = {"glue_source": "mirror", "corpus_source": "mirror", "suites": {"blimp": "b11a"}}
+
+
+@pytest.fixture
+def files_of(tmp_path):
+    """The files of records."""
+    return lambda *records: [write(tmp_path / f"judged/{at}.json", one) for at, one in enumerate(records)]
+
+
+@pytest.fixture
+def table_of(files_of, settings_file):
+    """The table of such records."""
+    return lambda *records, **changes: blimp_table(
+        Data(settings=settings_file(**{**MIRROR, **changes}), blimp=files_of(*records))
+    )
+
+
+def test_the_accuracy_is_the_mean_over_paradigms_and_a_tie_counts_half(table_of):
+    """Of 67 paradigms the two of ellipsis are all right; phenomena have from two to nine, so their mean is another."""
+    one, two = judgement(right=6), judgement(seed=2, right=4, ties=2)
+    (row,) = table_of(one, two).readable.to_dict("records")
+    first, second = (65 * 60 + 200) / 67, (65 * 50 + 200) / 67
+    assert row["model"] == "tiny-original" and row["accuracy"] == pytest.approx((first + second) / 2)
+    assert row["std"] == pytest.approx((first - second) / math.sqrt(2))
+    assert (row["ellipsis"], row["island_effects"]) == (100, 55)
+    assert [name for name in row if name in PHENOMENA] == list(PHENOMENA)
+
+
+def test_readers_see_the_last_step_and_the_csv_every_step_and_seed(files_of, settings_file, outputs):
+    records = [
+        judgement(name, seed, step, right=last if step == 1800 else 5)
+        for name, last in (("symmetric", 7), ("original", 6))
+        for seed in (2, 1)
+        for step in (1800, 300)
+    ]
+    options = {"blimp": files_of(*records), "settings": settings_file(**MIRROR)}
+    write_exhibit("table-blimp", outputs, **options)
+    rows = read_shown(outputs[0])
+    checkpoints = [(row["attention"], row["pretrain_seed"], row["step"]) for row in rows]
+    assert checkpoints == [
+        (name, seed, step) for name in ("original", "symmetric") for seed in "12" for step in ("300", "1800")
+    ]
+    assert [row["binding"] for row in rows] == ["50.00", "60.00"] * 2 + ["50.00", "70.00"] * 2
+    shown = outputs[1].read_text()
+    assert "| tiny-original | 61.19 | 0.00 | 60.00 |" in shown and "| tiny-symmetric | 70.90 | 0.00 |" in shown
+    assert shown.count("| tiny-") == 2
+
+
+def test_the_caption_says_how_many_pairs_and_ties_there_are(table_of):
+    caption = table_of(judgement(ties=1)).caption
+    assert "67 paradigms of 10 of the 1,000 minimal pairs of BLiMP, at step 1,800" in caption
+    assert f"{100 * 65 / 670:.2f} % of all pairs" in caption and "may be chance" in caption
+    whole = table_of(judgement(pairs=1000, right=400)).caption
+    assert "67 paradigms of 1,000 minimal pairs of BLiMP, at" in whole and "stand-in" not in whole
+
+
+def test_stand_ins_are_called_so_in_every_column_of_their_numbers(table_of):
+    table = table_of(judgement(stand_in=True))
+    assert [name for name in table.readable if "(stand-in)" not in name] == ["model"]
+    assert "accuracy (stand-in)" in table.frame and "binding (stand-in)" in table.frame
+    assert "stand-in pairs made from documentation text, not BLiMP" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("changes", "flaw"),
+    [
+        ({"settings_hash": "cafe"}, "judged under settings cafe, expected b11a; run measure-blimp again"),
+        ({"data_sha256": "others"}, "judged other pairs than the other checkpoints"),
+        ({"right": 9, "ties": 2}, "counts of anaphor_gender_agreement do not add up"),
+        ({"right": -1}, "counts of anaphor_gender_agreement do not add up"),
+        ({"pairs": 0, "right": 0}, "counts of anaphor_gender_agreement do not add up"),
+        ({"paradigms": {}}, "has 0 paradigms, expected BLiMP's 67 in their order"),
+        ({"paradigms": {name: {"pairs": 1, "right": True, "ties": 0} for name in PARADIGMS}}, "gender_agreement.right"),
+        ({"step": "1800"}, "has the step '1800'"),
+        ({"stand_in": 0}, "has the stand_in 0"),
+    ],
+)
+def test_a_record_that_cannot_stand_beside_the_others_is_named(files_of, changes, flaw):
+    files = files_of(judgement(), judgement("pairwise", **changes))
+    with pytest.raises(DataError, match=rf"1\.json: .*{flaw}"):
+        read_judgements(files, "b11a")

@@ -1,0 +1,69 @@
+# glue: BLiMP's minimal pairs → how every checkpoint judges them, without fine-tuning.
+from symbert.blimp import PARADIGMS, published_pairs
+
+PAIR_FILES = [published_pairs(paradigm) for paradigm in PARADIGMS]
+
+
+localrules:
+    download_blimp,
+
+
+rule write_embedded_blimp:
+    input:
+        stand_ins("glue"),
+    output:
+        [f"{EMBEDDED}/{file.location}" for file in PAIR_FILES],
+    log:
+        f"{LOGS}/write_embedded_blimp.log",
+    conda:
+        ENVIRONMENT
+    params:
+        root=lambda wildcards: EMBEDDED,
+    shell:
+        "python -m symbert --log {log:q} write-embedded-blimp --root {params.root:q}"
+
+
+rule download_blimp:
+    input:
+        published("glue", *PAIR_FILES),
+        settings=settings("glue_source"),
+        sources=f"{RESULTS}/glue/sources.json",
+    output:
+        EXPERIMENT.pairs,
+    log:
+        f"{LOGS}/download_blimp.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        download=1,
+    shell:
+        "python -m symbert --log {log:q} download-blimp --settings {input.settings:q} --sources {input.sources:q}"
+        " --output {output:q}"
+
+
+rule measure_blimp:
+    input:
+        checkpoint=checkpoint_files,
+        raw=rules.download_blimp.output,
+        vocabulary=WORD_PIECES,
+        settings=settings("blimp"),
+    output:
+        EXPERIMENT.judged,
+    log:
+        f"{LOGS}/measure_blimp/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+    benchmark:
+        f"{BENCHMARKS}/measure_blimp/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+    params:
+        checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
+    shell:
+        f"{GPUS_GIVEN} "
+        "exec python -m symbert --log {log:q} measure-blimp --checkpoint {params.checkpoint:q} --raw {input.raw:q}"
+        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --size {wildcards.size:q}"
+        " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
+        " --output {output:q} --threads {threads}"
