@@ -99,6 +99,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return ByScope(config, log)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_power_fails() -> Iterator[None]:
+    """Nothing in this process waits for the disk; tests of what a full or failing disk does have calls of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's directory."""

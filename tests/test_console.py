@@ -15,6 +15,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from symbert import console
 from symbert.console import Console
 from symbert.snakemake_internals import Job
+from workflow.checkout import Checkout
 
 CHAIN = """
 import sys
@@ -57,8 +58,10 @@ def snakemake(tmp_path, root):
     environment.pop("NO_COLOR", None)
 
     def run(*arguments: str, terminal: bool = False) -> str:
+        if not terminal:
+            return Checkout(tmp_path).snakemake("--show-failed-logs", *arguments).output
         command = [sys.executable, "-m", "snakemake", "--cores", "2", "--show-failed-logs", *arguments]
-        reader, writer = pty.openpty() if terminal else os.pipe()
+        reader, writer = pty.openpty()
         options = {"cwd": tmp_path, "env": environment, "stdin": subprocess.DEVNULL}
         with subprocess.Popen(command, stdout=writer, stderr=writer, **options):
             os.close(writer)

@@ -1,5 +1,4 @@
 import json
-import os
 import random
 from datetime import date
 
@@ -142,9 +141,8 @@ def test_no_flipped_bit_of_a_fetched_file_is_accepted(publish_rte, tmp_path):
     assert output.read_bytes() == whole
 
 
-def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours(publish_rte, tmp_path, monkeypatch):
+def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours(publish_rte, tmp_path):
     """Parquet's own complaints were believed to be ArrowInvalid; most are OSError, and some come from JSON."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # only for speed: no power fails here
     settings, sources, output = publish_rte()
     file, refused = published_split(GLUE["rte"], "train"), 0
     path = tmp_path / "mirror" / file.location

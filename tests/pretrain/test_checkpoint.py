@@ -469,7 +469,6 @@ def _exit_after(renames: int) -> None:
     os.replace = counted
 
 
-def test_whatever_happens_a_run_goes_on_from_the_newest_intact_step(monkeypatch, capfd):
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # only for speed: no power fails here
+def test_whatever_happens_a_run_goes_on_from_the_newest_intact_step(capfd):
     few = settings(max_examples=25, stateful_step_count=12, derandomize=True)
     run_state_machine_as_test(Store, settings=few)

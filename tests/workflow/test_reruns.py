@@ -29,7 +29,7 @@ CHECKSUMMED = 1_000_000  # bytes: Snakemake compares the content of inputs up to
 
 def planned(checkout: Checkout, *changes: str, targets: tuple[str, ...] = ("all",)) -> dict[str, int]:
     """The jobs that a dry run lists under changes of the configuration."""
-    outcome = checkout.tiny(*targets, "--dry-run", *(["--config", *changes] if changes else []))
+    outcome = checkout.tiny(*targets, "--dry-run", "--quiet", "rules", *(["--config", *changes] if changes else []))
     assert outcome.code == 0, outcome.output[-3000:]
     return outcome.jobs
 
