@@ -47,6 +47,14 @@ def own_files(config, pattern, **corpus):
             {"pretrain": {"schedule_steps": 2399}},
             ["is 2399, before", "set both", "pretrain='{steps: 2400, schedule_steps: null}'"],
         ),
+        (
+            {"recipe": "fast", "pretrain": {"shard_parameters": True, "processes": 2}},
+            ["'pretrain.shard_parameters'", "set recipe=faithful"],
+        ),
+        (
+            {"pretrain": {"shard_parameters": True, "processes": 3, "batch_size": 32}},
+            ["'pretrain.batch_size' is 32, no multiple of the 3 processes"],
+        ),
         ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
         ({"glue": {"source": "mirror"}}, ["glue.source", "mirror=DIR"]),
     ],

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -324,6 +325,13 @@ def _(place):
     return trained(place)
 
 
+@provokes("config: … needs … on each GPU with … sequences at a time, and one has …; set …")
+def _(place):
+    place.monkeypatch.setattr("symbert.experiment.plan.count_jobs", lambda *options: (Counter(), Counter()))
+    large = ["sweep={sizes: [small], curve: {sizes: []}}", "pretrain={batch_size: 4096}"]
+    return ["plan", "--config", *large, "rates={gpu_memory: 2}"]
+
+
 @provokes("…: Cannot allocate memory; run where there is more memory")
 def _(place):
     place.monkeypatch.setattr("os.fsync", calls_refused(errno.ENOMEM))
@@ -458,6 +466,11 @@ def _(place):
 @provokes("config: '…' is …, expected …")
 def _(place):
     return ["plan", "--config", "pretrain={steps: many}"]
+
+
+@provokes("config: 'pretrain.shard_parameters' is true, but …")
+def _(place):
+    return ["plan", "--config", "pretrain={shard_parameters: true, processes: 3}"]
 
 
 @provokes("…: '…' appears twice, in …; keep one of them")

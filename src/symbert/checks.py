@@ -148,6 +148,22 @@ def _check_processes(config: Config) -> None:
             f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
             "'pretrain.batch_size'; start fewer"
         )
+    if config["pretrain"]["shard_parameters"] and processes > 1:
+        refuse_sharding(config["recipe"], batch_size, processes)
+
+
+def refuse_sharding(recipe: str, batch_size: int, processes: int) -> None:
+    """ConfigError where processes cannot have the parameters in parts."""
+    if recipe == "fast":
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
+            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
+        )
+    if batch_size % processes:
+        raise ConfigError(
+            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.batch_size' is {batch_size}, no multiple of "
+            f"the {processes} processes, which compute layer by layer together; choose a multiple"
+        )
 
 
 def _check_sweep(config: Config) -> None:

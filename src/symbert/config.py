@@ -251,6 +251,7 @@ def execution_options(config: Config) -> list[str]:
         config["on_settings_change"],
         *(["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []),
         *(["--recompute-activations"] if chosen["recompute_activations"] else []),
+        *(["--shard-parameters"] if chosen["shard_parameters"] else []),
         *(["--tensorboard"] if chosen["tensorboard"] else []),
     ]
 

@@ -44,6 +44,7 @@ class Host:
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
+    reads: Callable[[Rows], tuple[float, float]]  # tokens that the layers read of a sequence, and its logits
     validation_count: int | None = None  # held-out sequences; None: those of the corpus
 
     @property
@@ -82,6 +83,7 @@ HOSTS: dict[str, Host] = {
         sites=1,
         parameters=Shape.parameters,
         step_flops=_masked_tokens,
+        reads=lambda rows: (rows.tokens, rows.masked * rows.tokens * rows.vocabulary_size),
     ),
     "decoder": Host(
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
@@ -92,6 +94,7 @@ HOSTS: dict[str, Host] = {
         sites=1,
         parameters=Shape.decoder_parameters,
         step_flops=_next_tokens,
+        reads=lambda rows: (rows.tokens - 1, (rows.tokens - 1) * rows.vocabulary_size),
     ),
     "encoder-decoder": Host(
         "Encoder-decoders write letters in reverse, without some, or as their substitutes; exact match is the share of "
@@ -103,6 +106,7 @@ HOSTS: dict[str, Host] = {
         sites=3,
         parameters=lambda shape, vocabulary_size: shape.encoder_decoder_parameters(PAIR_VOCABULARY),
         step_flops=_pairs,
+        reads=lambda rows: (2 * PAIR_TOKENS, PAIR_TOKENS * PAIR_VOCABULARY),
         validation_count=HELD_OUT_PAIRS,
     ),
     "vision": Host(
@@ -115,6 +119,7 @@ HOSTS: dict[str, Host] = {
         sites=1,
         parameters=lambda shape, vocabulary_size: shape.vision_parameters(**DIGITS),
         step_flops=_images,
+        reads=lambda rows: (PATCHES + 1, DIGITS["num_labels"]),
         validation_count=HELD_OUT_IMAGES,
     ),
 }

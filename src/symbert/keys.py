@@ -101,6 +101,7 @@ class Execution(Settings):
     """Keys of `pretrain` that change how it is computed, not what."""
 
     recompute_activations: bool
+    shard_parameters: bool
     micro_batch_size: Count | None
     tensorboard: bool
     processes: Count
@@ -134,6 +135,7 @@ class Rates(Settings):
     core_flops: Positive
     core_layer_seconds: NotNegative
     job_seconds: NotNegative
+    gpu_memory: Positive | None
 
 
 class OwnSize(Settings):

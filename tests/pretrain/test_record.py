@@ -25,6 +25,7 @@ FACTS = {
     "threads": 2,
     "processes": 1,
     "micro_batch_size": None,
+    "shard_parameters": False,
     "precision": "fp32",
     "recipe": "faithful",
     "versions": {"torch": "2.13.0", "numpy": "2.4.6"},

@@ -5,7 +5,7 @@
 
 The formats do not check their content, so checkpoint.json holds the sha256 of every file and of what was logged until
 then, and a directory appears under its final name only when all of it is on disk. One process writes; any number may
-load.
+load. Where the processes of a training have the tensors in parts, files have them whole: any number goes on with them.
 """
 
 import os
@@ -25,6 +25,7 @@ from symbert.errors import FullDiskError, InputOutputError, IntegrityError, Symb
 from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, verify_sha256, write_json, writing
 from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
+from symbert.pretrain.sharding import gather, part_of
 from symbert.pretrain.storage import DAMAGED, KEEP, name_of_step, recorded_hash
 from symbert.settings import hash_of
 
@@ -44,15 +45,21 @@ class Position:
 class CheckpointStore:
     """The checkpoints of one run, below its state directory."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, writes: bool = True) -> None:
         self.resume, self.weights = state / "resume", state / "weights"
+        self.writes = writes  # where not, `save` and `keep_weights` only give this process's parts to the one that does
 
     def save(self, model: nn.Module, optimizer: Optimizer, position: Position) -> None:
         """Publish a checkpoint of this step and drop all but the newest KEEP.
 
         When the disk is full, InputOutputError says what is needed, and the checkpoints before it stay.
         """
-        files = {"model.safetensors": weights_of(model), "optimizer.safetensors": _states_of(model, optimizer)}
+        files = {
+            "model.safetensors": gather(weights_of(model), self.writes),
+            "optimizer.safetensors": gather(_states_of(model, optimizer), self.writes),
+        }
+        if not self.writes:
+            return
         final = self.resume / name_of_step(position.step)
         temporary = self.resume / f".{final.name}.tmp"
         self._remove_surplus(final.name)
@@ -69,11 +76,12 @@ class CheckpointStore:
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
         """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
-        path = self.weights / f"{name_of_step(step)}.safetensors"
+        path, weights = self.weights / f"{name_of_step(step)}.safetensors", gather(weights_of(model), self.writes)
+        if not self.writes:
+            return
         with suppress(SymbertError):
             verify_sha256(path, recorded_hash(path), DAMAGED)
             return
-        weights = weights_of(model)
         with _room_for(path, [weights]):
             write_tensors(weights, path)
             write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
@@ -122,7 +130,9 @@ def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
     if position.metrics_sha256 is not None:
         verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
     weights = directory / "model.safetensors"
-    keys = model.load_state_dict(load_file(weights), strict=False)
+    own = model.state_dict()
+    tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
+    keys = model.load_state_dict(tensors, strict=False)
     if others := sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys)):
         raise IntegrityError(f"{weights}: not of this model, by its tensor {others[0]}; made by another version?")
     _restore_states(model, optimizer, directory / "optimizer.safetensors")
@@ -159,10 +169,12 @@ def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
 def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
     """Fill any optimizer with the tensors of a file of `_states_of`; IntegrityError when one is not of this model."""
     states: dict[str, dict[str, Any]] = {}
-    for name, tensor in load_file(path).items():
-        parameter, _, key = name.rpartition("/")
-        states.setdefault(parameter, {})[key] = tensor
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    parameters = dict(model.named_parameters())
+    for file_name, tensor in load_file(path).items():
+        name, _, key = file_name.rpartition("/")
+        is_alike = name in parameters and tensor.shape == parameters[name].shape
+        states.setdefault(name, {})[key] = part_of(tensor, parameters[name]) if is_alike else tensor
+    names = {parameter: name for name, parameter in parameters.items()}
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     if others := sorted(states.keys() - set(ordered)):
         raise IntegrityError(f"{path}: not of this model, by its parameter {others[0]}; made by another version?")

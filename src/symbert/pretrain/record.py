@@ -14,7 +14,8 @@ from symbert.errors import DivergedError, PreemptedError, SymbertError, explain
 from symbert.files import read_json, write_json
 
 # Every fact of a session is on exactly one of these lists.
-SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "versions")  # may change the last bits
+# Those that may change the last bits.
+SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
 SCIENTIFIC = ("precision", "recipe")  # part of the run's identity: any change is another run
 INCIDENTAL = ("host", "commit")  # of the code, the operator's is part of the run's identity
 

@@ -25,6 +25,7 @@ def pretrain_model(
     on_settings_change: str,
     micro_batch_size: int | None = None,
     recompute_activations: bool = False,
+    shard_parameters: bool = False,
     tensorboard: bool = False,
     host: str = ENCODER,
     manifest: Path | None = None,
@@ -44,5 +45,7 @@ def pretrain_model(
     from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
 
     paths = RunPaths(manifest, settings, state, done, metrics, timing)
-    options = SessionOptions(threads, micro_batch_size, recompute_activations, tensorboard, on_settings_change)
+    options = SessionOptions(
+        threads, micro_batch_size, recompute_activations, shard_parameters, tensorboard, on_settings_change
+    )
     hold_session(Run(size, attention, seed, host), paths, options, stop)

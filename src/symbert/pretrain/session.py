@@ -51,6 +51,7 @@ class SessionOptions:
     threads: int
     micro_batch_size: int | None  # sequences that one device computes at a time; None: its whole share
     recompute_activations: bool
+    shard_parameters: bool
     tensorboard: bool
     on_settings_change: str  # refuse | supersede
 
@@ -80,7 +81,8 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
                 if paths.manifest:
                     verify_shards(paths.manifest)
             world.wait()
-            trainer = Trainer(run, settings, paths.manifest, paths.state, world, options.micro_batch_size)
+            size, shard = options.micro_batch_size, options.shard_parameters
+            trainer = Trainer(run, settings, paths.manifest, paths.state, world, size, shard)
             if options.recompute_activations:
                 trainer.model.recompute_activations()
             if world.leads:
@@ -122,6 +124,7 @@ def _open_records(trainer: Trainer, options: SessionOptions) -> None:
         "threads": options.threads,
         "processes": trainer.world.size,
         "micro_batch_size": trainer.micro_batch_size,
+        **({"shard_parameters": True} if trainer.is_sharded else {}),
         "precision": trainer.precision,
         "recipe": trainer.settings.recipe,
     }
@@ -134,7 +137,7 @@ class Loop:
     def __init__(self, trainer: Trainer, tensorboard: bool, stop: StopRequest, counter: StepCounter) -> None:
         self.trainer, self.tensorboard, self.stop, self.counter = trainer, tensorboard, stop, counter
         self.settings, self.world, self.state = trainer.settings, trainer.world, trainer.state
-        self.checkpoints = CheckpointStore(self.state)
+        self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process, as the next
         self.events: EventLog | None = None
         tokens, flops = self.settings.batch_size * trainer.objective.tokens, trainer.objective.flops(trainer.model)
@@ -212,15 +215,10 @@ class Loop:
         step = self.counter.step
         is_last, is_due = step == self.settings.steps, self._is_due(step)
         asked, near_limit, self.joules = self.trainer.told
-        if self.world.leads and is_due:  # first: a run that resumes from the checkpoint never comes back to this step
+        if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, step)
-        if self.world.leads and (is_due or asked):
-            if self.events:
-                self.events.flush()
-            position = Position(
-                step, self.metrics.flush(), self.trainer.updater.scaler.state_dict(), self.metrics.sha256
-            )
-            self._record_pace()
+        if is_due or asked:
+            position = self._record() if self.world.leads else Position(step, 0, {})
             self.checkpoints.save(self.trainer.model, self.trainer.optimizer, position)
             self.pace.restart()
         if asked and not is_last:
@@ -228,6 +226,14 @@ class Loop:
             why = self.stop.signal or "another process was asked to stop"
             kind = TimeLimitError if near_limit == asked else PreemptedError
             raise kind(f"{self.trainer.run}: {why}: saved at step {step}; run the same command to go on")
+
+    def _record(self) -> Position:
+        """Put logs, and how far this session came, on the disk; returns where the run is."""
+        if self.events:
+            self.events.flush()
+        logged, scaler = self.metrics.flush(), self.trainer.updater.scaler.state_dict()
+        self._record_pace()
+        return Position(self.counter.step, logged, scaler, self.metrics.sha256)
 
     def _record_pace(self) -> None:
         """Record how far this session came, and how fast."""

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from symbert.checks import refuse_sharding
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import write_json
@@ -17,6 +19,7 @@ from symbert.layout import Run
 from symbert.model.logits import describe_attention
 from symbert.model.network import initialize
 from symbert.pretrain.objective import Batch, Loss, objective_of
+from symbert.pretrain.sharding import shard
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision
@@ -40,7 +43,9 @@ class StepResult:
 class Trainer:
     """Computes the steps of one run, as one of the processes that train it.
 
-    `micro_batch_size` sequences are computed at a time; neither it nor the number of processes changes the batch.
+    `micro_batch_size` sequences are computed at a time; neither it nor the number of processes changes the batch. With
+    `shard_parameters` each of several processes keeps a part of weights, gradients and the optimizer's state
+    (`symbert.pretrain.sharding`); then all processes call every method but `describe_start`.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class Trainer:
         state: Path,
         world: World | None = None,
         micro_batch_size: int | None = None,
+        shard_parameters: bool = False,
     ) -> None:
         self.run, self.settings, self.state, self.world = run, settings, state, world or alone()
         self.device, self.recipe = self.world.device, RECIPES[settings.recipe]
@@ -60,21 +66,30 @@ class Trainer:
                 f"config: 'pretrain.batch_size' is {settings.batch_size}, fewer than the {self.world.size} "
                 "processes; start fewer with --nproc-per-node"
             )
+        self.is_sharded = shard_parameters and self.world.size > 1
+        if self.is_sharded:
+            refuse_sharding(settings.recipe, settings.batch_size, self.world.size)
         self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
         self.objective = objective_of(run, settings, manifest)
-        self.model = self.objective.build_model(attention_dropout(self.recipe, settings.dropout, self.device))
-        initialize(self.model, run.pretrain_seed)
-        self.model.to(self.device)
+        self.model = self._starting_model()
+        self.loss = self._build_loss()
         self.optimizer = build_optimizer(self.model, settings, settings.optimizer)
         self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
-        self.loss = self._build_loss()
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
         self.tell: Callable[[], Sequence[float]] = tuple  # numbers that the processes add up in a step, beside its own
         self.told: list[float] = []  # their sums in the last step
 
+    def _starting_model(self) -> nn.Module:
+        model = self.objective.build_model(attention_dropout(self.recipe, self.settings.dropout, self.device))
+        initialize(model, self.run.pretrain_seed)
+        return model
+
     def _build_loss(self) -> nn.Module:
         loss: nn.Module = Loss(self.objective, self.model)
+        if self.is_sharded:
+            return shard(loss, self.world)
+        loss.to(self.device)
         if self.recipe.compiled:
             loss = torch.compile(loss, fullgraph=True, dynamic=False)
         if self.world.size == 1:
@@ -82,6 +97,11 @@ class Trainer:
         # Without the search DDP groups gradients anew after a session's first step, and adds them in another order: on
         # resume other bits. Buffers are constants, which need no broadcast.
         return DistributedDataParallel(loss, find_unused_parameters=True, broadcast_buffers=False)
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether each of several processes has all weights."""
+        return self.world.size > 1 and not self.is_sharded
 
     @property
     def parameters(self) -> int:
@@ -117,19 +137,31 @@ class Trainer:
     def evaluate(self) -> dict[str, float]:
         """What the objective measures on the validation sequences; `loss` is the mean over all targets, in nats."""
         self.model.eval()
-        module = self.loss.module if self.world.size > 1 else self.loss  # exchanges no gradients
+        module = self.loss.module if self.is_replicated else self.loss  # exchanges no gradients
         loss = count = right = 0
         share = self.world.share(self.objective.validation_count)  # the processes' micro-batches may differ in size
         for batch in self.objective.validation_batches(self.micro_batch_size, share):
             added, *answered = self._loss_of(batch, module).flatten().tolist()
             loss, count, right = loss + added, count + batch.count, right + sum(answered)
+        if self.is_sharded:
+            self._help_others_evaluate(*share)
         loss, count, right = self.world.total(loss, count, right)
         return {"loss": loss / count, **self.objective.measures(loss / count, right / self.objective.validation_count)}
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
         batch = next(self.objective.validation_batches(DESCRIBED))
-        return describe_attention(self.model, *self.objective.inputs_of_layers(batch.to(self.device)))
+        model = self._starting_model().to(self.device) if self.is_sharded else self.model  # by this process alone
+        return describe_attention(model, *self.objective.inputs_of_layers(batch.to(self.device)))
+
+    def _help_others_evaluate(self, first: int, last: int) -> None:
+        """Compute as many batches as the process with the largest share, because each gathers weights from all
+        processes; then drop the weights that the last one left."""
+        largest = math.ceil(self.objective.validation_count / self.world.size)
+        further = math.ceil(largest / self.micro_batch_size) - math.ceil((last - first) / self.micro_batch_size)
+        for batch in islice(self.objective.validation_batches(1), further):
+            self._loss_of(batch, self.loss)
+        self.loss.reshard()
 
     def _batch(self, step: int) -> Batch:
         if self.ahead and self.ahead[0] == step:
@@ -143,7 +175,7 @@ class Trainer:
         for start in starts:
             part = batch.part(start, min(start + self.micro_batch_size, self.last))
             is_last = start == starts[-1]  # after which the processes add up their gradients
-            with nullcontext() if is_last or self.world.size == 1 else self.loss.no_sync():
+            with self.loss.no_sync() if self.is_replicated and not is_last else nullcontext():
                 loss = self._loss_of(part, self.loss) / count
                 self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
             total += loss.detach()

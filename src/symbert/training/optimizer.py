@@ -100,7 +100,8 @@ class Updater:
     def clip(self) -> Tensor:
         """Unscale the gradients and clip their norm; returns the norm before."""
         self.scaler.unscale_(self.optimizer)
-        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
+        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # of gradients in parts, that of all
 
     def update(self, learning_rate: float) -> None:
         """Move the weights and clear the gradients; in fp16 a gradient that is not finite only lowers the scale."""

@@ -1,0 +1,226 @@
+"""Processes that have weights, gradients and the optimizer's state in parts, beside one that has them whole.
+
+They are forks of the process that runs the tests, which has loaded torch (with fsdp), and meet over loopback.
+"""
+
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed.fsdp
+from safetensors.torch import load_file
+
+from pretrain.corpora import options
+from symbert.cli import main
+from symbert.errors import ConfigError, explain
+from symbert.files import read_json, sha256_of
+from symbert.layout import Run
+from symbert.model.network import MaskedModel
+from symbert.pretrain.sharding import shard
+from symbert.pretrain.train import Trainer
+from symbert.pretrain.world import World, join_world
+from symbert.settings import PretrainSettings, read_settings
+from symbert.training.optimizer import Updater, build_optimizer
+
+FORK = multiprocessing.get_context("fork")
+CPU = torch.device("cpu")
+STEPS = 3
+
+
+def in_processes(function: Callable, size: int) -> list:
+    """What the function returns in each of `size` processes, which find each other as those of a torchrun do."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    ends = []
+    for rank in range(size):
+        mine, theirs = FORK.Pipe()
+        process = FORK.Process(target=_process, args=(function, rank, size, store.port, theirs))
+        process.start()
+        theirs.close()
+        ends.append((process, mine))
+    try:
+        returned = [mine.recv() for _, mine in ends]
+    finally:
+        for process, _ in ends:
+            process.join(30)
+            process.kill()
+    return returned
+
+
+def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+    os.environ |= {**place, "TORCHELASTIC_RUN_ID": "x", **{name: str(value) for name, value in places.items()}}
+    torch.set_num_threads(1)
+    try:
+        end.send(function())
+    except Exception as error:
+        end.send(explain(error))
+    end.close()
+    os._exit(0)
+
+
+@pytest.fixture
+def learn(manifest, brief, tmp_path):
+    """A function that takes some steps and evaluates, as one of the processes; with dropout only where it is asked."""
+
+    def make(host: str = "encoder", attention: str = "pairwise", micro_batch_size=None, recomputes=False, **changes):
+        settings = read_settings(brief(**{"dropout": 0.0, "warmup_steps": 0, **changes}), PretrainSettings)
+        rows = manifest if host in ("encoder", "decoder") else None
+
+        def take_steps() -> dict[str, list[float]]:
+            with join_world() as world:
+                run = Run("tiny", attention, 1, host)
+                trainer = Trainer(run, settings, rows, tmp_path, world, micro_batch_size, shard_parameters=True)
+                if recomputes:
+                    trainer.model.recompute_activations()
+                start = trainer.evaluate()
+                steps = [trainer.step(step) for step in range(STEPS)]
+                return {
+                    "losses": [start["loss"], *(step.loss for step in steps), trainer.evaluate()["loss"]],
+                    "norms": [step.gradient_norm for step in steps],
+                    "local": sum(p.to_local().numel() for p in trainer.model.parameters()) if world.size > 1 else 0,
+                    "whole": trainer.parameters,
+                }
+
+        return take_steps
+
+    return make
+
+
+WAYS = {
+    "two": (2, {}),
+    "four, in micro-batches": (4, {"micro_batch_size": 1}),
+    "two, with activations computed again": (2, {"recomputes": True, "attention": "shared"}),
+    "two, of a decoder": (2, {"host": "decoder"}),
+    "two, of an encoder-decoder": (2, {"host": "encoder-decoder", "attention": "original", "batch_size": 64}),
+    "four, of a vision encoder": (4, {"host": "vision", "batch_size": 4 * 89}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_processes_with_parts_of_the_parameters_learn_what_one_does(learn, way):
+    """The gradient is clipped in each step. Of the vision encoder's 359 images the processes have 90 or 89, so some
+    compute a batch more."""
+    size, choices = WAYS[way]
+    take_steps = learn(**choices, gradient_clip=0.5)
+    one, several = take_steps(), in_processes(take_steps, size)
+    assert min(one["norms"]) > 0.5 and len(set(one["losses"])) == STEPS + 2
+    for each in several:
+        assert each["losses"] == pytest.approx(one["losses"], rel=2e-5)
+        assert each["norms"] == pytest.approx(one["norms"], rel=2e-4)
+    assert sum(each["local"] for each in several) == one["whole"]
+    assert max(each["local"] for each in several) < one["whole"] / size * 1.1
+
+
+def lines(run: Path) -> dict[str, list[float]]:
+    read = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return {split: [line["loss"] for line in read if line["split"] == split] for split in ("train", "validation")}
+
+
+def train(arguments: list[str], size: int, shards: bool = True) -> list[int]:
+    """Exit codes of the command in so many processes."""
+    words = [*arguments, "--shard-parameters"] if shards else arguments
+    return in_processes(lambda: main(words), size)
+
+
+def back_to(step: int, run: Path, folder: Path) -> Path:
+    """A copy of a finished run whose newest checkpoint is that of `step`."""
+    copied = shutil.copytree(run, folder)
+    for checkpoint in (copied / "state/resume").glob("step-*"):
+        if int(checkpoint.name.removeprefix("step-")) > step:
+            shutil.rmtree(checkpoint)
+    for published in ("done.json", "metrics.jsonl", "timing.json"):
+        (copied / published).unlink()
+    return copied
+
+
+def test_a_run_of_two_goes_on_to_the_same_bits_and_its_files_are_those_of_any_number(tmp_path, manifest, brief):
+    """One process wrote all files, in the form that one process alone writes."""
+    runs = {name: tmp_path / name for name in ("alone", "together")}
+    settings = brief(dropout=0.0)
+    assert main(options(manifest, settings, runs["alone"])) == 0
+    assert train(options(manifest, settings, runs["together"]), 2) == [0, 0]
+    one, two = lines(runs["alone"]), lines(runs["together"])
+    assert two["train"] == pytest.approx(one["train"], rel=1e-4)
+    assert two["validation"] == pytest.approx(one["validation"], rel=1e-4)
+    for name in ("weights/step-00000030.safetensors", "resume/step-00000030/optimizer.safetensors"):
+        ours, theirs = (load_file(run / "state" / name) for run in runs.values())
+        assert {key: value.shape for key, value in ours.items()} == {key: value.shape for key, value in theirs.items()}
+    session = read_json(runs["together"] / "timing.json")
+    assert session["shard_parameters"] and session["processes"] == 2
+
+    again = back_to(10, runs["together"], tmp_path / "again")
+    assert train(options(manifest, settings, again), 2) == [0, 0]
+    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
+        assert sha256_of(again / name) == sha256_of(runs["together"] / name), name
+    assert [each["step"] for each in read_json(again / "state/provenance.json")["sessions"]] == [30, 30]
+
+    for name, size, shards in (("by four", 4, True), ("by one", 1, False)):
+        other = back_to(20, runs["together"], tmp_path / name)
+        assert train(options(manifest, settings, other), size, shards) == [0] * size
+        assert lines(other)["train"] == pytest.approx(two["train"], rel=1e-4)
+
+
+def test_dropout_differs_between_processes_and_two_trainings_have_the_same_bits(learn):
+    take_steps = learn(dropout=0.1)
+    first, second = in_processes(take_steps, 2), in_processes(take_steps, 2)
+    assert first == second and first[0]["losses"] == first[1]["losses"]
+
+
+def test_the_scaler_of_fp16_skips_a_step_in_all_processes_where_a_part_of_one_gradient_is_infinite(write_section):
+    """Each looks at its part alone: without a word between them some would move their weights, and some not."""
+    settings = read_settings(write_section("pretrain"), PretrainSettings)
+
+    def overflow() -> list[float]:
+        with join_world() as world:
+            model = torch.nn.Linear(4, 4, bias=False)
+            torch.nn.init.ones_(model.weight)
+            shard(model, world)
+            updater = Updater(model, build_optimizer(model, settings), 1.0, "fp16", CPU)
+            for factor in (torch.inf if world.rank else 1.0, 1.0):
+                updater.backward(model(torch.ones(1, 4)).sum() * factor)
+                norm = updater.clip()
+                updater.update(0.1)
+                yielded.append((norm.isfinite().item(), updater.scaler.get_scale()))
+            return [*yielded, model.weight.full_tensor().sum().item()]
+
+    yielded: list = []
+    one, other = in_processes(overflow, 2)
+    assert one == other
+    (skipped, halved), (finite, kept), total = one
+    assert not skipped and finite and halved == kept == 2**15 and 14 < total < 14.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"recipe": "fast"}, "'recipe' is fast, which compiles the model to one graph"),
+        ({"batch_size": 9}, "'pretrain.batch_size' is 9, no multiple of the 2 processes"),
+    ],
+)
+def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(
+    manifest, brief, tmp_path, changes, said
+):
+    settings = read_settings(brief(**changes), PretrainSettings)
+    world = World(0, 2, CPU)
+    with pytest.raises(ConfigError, match=said):
+        Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, world, shard_parameters=True)
+
+
+def test_a_parameter_without_a_dimension_is_refused():
+    model = torch.nn.Linear(2, 2)
+    model.temperature = torch.nn.Parameter(torch.tensor(1.0))
+    with pytest.raises(ConfigError, match="temperature is a number without a dimension"):
+        shard(model, World(0, 2, CPU))
+
+
+def test_one_process_has_all_and_loads_nothing_for_it(manifest, brief, tmp_path):
+    settings = read_settings(brief(), PretrainSettings)
+    trainer = Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, shard_parameters=True)
+    assert not trainer.is_sharded and type(trainer.model) is MaskedModel
