@@ -106,7 +106,8 @@ METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code documented in `symbert.errors` (0 is success)."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    is_process = arguments is None  # of its own
+    arguments = list(sys.argv[1:] if is_process else arguments)
     _limit_threads(arguments)
     try:
         for option, value in pairwise(arguments):
@@ -120,6 +121,8 @@ def main(arguments: list[str] | None = None) -> int:
                 read_own(Path(value))
         options = _parse(arguments)
         function = load(options.command)
+        if is_process:
+            _spare_pandas()
         function(*(getattr(options, name) for name in inspect.signature(function).parameters))
         sys.stdout.flush()
         return 0
@@ -146,6 +149,17 @@ def load(command: str) -> Callable[..., None]:
     finally:
         gc.freeze()  # nor is it searched while the command works
         gc.enable()
+
+
+def _spare_pandas() -> None:
+    """Keep pyarrow from importing pandas for its first array, for which it asks once: that takes as long as most jobs.
+
+    A command that works with data frames has imported pandas by now.
+    """
+    if "pyarrow" in sys.modules and "pandas" not in sys.modules:
+        path, sys.path = sys.path, []  # where it does not find it
+        sys.modules["pyarrow"].array([])
+        sys.path = path
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
