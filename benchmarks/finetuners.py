@@ -26,7 +26,7 @@ from symbert.glue.batches import read_rows
 from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
 from symbert.settings import GlueSettings
-from symbert.tasks import Task
+from symbert.task import Task
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"
 EVALUATE_EVERY = 0.005  # of all steps (authors): 200 times

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from benchmarks.paper import paper_sections
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.sources import download_task, resolve_glue
-from symbert.tasks import Task
+from symbert.task import Task
 
 # Tokens of the training rows of GLUE, [CLS] and [SEP] among them and cut at 128, at 0, 5, … 100 % of the rows.
 LENGTHS = {

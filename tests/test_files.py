@@ -1,7 +1,6 @@
 import ast
 import errno
 import fcntl
-import json
 import multiprocessing
 import os
 import platform
@@ -21,7 +20,6 @@ from safetensors import SafetensorError
 from symbert.errors import CannotCreateError, DataError, InputOutputError, MissingInputError, explain
 from symbert.files import (
     copy_file,
-    flaws,
     free_space,
     is_running,
     publish,
@@ -293,34 +291,6 @@ def test_a_missing_and_a_broken_json_file_are_named(tmp_path):
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(DataError, match="broken.json"):
         read_json(tmp_path / "broken.json")
-
-
-SHAPE = {"step": int, "scaler": dict, "sha256": {str: str}, "shards": [{"rows": int}], "loss": (float, type(None))}
-FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2, "more": 3}], "loss": None, "other": 4}
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ([], "is [], expected an object"),
-        (None, "is None, expected an object"),
-        ("x" * 99, "is '" + "x" * 59 + "…, expected an object"),
-        ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
-        (FITTING | {"step": True}, "has the step True"),
-        (FITTING | {"step": 1.0}, "has the step 1.0"),
-        (FITTING | {"scaler": []}, "has the scaler []"),
-        (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),
-        (FITTING | {"shards": {}}, "has the shards {}"),
-        (FITTING | {"shards": [{"rows": 1}, {}]}, "has no 'shards[1].rows'"),
-        (FITTING | {"loss": "1"}, "has the loss '1'"),
-    ],
-)
-def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value, told):
-    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(value, SHAPE)
-    (tmp_path / "x.json").write_text(json.dumps(value))
-    with pytest.raises(DataError) as failure:
-        read_json(tmp_path / "x.json", SHAPE)
-    assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1} x'])

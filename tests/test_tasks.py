@@ -28,6 +28,8 @@ def test_official_rows_are_those_that_the_mirror_states(mirror):
 
 def test_a_grade_has_one_output_and_classes_have_one_each():
     assert [GLUE[name].num_labels for name in ("stsb", "cola", "mnli")] == [1, 2, 3]
+    assert {name for name, task in PUBLISHED.items() if not task.labels} == {"stsb"}
+    assert {name for name, task in PUBLISHED.items() if task.head == "grades"} == {"stsb"}
 
 
 def test_each_task_has_a_maker_of_its_stand_in():

@@ -21,7 +21,8 @@ from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PairSettings, PretrainSettings, TaskSettings, code_of, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
-from symbert.suites import SUITES, Suite
+from symbert.suites import SUITES
+from symbert.task import Suite
 from symbert.tasks import suite_named, tasks_of_suite
 
 RUN = "{size}-{attention}/seed-{seed}"

@@ -6,7 +6,8 @@ from collections import ChainMap
 from typing import Any
 
 from symbert.errors import ConfigError, UsageError
-from symbert.suites import SUITES, Layout, Suite, Task, suite_of
+from symbert.suites import SUITES, suite_of
+from symbert.task import Layout, Suite, Task
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
@@ -85,6 +86,7 @@ def define(name: str, definition: dict[str, Any]) -> Task:
         name,
         columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
         labels=labels,
+        head="classes" if labels else "grades",
         metrics=tuple(metrics),
         scores={"validation": name},
         layout=Layout(tuple(definition["columns"]), definition["label"]),

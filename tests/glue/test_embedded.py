@@ -8,7 +8,8 @@ from glue import documentation
 from glue.documentation import PACKAGES
 from symbert.glue import embedded
 from symbert.glue.sources import published_split
-from symbert.tasks import GLUE, Task
+from symbert.task import Task
+from symbert.tasks import GLUE
 
 SPLITS = [(name, split) for name in GLUE for split in GLUE[name].splits]
 

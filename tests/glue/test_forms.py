@@ -176,7 +176,7 @@ def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
     first, second = -math.log(math.exp(3) / (math.exp(1) + math.exp(3))), math.log(2)
     assert HEADS["choices"].loss(logits, labels).item() == pytest.approx((first + second) / 2)
     assert HEADS["choices"].loss(logits, labels, "none").tolist() == pytest.approx([first, second])
-    assert HEADS["candidates"].predictions(torch.tensor([[1.0, 3.0], [0.5, 0.0]])).tolist() == [2.0, -0.5]
+    assert HEADS["candidates"].of_rows(torch.tensor([[1.0, 3.0], [0.5, 0.0]])).tolist() == [2.0, -0.5]
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 from symbert.corpus.counts import is_full
 from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import flaws, publish, read_json, write_json, write_text
+from symbert.files import publish, read_json, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
+from symbert.shapes import flaws
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,

@@ -18,7 +18,7 @@ from symbert.glue.heads import Head, head_of
 from symbert.glue.sources import read_table
 from symbert.glue.spans import Contexts, Question
 from symbert.model.packed import Packing
-from symbert.tasks import Task
+from symbert.task import Task
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,12 @@ def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device
 def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
-    if task.head == "spans":
-        labels = table["label"].combine_chunks().flatten().to_numpy().astype(np.int64).reshape(-1, task.num_labels)
-    else:
-        labels = table["label"].to_numpy().astype(np.int64 if task.labels else np.float32)
-    arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8), labels
+    head = head_of(task)
+    arrays = ids.flatten().to_numpy().astype(np.int32), types.flatten().to_numpy().astype(np.int8)
+    arrays += (head.labels(table["label"]),)
     tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
     groups, credits = (table[name].to_numpy() if name in table.column_names else None for name in ("group", "credit"))
-    rows = TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, head_of(task), groups, credits)
+    rows = TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, head, groups, credits)
     is_scored = "context" in table.column_names and not table["context"].null_count
     return replace(rows, contexts=_contexts(table)) if is_scored else rows
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.sources import read_published, read_rows
-from symbert.tasks import GLUE, Layout, Task
+from symbert.task import Layout, Task
+from symbert.tasks import GLUE
 
 
 @dataclass(frozen=True)

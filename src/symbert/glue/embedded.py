@@ -24,7 +24,7 @@ from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentat
 from symbert.files import publish
 from symbert.glue.sources import STAND_IN, published_schema, published_split
 from symbert.progress import Progress
-from symbert.suites import Task
+from symbert.task import Task
 from symbert.tasks import GLUE
 
 STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a split

@@ -15,7 +15,8 @@ from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS, Pool,
 from symbert.glue.forms import PLACEHOLDER, QUESTIONS
 from symbert.glue.sources import published_schema, published_split
 from symbert.progress import Progress
-from symbert.suites import SUITES, Task
+from symbert.suites import SUITES
+from symbert.task import Task
 
 Row = dict[str, Any]
 

@@ -43,7 +43,8 @@ from symbert.operators import operator_code
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
 from symbert.settings import GlueSettings, hash_of, read_settings
-from symbert.tasks import Task, task_named
+from symbert.task import Task
+from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
 from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
 

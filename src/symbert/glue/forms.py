@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from symbert.suites import Task
+from symbert.task import Task
 
 QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}  # of COPA
 PLACEHOLDER, HIGHLIGHT = "@placeholder", "@highlight"  # of ReCoRD

@@ -1,16 +1,26 @@
-"""What a classifier learns and predicts from its outputs, by kind of task; a row's outputs are those of its [CLS].
+"""What a model learns and predicts from its outputs, by what a task asks.
 
 A head says which model has its outputs and how many rows, one after the other, are one example (they are drawn
-together), gives the loss of each example or their mean, and a prediction for each row: the metrics of
-`symbert.glue.metrics` make scores of these. Outputs of all tokens are made predictions of in `symbert.glue.spans`.
+together); it reads the labels of prepared rows, gives the loss of each example or their mean, and predictions, of which
+`symbert.glue.metrics` makes scores. The outputs of a row are those of its [CLS]; `Spans` has outputs for all tokens.
 """
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
+import pyarrow as pa
 from torch import Tensor
 from torch.nn import functional as F
 
+from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
-from symbert.suites import Task
+from symbert.task import Task
+
+if TYPE_CHECKING:
+    from symbert.glue.batches import TaskRows
+
+Outputs = Iterable[tuple[np.ndarray, Tensor]]  # the logits of some rows at a time, with the index of each
 
 
 class Classes:
@@ -18,29 +28,40 @@ class Classes:
 
     model = Classifier
     rows_of_example = 1
+    label: type = np.int64
     predicted: type = np.int64
+
+    def labels(self, column: pa.ChunkedArray) -> np.ndarray:
+        """Labels `row` of prepared rows."""
+        return column.to_numpy().astype(self.label)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Of logits `row label` and labels `row`; `reduction` none: a loss for each example."""
         return F.cross_entropy(logits, labels, reduction=reduction)
 
-    def predictions(self, logits: Tensor) -> Tensor:
+    def of_rows(self, logits: Tensor) -> Tensor:
         """A class for each row."""
         return logits.argmax(dim=1)
 
+    def predictions(self, rows: "TaskRows", outputs: Outputs) -> np.ndarray:
+        """What `of_rows` makes of the outputs of all rows: `row`."""
+        predictions = np.zeros(len(rows), dtype=self.predicted)
+        for index, logits in outputs:
+            predictions[index] = self.of_rows(logits).cpu().numpy()
+        return predictions
 
-class Grades:
+
+class Grades(Classes):
     """One output, which is the grade; the squared error."""
 
-    model = Classifier
-    rows_of_example = 1
-    predicted: type = np.float64
+    label = np.float32
+    predicted = np.float64
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Of logits `row 1` and grades `row`."""
         return F.mse_loss(logits[:, 0], labels.to(logits.dtype), reduction=reduction)
 
-    def predictions(self, logits: Tensor) -> Tensor:
+    def of_rows(self, logits: Tensor) -> Tensor:
         """A grade for each row."""
         return logits[:, 0]
 
@@ -49,6 +70,7 @@ class Choices(Grades):
     """One output for each of two rows, of which one is right; the cross-entropy between them."""
 
     rows_of_example = 2
+    label = np.int64
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Of logits `row 1` and labels `row`, 1 for the right one of two."""
@@ -61,7 +83,7 @@ class Candidates(Classes):
 
     predicted = np.float64
 
-    def predictions(self, logits: Tensor) -> Tensor:
+    def of_rows(self, logits: Tensor) -> Tensor:
         """Log odds of each row."""
         return logits[:, 1] - logits[:, 0]
 
@@ -72,15 +94,25 @@ class Spans:
     model = SpanModel
     rows_of_example = 1
 
+    def labels(self, column: pa.ChunkedArray) -> np.ndarray:
+        """The first and the last token `row 2` of the answer in prepared rows."""
+        return column.combine_chunks().flatten().to_numpy().astype(np.int64).reshape(-1, 2)
+
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Of logits `row token 2`, −∞ where a row has no token, and the places `row 2` of the answer."""
         losses = F.cross_entropy(logits, labels, reduction="none").mean(dim=1)
         return losses.mean() if reduction == "mean" else losses
 
+    def predictions(self, rows: "TaskRows", outputs: Outputs) -> np.ndarray:
+        """The likeliest answer to each question of rows with `contexts`."""
+        on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
+        return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
 
-Head = Classes | Grades | Spans
+
+Head = Classes | Spans
 HEADS: dict[str, Head] = {
     "classes": Classes(),
+    "grades": Grades(),
     "choices": Choices(),
     "candidates": Candidates(),
     "spans": Spans(),
@@ -89,4 +121,4 @@ HEADS: dict[str, Head] = {
 
 def head_of(task: Task) -> Head:
     """The head of a task."""
-    return HEADS[task.head] if task.labels else Grades()
+    return HEADS[task.head]

@@ -10,7 +10,7 @@ import numpy as np
 
 from symbert.glue.answers import scored_answers
 from symbert.glue.spans import HELD_OUT
-from symbert.suites import Task
+from symbert.task import Task
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -111,7 +111,7 @@ def scores_of(task: Task, truth: dict[str, np.ndarray], predictions: dict[str, n
     margin over no answer from which they are given.
     """
     names = {"metrics": "score", "details": "details", "majority": "majority"}
-    if task.head == "spans":
+    if task.has_contexts:
         held_out = truth[HELD_OUT], predictions[HELD_OUT]
         splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
         names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())
@@ -128,17 +128,27 @@ def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, f
     Where one answer of several is chosen, it is that at the place where the right one stands most often. Of equally
     frequent classes or places it is the one that scores best, so that no constant prediction beats the baseline.
     """
-    if not task.labels:
-        return measure(task, truth, np.full(len(truth), training.mean()))
-    if task.head == "classes":
-        labels = training["label"] if training.dtype.names else training
-        counts = np.bincount(labels.astype(int))
-        predictions = [np.full(len(truth), label) for label in np.flatnonzero(counts == counts.max())]
-    else:
-        counts = np.bincount(_places(training)[training["label"] == 1])
-        predictions = [1.0 * (_places(truth) == place) for place in np.flatnonzero(counts == counts.max())]
-    constants = [measure(task, truth, each) for each in predictions]
+    constants = [measure(task, truth, each) for each in CONSTANTS[task.head](training, truth)]
     return max(constants, key=lambda scores: sum(scores.values()))
+
+
+def _one_grade(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
+    return [np.full(len(truth), training.mean())]
+
+
+def _one_class(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
+    labels = training["label"] if training.dtype.names else training
+    counts = np.bincount(labels.astype(int))
+    return [np.full(len(truth), label) for label in np.flatnonzero(counts == counts.max())]
+
+
+def _one_place(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
+    counts = np.bincount(_places(training)[training["label"] == 1])
+    return [1.0 * (_places(truth) == place) for place in np.flatnonzero(counts == counts.max())]
+
+
+CONSTANTS = {"classes": _one_class, "grades": _one_grade, "choices": _one_place, "candidates": _one_place}
+"""By head: the constant predictions of which the best is the majority baseline."""
 
 
 def is_constant(values: np.ndarray) -> bool:

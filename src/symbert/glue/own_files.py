@@ -10,7 +10,7 @@ import pyarrow as pa
 from symbert.corpus.document import LOADERS, open_data, suffix_of
 from symbert.errors import DataError
 from symbert.files import sha256_of
-from symbert.tasks import Layout, Task
+from symbert.task import Layout, Task
 
 KINDS = tuple(end for end in LOADERS if end != ".txt")  # of files: those with columns
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.

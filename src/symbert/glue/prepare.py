@@ -18,7 +18,7 @@ from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
 from symbert.settings import PairSettings, TaskSettings, read_settings
-from symbert.suites import Task
+from symbert.task import Task
 from symbert.tasks import task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
@@ -53,7 +53,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
     }
     if row.files:  # of an own task these may change; of scores kept under the hash of this file, none is of others
         facts |= {"labels": row.labels, "metrics": row.metrics}
-    if row.head == "spans":
+    if row.has_contexts:
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = [
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()

@@ -16,7 +16,7 @@ from symbert.glue.kept import Record, hashed, keep, read_kept
 from symbert.glue.metrics import is_constant, scored
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import predict
-from symbert.tasks import Task
+from symbert.task import Task
 
 
 def measure_robustness(

@@ -13,7 +13,8 @@ from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.prepare import check_complete, pair_encoder, sample, spread, tokenise, write_prepared
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.settings import RobustnessSettings, TaskSettings, read_settings
-from symbert.tasks import Task, task_named
+from symbert.task import Task
+from symbert.tasks import task_named
 
 Sets = Iterator[tuple[str, dict[str, Any], pa.Table]]  # name, facts and rows of text of each set
 

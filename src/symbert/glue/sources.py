@@ -24,7 +24,8 @@ from symbert.files import publish, read_json, write_json
 from symbert.glue.own_files import read_own_split
 from symbert.settings import SourceSettings, read_settings
 from symbert.sources import SOURCES, PublishedFile
-from symbert.suites import HIGHEST_GRADE, SUITES, Layout, Task, suite_of
+from symbert.suites import SUITES, suite_of
+from symbert.task import HIGHEST_GRADE, Layout, Task
 from symbert.tasks import task_named
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task

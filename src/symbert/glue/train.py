@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
-from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.stacked import Stack
@@ -180,18 +179,10 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """What the head predicts for each row: its class, its grade, or a number that ranks it; for each question of rows
-    with `contexts`, its likeliest answer."""
+    """What the head of the rows predicts."""
     model.eval()
     batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
-    outputs = ((index, logits_of(model, batch, precision)) for index, batch in batches)
-    if rows.contexts is not None:
-        on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
-        return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
-    predictions = np.zeros(len(rows), dtype=rows.head.predicted)
-    for index, logits in outputs:
-        predictions[index] = rows.head.predictions(logits).cpu().numpy()
-    return predictions
+    return rows.head.predictions(rows, ((index, logits_of(model, batch, precision)) for index, batch in batches))
 
 
 def steps_of(examples: int, settings: GlueSettings) -> int:

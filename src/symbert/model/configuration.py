@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.files import flaws, read_json
+from symbert.files import read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
+from symbert.shapes import flaws
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 # What stands in the config.json of a BERT, with the values that ours have where nothing else is said.

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from symbert.suites import BESIDE_GLUE, Suite
+from symbert.suites import BESIDE_GLUE
+from symbert.task import Suite
 
 CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that nobody declared follow
     "At a glance",

@@ -13,7 +13,15 @@ from symbert.report.exhibits import EXHIBITS, OF_SUITE, Exhibit, options_to_read
 from symbert.settings import hash_of
 from symbert.words import Words, option_with, option_with_files
 
-NEUTRAL = {"commit", "declared", "errors", "files", "project", "settings"}  # of all stages: edits change no table
+NEUTRAL = {
+    "commit",
+    "declared",
+    "errors",
+    "files",
+    "project",
+    "settings",
+    "shapes",
+}  # of all stages: edits change no table
 
 
 @dataclass(frozen=True)

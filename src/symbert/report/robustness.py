@@ -19,7 +19,6 @@ from symbert.report.scores import (
     cell_name,
     cell_of,
     duplicates,
-    flaws,
     is_score,
     rank_of,
     read_records,
@@ -28,6 +27,7 @@ from symbert.report.scores import (
 )
 from symbert.report.statistics import SEEDS, glue_scores
 from symbert.settings import NoiseKind
+from symbert.shapes import flaws
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
 KINDS = get_args(NoiseKind)  # names of noise

@@ -12,7 +12,8 @@ from symbert.declared import suggestion
 from symbert.errors import DataError
 from symbert.report.scores import is_score
 from symbert.sizes import SIZES
-from symbert.tasks import GLUE, OWN, Task, task_named
+from symbert.task import Task
+from symbert.tasks import GLUE, OWN, task_named
 
 Row = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from symbert.errors import DataError
 from symbert.report.foreign.rows import METRIC_ALIASES, Row, frame_of, normal, run_of, task_of, whole_number
-from symbert.tasks import Task
+from symbert.task import Task
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 REQUIRED = ("task", "finetune_seed", "score")  # and model or operator

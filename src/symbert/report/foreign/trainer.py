@@ -12,7 +12,7 @@ from symbert.files import read_json
 from symbert.report.foreign.naming import Naming
 from symbert.report.foreign.rows import METRIC_ALIASES, Row, task_of
 from symbert.report.scores import is_score
-from symbert.tasks import Task
+from symbert.task import Task
 
 RESULTS, STATE = "eval_results.json", "trainer_state.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")  # a folder within that of a run

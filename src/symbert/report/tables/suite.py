@@ -7,7 +7,8 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table
 from symbert.report.tables.table3_glue import SEVERAL, opening, scores_of_models
 from symbert.settings import ReportSettings
-from symbert.suites import SUITES, Suite
+from symbert.suites import SUITES
+from symbert.task import Suite
 from symbert.tasks import task_named
 
 
