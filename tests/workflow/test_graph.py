@@ -86,8 +86,10 @@ def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_read
     assert training == [6, 6, 6, 6] and outcome.jobs["tabulate_hosts"] == outcome.jobs["draw_hosts"] == 1
     assert outcome.jobs["extract_checkpoint"] == outcome.jobs["finetune"] == 6, "of the encoder alone"
     assert [outcome.jobs[f"extract_{host}"] for host in ("decoder", "encoder_decoder", "vision")] == [6, 6, 6]
+    asked_for = re.search(r"^(?:local)?rule all:\n    input: (.*)$", outcome.output, re.M)[1].split(", ")
     for host in ("decoder", "encoder-decoder", "vision"):
         run = f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-3"
+        assert {f"{run}/done.json", f"{run}/timing.json"} <= set(asked_for), "by the report itself"
         assert f"output: {run}/done.json, " in outcome.output
         assert f"output: {run}/step-1000/config.json, {run}/step-1000/model.safetensors, " in outcome.output
         assert (f"{run}/step-1000/vocab.txt" in outcome.output) == (host == "decoder")

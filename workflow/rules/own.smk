@@ -9,7 +9,7 @@ INPUTS = {
     "curve": curve_scores("glue"),
     "robustness": robustness(),
     "timing": TIMING,
-    "provenance": [*DONE, *TIMING],
+    "provenance": [*DONE, *TIMING, *published_by_others("done.json"), *published_by_others("timing.json")],
     "origin": [],
     "sections": [
         *map(settings, STAGES),
@@ -39,6 +39,8 @@ WORDS = {
     "curve_seeds": CURVE["finetune_seeds"],
     # Exits are compared over three seeds or more.
     "pretrain_seeds": SWEEP["pretrain_seeds"] if len(SWEEP["pretrain_seeds"]) > 2 else [],
-    "sessions": [str(home.place(home.state, run) / "provenance.json") for run, home in HOMES.items()],
+    "sessions": [
+        str(home.place(home.state, run) / "provenance.json") for run, home in (HOMES | HOMES_OF_OTHERS).items()
+    ],
     "benchmarks": [BENCHMARKS],
 }

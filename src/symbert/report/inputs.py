@@ -86,7 +86,7 @@ class ReportFiles:
     @property
     def asked_for(self) -> list[str]:
         """The files of runs and scores, which a report is asked for."""
-        names = ("scores", "curve", "robustness", "blimp", "provenance", "hosts", "origin")
+        names = ("scores", "curve", "robustness", "blimp", "provenance", "origin")
         return [file for name in names for file in [*self.inputs.get(name, []), *self._of_suites(name)]]
 
     def _of_suites(self, option: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from symbert.energy import in_words
 from symbert.files import read_json
+from symbert.hosts import ENCODER, OTHERS
 from symbert.report.order import model_rank
 
 Facts = dict[str, Any]
@@ -41,11 +42,13 @@ class PretrainedRun:
     pretrain_seed: int
     facts: Facts
     sessions: list[Facts]
+    model_host: str = ENCODER  # of `host` its facts tell: a machine
 
     @property
     def name(self) -> str:
-        """As logs and benchmarks call it."""
-        return f"{self.size}-{self.attention}-seed-{self.pretrain_seed}"
+        """As benchmarks call it."""
+        host = "" if self.model_host == ENCODER else f"{self.model_host}-"
+        return f"{host}{self.size}-{self.attention}-seed-{self.pretrain_seed}"
 
     @property
     def unknown_sessions(self) -> int:
@@ -80,26 +83,29 @@ def _seconds(text: str | None) -> float:
 
 
 def read_pretrained(published: list[Path], sessions: list[Path]) -> list[PretrainedRun]:
-    """The runs of done.json and timing.json, in the report's order; records of `sessions` may be missing.
+    """The runs of done.json and timing.json, host by host in the report's order; records of `sessions` may be missing.
 
     DataError for a published file that does not say of which run it is.
     """
     facts: dict[tuple, Facts] = {}
     for file in published:
         record = read_json(file, RUN, "give done.json or timing.json of a run")
-        facts.setdefault(tuple(record[key] for key in RUN), {}).update(record)
-    # By the folders of the run whose state/ holds the record: <size>-<attention> and seed-<n>.
-    kept = {
-        (file.parents[2].name, file.parents[1].name): read_json(file, SESSIONS)["sessions"]
-        for file in sessions
-        if file.is_file()
-    }
+        facts.setdefault((record.get("model_host", ENCODER), *(record[key] for key in RUN)), {}).update(record)
+    # By the folders of the run whose state/ holds the record: that of another host, <size>-<attention> and seed-<n>.
+    kept = {}
+    for file in filter(Path.is_file, sessions):
+        host, *run = (file.parents[above].name for above in (3, 2, 1))
+        kept[host if host in OTHERS else ENCODER, *run] = read_json(file, SESSIONS)["sessions"]
     runs = []
-    for (size, attention, seed), known in facts.items():
+    for (host, size, attention, seed), known in facts.items():
         last = [known] if "device" in known else []
-        of_run = kept.get((f"{size}-{attention}", f"seed-{seed}"), last)
-        runs.append(PretrainedRun(size, attention, seed, known, of_run))
-    return sorted(runs, key=lambda run: (model_rank(run.size, run.attention), run.pretrain_seed))
+        of_run = kept.get((host, f"{size}-{attention}", f"seed-{seed}"), last)
+        runs.append(PretrainedRun(size, attention, seed, known, of_run, host))
+    return sorted(runs, key=_rank)
+
+
+def _rank(run: PretrainedRun) -> tuple[Any, ...]:
+    return [ENCODER, *OTHERS].index(run.model_host), model_rank(run.size, run.attention), run.pretrain_seed
 
 
 def hours(session: Facts) -> float:

@@ -1,5 +1,6 @@
 """Hours of the stages: every measured job counts once, interrupted training with all its sessions."""
 
+import json
 import re
 
 import pytest
@@ -61,6 +62,18 @@ def test_the_hours_of_another_host_are_not_taken_for_those_of_the_encoder(benchm
     rows = table_rows(benchmark("pretrain_model/tiny-original-seed-1", 7200, 7200), files)
     assert rows["pretrain", "pretrain_model"] == ["1", "2.000", "2.000", "4.000"]
     assert rows["pretrain", "pretrain_decoder"] == ["1", "0.500", "0.500", "None"], "which GPUs, no file says"
+
+
+def test_the_gpus_of_another_host_are_those_that_its_run_told(benchmark, pretrained, tmp_path):
+    """With its files; and where its benchmark is lost, its sessions stand under its rule."""
+    files = []
+    for file in pretrained("original", device="A card", processes=2):
+        files.append(tmp_path / f"decoder-{file.name}")
+        files[-1].write_text(json.dumps({**json.loads(file.read_text()), "model_host": "decoder"}))
+    rows = table_rows(tmp_path / "none", files)
+    assert rows["pretrain", "pretrain_decoder"] == ["1", "0.010", "None", "0.020"]
+    rows = table_rows(benchmark("pretrain_decoder/decoder-tiny-original-seed-1", 1800, 1800), files)
+    assert rows["pretrain", "pretrain_decoder"] == ["1", "0.500", "0.500", "1.000"]
 
 
 def test_interrupted_training_counts_its_earlier_sessions_and_the_whole_last_job(benchmark, pretrained, write_sessions):

@@ -45,6 +45,24 @@ def test_sessions_are_those_of_the_run_in_whose_folder_they_lie(pretrained, writ
     assert [str(row["wall_hours"]) for row in rows(*tenth, *first, sessions=[sessions])] == ["0.010", "1.000"]
 
 
+def test_a_decoder_is_not_the_encoder_of_its_name(pretrained, write_sessions, tmp_path):
+    """Of its commits and machines no table told, and their files would have gone with those of the encoder."""
+    encoder = pretrained("original", commit="77aa")
+    decoder = []
+    for file, changes in zip(encoder, ({}, {"commit": "4f0e, modified"}), strict=True):
+        decoder.append(tmp_path / "pretrain/decoder/tiny-original/seed-1" / file.name)
+        decoder[-1].parent.mkdir(parents=True, exist_ok=True)
+        decoder[-1].write_text(json.dumps({**json.loads(file.read_text()), **changes, "model_host": "decoder"}))
+    sessions = [write_sessions(encoder[0], ("a", "cpu", 1, 60)), write_sessions(decoder[0], ("b", "cpu", 1, 30))]
+    told = rows(*decoder, *encoder, sessions=sessions)
+    assert [(row["run"], row["host"], str(row["wall_hours"])) for row in told] == [
+        ("tiny-original seed 1", "a", "1.000"),
+        ("decoder tiny-original seed 1", "b", "0.500"),
+    ]
+    assert [run.facts_of("commit") for run in read_pretrained([*encoder, *decoder], [])] == ["77aa", "4f0e, modified"]
+    assert [run.name for run in read_pretrained(decoder, [])] == ["decoder-tiny-original-seed-1"]
+
+
 def test_a_run_without_timing_has_dashes(pretrained):
     (row,) = rows(pretrained("original")[0])
     assert row["device"] is row["wall_hours"] is row["gpu_hours"] is None and row["corpus_hash"] == "c0ffee"

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.commit import PROJECT
+from symbert.hosts import PRETRAINING
 from symbert.project import STAGES, stages_of_rules
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -34,7 +35,8 @@ def hours_table(data: Data) -> Table:
     for run in runs:
         if run.name not in measured and run.sessions:
             wall, gpu = hours_of(run.sessions)
-            all_spent.append(("pretrain", "pretrain_model", wall, None, gpu))
+            rule = next(rule for rule, host in PRETRAINING.items() if host == run.model_host)
+            all_spent.append(("pretrain", rule, wall, None, gpu))
     spent = pd.DataFrame(all_spent, columns=["stage", "rule", *HOURS])
     rows = []
     for stage in (*STAGES, OTHER):
