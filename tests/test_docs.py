@@ -119,7 +119,9 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "mine.yaml").write_text("{}")
     (folder / "results/demo-embedded/embedded").mkdir()
     (folder / "irony.csv").touch()
-    for name, text in own_files(ROOT).items():
+    for name in ("train.de", "train.en", "dev.de", "dev.en"):
+        (folder / name).touch()
+    for name, text in (own_files(ROOT) | own_files(ROOT, "docs/hosts.md")).items():
         (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
     return folder
@@ -183,3 +185,4 @@ def test_a_thing_of_ones_own_is_four_lines():
     for name, block in own_files(ROOT).items():
         assert len(block.splitlines()) == 4 and f"`{name}`" in text, name
     assert list(own_files(ROOT)) == ["bounded.py", "deep.yaml", "irony.yaml", "crawl.yaml"]
+    assert [len(block.splitlines()) for block in own_files(ROOT, "docs/hosts.md").values()] == [4]

@@ -18,6 +18,7 @@ from corpus import sites
 from corpus.hub_site import HubSite, served_hub
 from corpus.test_blocklist import write_archive
 from pretrain.corpora import options, write_corpus
+from pretrain.parallel import settings_of
 from symbert import cli, errors
 from symbert.corpus.sources import CORPUS_CHECKSUMS, VOCABULARY
 from symbert.errors import SymbertError
@@ -196,7 +197,7 @@ def _(place):
     return ["export", "--checkpoint", place.folder / "made", "--to", "vit", "--output", place.folder / "vit"]
 
 
-@provokes("pretrain-model: a model of the host … is trained on a corpus; give --manifest")
+@provokes("pretrain-model: a model of the host … is trained on packed rows; give --manifest")
 def _(place):
     run = place.folder / "run"
     command, *words = options(run / "manifest.json", place.write_section("pretrain"), run, host="decoder")
@@ -272,9 +273,72 @@ def _(place):
     return ["count-batch", "--records", record, "--output", place.folder / "out"]
 
 
+def parallel(place: Place, **contents: str | bytes) -> str:
+    """A value of `parallel`, whose files have these contents."""
+    for name, content in contents.items():
+        place.write(name, content)
+    return "{source: source, target: target, validation_source: source, validation_target: target, vocabulary_size: 20}"
+
+
+def packed(place: Place, source: str | bytes, target: str | bytes) -> list[object]:
+    """The command that packs a text, which is held out, too."""
+    parallel(place, source=source, target=target)
+    files = {"source": "source", "target": "target", "validation_source": "source", "validation_target": "target"}
+    return [
+        "pack-pairs",
+        "--settings",
+        settings_of(files, place.folder / "parallel.json"),
+        "--output",
+        place.folder / "pairs",
+    ]
+
+
+@provokes("…: line …: not UTF-8; convert the file to UTF-8")
+def _(place):
+    return packed(place, "A cat.\n", b"K\xe4se.\n")
+
+
+@provokes("…: … lines, but … has …; make each line the translation of the other's")
+def _(place):
+    return packed(place, "A cat.\nA dog.\n", "Ein Kater.\n")
+
+
+@provokes("…: is empty; give it a line for each sentence")
+def _(place):
+    return packed(place, "A cat.\n", "")
+
+
+@provokes("…: none of its … pairs with … is left (…); …")
+def _(place):
+    return packed(place, "A cat.\n", "\n")
+
+
+@provokes("config: 'parallel.vocabulary_size' is …, but the letters of the text alone are … pieces; raise it")
+def _(place):
+    words = packed(place, "The five boxing wizards jump quickly.\n", "Zwei.\n")
+    settings = json.loads(words[2].read_text())
+    words[2].write_text(json.dumps({**settings, "vocabulary_size": 20}))
+    return words
+
+
+@provokes("config: 'sweep.hosts' has …, but 'parallel' names no text; …")
+def _(place):
+    return ["plan", "--config", "sweep={hosts: [translation]}"]
+
+
+@provokes("config: 'parallel' names text, but 'sweep.hosts' has no …; add it there")
+def _(place):
+    return ["plan", "--config", f"parallel={parallel(place, source='A.', target='B.')}"]
+
+
 @provokes("config: '…': no directory …; give …")
 def _(place):
     return ["plan", "--config", "source=mirror", "mirror=nowhere"]
+
+
+@provokes("config: 'parallel.…': no file …; correct it")
+def _(place):
+    return ["plan", "--config", "sweep={hosts: [translation]}", f"parallel={parallel(place)}"]
 
 
 @provokes("…: HTTP 404; …")

@@ -12,7 +12,8 @@ from msgspec import to_builtins
 from symbert.config import NO_FILTER, Config, experiment_name, files_of, robustness_of, source_of
 from symbert.declared import items_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
-from symbert.keys import Configuration
+from symbert.hosts import HOSTS
+from symbert.keys import PARALLEL_FILES, Configuration
 from symbert.own import define_own
 from symbert.settings import SECTIONS, settings_from
 from symbert.sources import SOURCES, check_directory, is_stand_in
@@ -44,6 +45,7 @@ def check(config: Config) -> None:
     _check_braces(config)
     _check_robustness(config)
     _check_processes(config)
+    _check_parallel(config)
     _check_sweep(config)
 
 
@@ -149,21 +151,43 @@ def _check_processes(config: Config) -> None:
             "'pretrain.batch_size'; start fewer"
         )
     if config["pretrain"]["shard_parameters"] and processes > 1:
-        refuse_sharding(config["recipe"], batch_size, processes)
+        refuse_sharding(config["recipe"], batch_size, processes, config["sweep"]["hosts"])
 
 
-def refuse_sharding(recipe: str, batch_size: int, processes: int) -> None:
+def refuse_sharding(recipe: str, batch_size: int, processes: int, hosts: list[str]) -> None:
     """ConfigError where processes cannot have the parameters in parts."""
     if recipe == "fast":
         raise ConfigError(
             "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
             "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
         )
+    if any(HOSTS[host].rows == "pairs" for host in hosts):
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
+            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
+            "host translation"
+        )
     if batch_size % processes:
         raise ConfigError(
             f"config: 'pretrain.shard_parameters' is true, but 'pretrain.batch_size' is {batch_size}, no multiple of "
             f"the {processes} processes, which compute layer by layer together; choose a multiple"
         )
+
+
+def _check_parallel(config: Config) -> None:
+    """Text and the host that reads it go together."""
+    text, readers = config["parallel"], [name for name, host in HOSTS.items() if host.rows == "pairs"]
+    chosen = [host for host in readers if host in config["sweep"]["hosts"]]
+    if chosen and not text:
+        raise ConfigError(
+            f"config: 'sweep.hosts' has {chosen[0]}, but 'parallel' names no text; give it the files source, target, "
+            "validation_source and validation_target"
+        )
+    if text and not chosen:
+        raise ConfigError(f"config: 'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there")
+    for key in PARALLEL_FILES if text else ():
+        if not Path(text[key]).is_file():
+            raise MissingInputError(f"config: 'parallel.{key}': no file {text[key]}; correct it")
 
 
 def _check_sweep(config: Config) -> None:

@@ -70,6 +70,7 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
         "pack-shards": "symbert.corpus.shards:pack_shards",
     },
     "Jobs of the workflow: pre-training": {
+        "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
         "pretrain-model": "symbert.pretrain.run:pretrain_model",
         "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
     },

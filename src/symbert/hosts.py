@@ -5,6 +5,7 @@ To add one, write its model and its objective (`symbert.pretrain.objective`), an
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from symbert.flops import encoder_decoder_step_flops, step_flops, vision_step_flops
 from symbert.sizes import Shape
@@ -25,11 +26,12 @@ IMAGES, HELD_OUT_IMAGES = 1797, 359
 
 @dataclass(frozen=True)
 class Rows:
-    """Packed rows of the corpus as a plan knows them."""
+    """Packed rows as a plan knows them."""
 
     vocabulary_size: int
-    tokens: int  # of a row
-    masked: float  # share of the tokens that encoders predict
+    tokens: float  # of a row; of a source, where pairs are read
+    masked: float = 1.0  # share of the tokens that encoders predict
+    target_tokens: float = 0.0  # of a target, where pairs are read
 
 
 @dataclass(frozen=True)
@@ -39,18 +41,20 @@ class Host:
     task: str  # what it is trained on, and measured by, as a sentence of captions
     objective: str  # module:class of that
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
-    data: str | None  # module:function that makes its data, whose code stands for them; None: rows of the corpus
+    rows: Literal["corpus", "pairs"] | None  # that are packed for it: of the corpus, or of the user's parallel text
+    data: str | None  # module:function that makes its data, whose code stands for them; None where rows are packed
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
     reads: Callable[[Rows], tuple[float, float]]  # tokens that the layers read of a sequence, and its logits
-    validation_count: int | None = None  # held-out sequences; None: those of the corpus
+    further_measures: tuple[str, ...] = ()
+    validation_count: int | None = None  # held-out sequences; None: those of its rows
 
     @property
     def reads_corpus(self) -> bool:
         """Whether it is trained on rows of the corpus."""
-        return self.data is None
+        return self.rows == "corpus"
 
 
 def _masked_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
@@ -69,6 +73,12 @@ def _pairs(shape: Shape, rows: Rows, sequences: float) -> float:
     return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, PAIR_VOCABULARY, sequences, *tokens)
 
 
+def _translations(shape: Shape, rows: Rows, sequences: float) -> float:
+    side = 2 * shape.num_hidden_layers * shape.hidden_size**2
+    tokens = (rows.tokens, rows.target_tokens)
+    return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, rows.vocabulary_size, sequences, *tokens)
+
+
 def _images(shape: Shape, rows: Rows, sequences: float) -> float:
     return vision_step_flops(shape, shape.layer_weights, sequences, **DIGITS)
 
@@ -78,6 +88,7 @@ HOSTS: dict[str, Host] = {
         "Encoders predict masked tokens of the corpus.",
         "symbert.pretrain.masked_tokens:MaskedTokens",
         "symbert.model.network:MaskedModel",
+        rows="corpus",
         data=None,
         measure=None,
         sites=1,
@@ -89,6 +100,7 @@ HOSTS: dict[str, Host] = {
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         "symbert.pretrain.next_tokens:NextTokens",
         "symbert.model.decoder:DecoderModel",
+        rows="corpus",
         data=None,
         measure="perplexity",
         sites=1,
@@ -101,6 +113,7 @@ HOSTS: dict[str, Host] = {
         f"{HELD_OUT_PAIRS} held-out answers without a mistake.",
         "symbert.pretrain.sequence_to_sequence:SequenceToSequence",
         "symbert.model.encoder_decoder:EncoderDecoderModel",
+        rows=None,
         data="symbert.pretrain.pairs:pairs_of",
         measure="exact_match",
         sites=3,
@@ -114,6 +127,7 @@ HOSTS: dict[str, Host] = {
         f"{HELD_OUT_IMAGES} held-out images.",
         "symbert.pretrain.images:Images",
         "symbert.model.vision:VisionModel",
+        rows=None,
         data="symbert.pretrain.images:digits",
         measure="accuracy",
         sites=1,
@@ -121,6 +135,20 @@ HOSTS: dict[str, Host] = {
         step_flops=_images,
         reads=lambda rows: (PATCHES + 1, DIGITS["num_labels"]),
         validation_count=HELD_OUT_IMAGES,
+    ),
+    "translation": Host(
+        "Encoder-decoders translate lines of the user's own text; chrF and BLEU, from 0 to 100, are of the held-out "
+        "lines as greedy decoding writes them.",
+        "symbert.pretrain.translation:Translation",
+        "symbert.model.encoder_decoder:EncoderDecoderModel",
+        rows="pairs",
+        data=None,
+        measure="chrf",
+        further_measures=("bleu",),
+        sites=3,
+        parameters=Shape.encoder_decoder_parameters,
+        step_flops=_translations,
+        reads=lambda rows: (rows.tokens + rows.target_tokens, rows.target_tokens * rows.vocabulary_size),
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host

@@ -19,6 +19,7 @@ from symbert.settings import (
     EmbeddedSettings,
     Filter,
     GlueSettings,
+    Length,
     Natural,
     NoiseKind,
     NoiseShares,
@@ -160,6 +161,31 @@ class OwnTask(Settings):
     kind: Literal["classification", "regression"] = "classification"
 
 
+class ParallelText(Settings):
+    """Text of the user's own: files whose lines are translations of each other."""
+
+    source: str  # path
+    target: str
+    validation_source: str
+    validation_target: str
+    vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
+    max_length: Length = 128  # tokens of either side; longer pairs are left out
+
+    @property
+    def splits(self) -> dict[str, tuple[str, str]]:
+        """The files of source and target by split."""
+        return {"train": (self.source, self.target), "validation": (self.validation_source, self.validation_target)}
+
+
+PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
+
+
+class PairSettings(ParallelText, kw_only=True):
+    """Parallel text as the rule reads it that packs its pairs."""
+
+    sha256: dict[str, str]  # of each file, by its key
+
+
 _PROTOCOL = {field.name: field.type for kind in (TaskSettings, GlueSettings) for field in msgspec.structs.fields(kind)}
 OwnProtocol = msgspec.defstruct(
     "OwnProtocol",
@@ -200,6 +226,7 @@ class Configuration(Common):
 
     storage: Storage
     corpus: Corpus
+    parallel: ParallelText | None
     pretrain: section(Execution, PretrainSettings)
     glue: section(Tasks, TaskSettings, GlueSettings)
     suites: dict[Literal[tuple(suite.name for suite in BESIDE_GLUE)], OwnProtocol]

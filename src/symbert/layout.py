@@ -16,7 +16,9 @@ from symbert.config import (
     sections,
     source_of,
 )
+from symbert.files import sha256_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS
+from symbert.keys import PARALLEL_FILES
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, PairSettings, PretrainSettings, TaskSettings, code_of, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -137,6 +139,15 @@ class Experiment:
     def settings(self) -> dict[str, Config]:
         """What each group of rules reads, by section."""
         return sections(self.config, f"{self.results}/embedded")
+
+    @cached_property
+    def parallel(self) -> dict[str, Config]:
+        """The section of the parallel text with the SHA-256 of its files; none unless a host translates it."""
+        text = self.config["parallel"]
+        if not any(HOSTS[host].rows == "pairs" for host in self.config["sweep"]["hosts"]):
+            return {}
+        contents = {key: sha256_of(Path(text[key]), "correct 'parallel'") for key in PARALLEL_FILES}
+        return {"parallel": {**text, "sha256": contents}}
 
     @cached_property
     def models(self) -> dict[str, Config]:

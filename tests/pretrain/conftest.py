@@ -1,13 +1,21 @@
 import pytest
 
 import pretrain.corpora as corpora
+from pretrain.parallel import pack, write_text
 from symbert.cli import main
+from symbert.hosts import HOSTS
 
 
 @pytest.fixture
 def manifest(tmp_path):
     """A packed corpus of 50 training and 8 validation rows."""
     return corpora.write_corpus(tmp_path / "shards")
+
+
+@pytest.fixture
+def manifest_read_by(manifest, tmp_path):
+    """Gives the manifest of the rows that a host reads; that of the corpus for one that reads none."""
+    return lambda host: pack(write_text(tmp_path, 40, 8), tmp_path) if HOSTS[host].rows == "pairs" else manifest
 
 
 @pytest.fixture

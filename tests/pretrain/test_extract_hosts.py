@@ -32,24 +32,25 @@ from symbert.pretrain.pairs import END, PADDING, START
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
-FORMS = {"decoder": "bert", "encoder-decoder": "bert", "vision": "vit"}
+FORMS = {"decoder": "bert", "encoder-decoder": "bert", "vision": "vit", "translation": "bert"}
 STOCK = {
     "decoder": (AutoModelForCausalLM, BertLMHeadModel),
     "encoder-decoder": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
     "vision": (AutoModelForImageClassification, ViTForImageClassification),
+    "translation": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
 }
 NAMES = {"source": "input_ids", "source_mask": "attention_mask", "target": "decoder_input_ids", "ids": "input_ids"}
 NAMES |= {"pixels": "pixel_values"}  # what a batch has, as Hugging Face calls it
 
 
 @pytest.fixture
-def extracted(manifest, brief, tmp_path):
+def extracted(manifest_read_by, brief, tmp_path):
     """Extracts step 20, or step 0, of a run whose weights are far from their start; gives its trainer and folder."""
 
     def make(host, attention="pairwise", step=20):
         state, folder = tmp_path / "state", tmp_path / "checkpoint"
         run, settings = Run("tiny", attention, 1, host), read_settings(brief(), PretrainSettings)
-        trainer = Trainer(run, settings, manifest if HOSTS[host].reads_corpus else None, state)
+        trainer = Trainer(run, settings, manifest_read_by(host) if HOSTS[host].rows else None, state)
         if step:
             widened(trainer.model, 0.1)
             CheckpointStore(state).keep_weights(trainer.model, step)

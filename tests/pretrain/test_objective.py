@@ -1,5 +1,6 @@
 """What all objectives have in common: batches that are cut by sequences, and a summed loss."""
 
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -64,24 +65,28 @@ def test_an_epoch_has_every_row_once_and_the_next_one_another_order():
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest, brief, host):
+def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brief, host):
     """Parameters of every operator, and operations of a step with `original`, by formula and by the model's weights."""
-    settings = read_settings(brief(), PretrainSettings)
+    settings, manifest = read_settings(brief(), PretrainSettings), manifest_read_by(host)
+    packed = json.loads(manifest.read_text())
+    mean = packed.get("mean_tokens", {"source": 16, "target": 0})
+    rows = Rows(packed["vocabulary_size"], mean["source"], settings.mask_probability, mean["target"])
     for attention in OPERATORS:
         run = Run("tiny", attention, 1, host)
         objective = objective_of(run, settings, manifest)
         model = objective.build_model(0.0)
-        assert parameters_of(run, 60) == sum(parameter.numel() for parameter in model.parameters()), attention
+        assert parameters_of(run, rows.vocabulary_size) == sum(parameter.numel() for parameter in model.parameters()), (
+            attention
+        )
         if attention == "original":
-            rows = Rows(vocabulary_size=60, tokens=16, masked=settings.mask_probability)
             planned = HOSTS[host].step_flops(SIZES["tiny"], rows, settings.batch_size)
             assert planned == pytest.approx(objective.flops(model), rel=1e-12)
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_host_trains_and_resumes_with_the_same_batches(manifest, brief, tmp_path, host):
+def test_every_host_trains_and_resumes_with_the_same_batches(manifest_read_by, brief, tmp_path, host):
     """Three steps, and the third alone with the weights of the second."""
-    settings = read_settings(brief(dropout=0.1), PretrainSettings)
+    settings, manifest = read_settings(brief(dropout=0.1), PretrainSettings), manifest_read_by(host)
     one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest, tmp_path) for _ in range(2))
     for step in range(2):
         one.step(step)
@@ -89,4 +94,5 @@ def test_every_host_trains_and_resumes_with_the_same_batches(manifest, brief, tm
     other.optimizer.load_state_dict(one.optimizer.state_dict())
     assert other.step(2) == one.step(2)
     measured = one.evaluate()
-    assert list(measured) == ["loss", *([HOSTS[host].measure] if HOSTS[host].measure else [])]
+    measure = HOSTS[host].measure
+    assert list(measured) == ["loss", *([measure] if measure else []), *HOSTS[host].further_measures]

@@ -13,6 +13,7 @@ from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import judged_home, measured_tasks, own_tasks, robustness_home, rows_file, scores_home
 from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
+from symbert.pretrain.rows import manifest_of_pairs, pairs_home
 from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
@@ -21,7 +22,7 @@ from symbert.tasks import suite_named, task_named, tasks_of_suite
 
 with one_line_errors():
     EXPERIMENT = Experiment(config)
-    SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT)
+    SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT) | EXPERIMENT.parallel
 RESULTS = EXPERIMENT.results
 if starts_jobs(workflow):
     mend_times(*map(Path, EXPERIMENT.folders))

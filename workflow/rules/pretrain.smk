@@ -55,13 +55,37 @@ rule pretrain_model:
         f"{START} --manifest {{input.manifest:q}} {TRAIN}"
 
 
+# What a host that is not trained on rows has none of.
+ROWS_READ = {"corpus": MANIFEST, "pairs": [], None: []}
+
+
+if EXPERIMENT.parallel:
+    ROWS_READ["pairs"] = str(manifest_of_pairs(pairs_home(EXPERIMENT)))
+
+    rule pack_pairs:
+        input:
+            settings=settings("parallel"),
+        output:
+            str(manifest_of_pairs(EXPERIMENT)),
+        log:
+            f"{LOGS}/pack_pairs.log",
+        benchmark:
+            f"{BENCHMARKS}/pack_pairs.tsv"
+        conda:
+            ENVIRONMENT
+        resources:
+            mem_mb=growing(4000),
+        shell:
+            "python -m symbert --log {log:q} pack-pairs --settings {input.settings:q} --output {output:q}"
+
+
 for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERIMENT.other_hosts]:
 
     rule:
         name:
             training
         input:
-            manifest=MANIFEST if HOSTS[host].reads_corpus else [],
+            manifest=ROWS_READ[HOSTS[host].rows],
             settings=settings("pretrain"),
             model=settings("model-{size}-{attention}"),
         output:

@@ -8,14 +8,14 @@ import hashlib
 import json
 import tempfile
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tokenizers import BertWordPieceTokenizer
+from tokenizers.models import WordPiece
 
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import Blocklist, build_blocklist
@@ -32,13 +32,12 @@ from symbert.corpus.stand_ins import (
     write_arpa,
     write_blocklist_archive,
 )
-from symbert.corpus.wordpiece import SPECIAL_TOKENS
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, learn_pieces, uncased
 from symbert.files import publish, sha256_of, write_text
 from symbert.progress import Progress
 from symbert.settings import EmbeddedSettings, read_settings
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY, part_file
 
-RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
 CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl
 COMPRESSION_LEVEL = 9
 LINES_PER_PAGE = 12
@@ -131,20 +130,8 @@ def write_embedded_corpus(settings: Path, root: Path, documentation: Path = DOCU
 
 def write_vocabulary(texts: Iterable[str], size: int, path: Path) -> None:
     """Train an uncased WordPiece vocabulary of `size` pieces; [PAD] has id 0."""
-    texts = list(texts)
-    counts = Counter(character for text in texts for character in text)
-    rare = {ord(character): None for character, count in counts.items() if count < RAREST_CHARACTER * counts.total()}
-    texts = [text.translate(rare) for text in texts]
-    tokenizer = BertWordPieceTokenizer()
-    inner_letters: set[str] = set()
-    for word in {word for text in texts for word in text.split()}:
-        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(word)):
-            inner_letters.update(piece[1:])
-    # Given first, because the trainer numbers the letters within words as it meets them in a hash map.
-    special_tokens = [*SPECIAL_TOKENS.values(), *(f"##{letter}" for letter in sorted(inner_letters))]
-    tokenizer.train_from_iterator(texts, vocab_size=size, special_tokens=special_tokens, show_progress=False)
-    pieces = tokenizer.get_vocab()
-    write_text(path, "".join(f"{piece}\n" for piece in sorted(pieces, key=pieces.__getitem__)))
+    pieces = learn_pieces(uncased(WordPiece(unk_token="[UNK]")), list(texts), size, list(SPECIAL_TOKENS.values()))
+    write_text(path, "".join(f"{piece}\n" for piece in pieces))
 
 
 def _oscar_record(page: Page, perplexity: Callable[[str], float], blocklist: Blocklist) -> dict[str, Any]:

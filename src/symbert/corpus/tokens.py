@@ -28,15 +28,15 @@ WHITE_SPACE = np.isin(np.arange(256), list(b" \t\n\v\f\r"))
 
 
 class ArrayWriter:
-    """A one-dimensional .npy file that grows; the header is completed on leaving the context."""
+    """A .npy file that grows by items of one shape; the header is completed on leaving the context."""
 
-    def __init__(self, path: Path, dtype: np.dtype) -> None:
+    def __init__(self, path: Path, dtype: np.dtype, item: tuple[int, ...] = ()) -> None:
         self.length = 0
-        self._dtype = dtype
+        self._dtype, self._item = dtype, item
         self._file = open(path, "wb")  # noqa: SIM115 (closed on leaving)
 
     def __enter__(self) -> "ArrayWriter":
-        write_header(self._file, self._dtype, (0,))
+        write_header(self._file, self._dtype, (0, *self._item))
         return self
 
     def append(self, items: np.ndarray) -> None:
@@ -46,7 +46,7 @@ class ArrayWriter:
 
     def __exit__(self, *_: object) -> None:
         self._file.seek(0)
-        write_header(self._file, self._dtype, (self.length,))
+        write_header(self._file, self._dtype, (self.length, *self._item))
         self._file.close()
 
 

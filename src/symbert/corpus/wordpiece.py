@@ -1,7 +1,8 @@
 """Text as WordPiece ids, as `BertTokenizerFast` of bert-base-uncased gives them: `tokenizers` defines the ids."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
+from tokenizers.trainers import WordPieceTrainer
 
 from symbert.errors import DataError, MissingInputError
 
@@ -25,16 +27,13 @@ CLOSING = "".join(rf"(?<!{re.escape(token[:-1])})" for token in SPECIAL_TOKENS.v
 """A bracket that ends no special token."""
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
 SHORTENED_WORD = 2 * LONGEST_WORD  # with a special token or a break before it
+RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
 
 
 def encoder(vocabulary: Path) -> Tokenizer:
     """The uncased BERT tokenizer of a vocabulary file; a pair is encoded [CLS] a [SEP] b [SEP]."""
     pieces = read_vocabulary(vocabulary)
-    tokenizer = Tokenizer(WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
-    )
-    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer = uncased(WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS.values()))
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -42,6 +41,41 @@ def encoder(vocabulary: Path) -> Tokenizer:
         special_tokens=[(token, pieces[token]) for token in ("[CLS]", "[SEP]")],
     )
     return tokenizer
+
+
+def uncased(model: WordPiece) -> Tokenizer:
+    """A tokenizer that cuts text into words as the uncased BERT does."""
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
+    )
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    return tokenizer
+
+
+def learn_pieces(tokenizer: Tokenizer, texts: Sequence[str], size: int, special_tokens: list[str]) -> list[str]:
+    """The `size` word pieces that cut texts best, `special_tokens` first: a function of the arguments, byte for byte.
+
+    `tokenizer` has no pieces yet and says what a word is. More than `size` stand where the letters alone are as many.
+    """
+    counts = Counter(character for text in texts for character in text)
+    rare = {ord(character): None for character, count in counts.items() if count < RAREST_CHARACTER * counts.total()}
+    texts = [text.translate(rare) for text in texts]
+    inner_letters: set[str] = set()
+    for word in {word for text in texts for word in text.split()}:
+        normal = tokenizer.normalizer.normalize_str(word) if tokenizer.normalizer else word
+        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal):
+            inner_letters.update(piece[1:])
+    # Given first, because the trainer numbers the letters within words as it meets them in a hash map.
+    first = [*special_tokens, *(f"##{letter}" for letter in sorted(inner_letters))]
+    tokenizer.train_from_iterator(
+        texts,
+        WordPieceTrainer(
+            vocab_size=size, min_frequency=2, special_tokens=first, show_progress=False, continuing_subword_prefix="##"
+        ),
+    )
+    pieces = tokenizer.get_vocab()
+    return sorted(pieces, key=pieces.__getitem__)
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:

@@ -44,6 +44,10 @@ class DecoderModel(HostModel):
 
     logits = forward
 
+    def following_logits(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
+        """Logits `batch vocab` of the token after the last of `ids` alone."""
+        return self.cls["predictions"](self.bert(ids, None, source, source_mask)[:, -1])
+
     def step_flops(self, sequences: int, tokens: int) -> float:
         """Operations, forward and backward, of a step on rows of `tokens` each."""
         weights = matrix_weights(self.bert.encoder)

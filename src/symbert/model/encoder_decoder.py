@@ -58,15 +58,19 @@ class EncoderDecoderModel(HostModel):
     def generate(self, source: Tensor, source_mask: Tensor, start_id: int, end_id: int, length: int) -> Tensor:
         """The most probable tokens one by one, `batch length`, after `start_id`; padding after `end_id`.
 
-        Computes all tokens anew for each one: short targets need no cache. Call it in evaluation mode.
+        Computes all tokens anew for each one, as any operator can without a cache, but the head's logits of the last
+        one alone, until every row has ended. Call it in evaluation mode.
         """
         context, mask = self._encoded(source, source_mask)
-        written = source.new_full((len(source), 1), start_id)
-        for _ in range(length):
-            following = self.decoder(written, context, mask)[:, -1].argmax(-1)
-            is_over = (written[:, 1:] == end_id).any(-1)
-            following = following.where(~is_over, self.config.pad_token_id)
-            written = torch.cat([written, following[:, None]], 1)
+        written = source.new_full((len(source), 1 + length), self.config.pad_token_id)
+        written[:, 0] = start_id
+        is_over = torch.zeros_like(source[:, 0], dtype=torch.bool)
+        for token in range(1, 1 + length):
+            following = self.decoder.following_logits(written[:, :token], context, mask).argmax(-1)
+            written[:, token] = following.where(~is_over, self.config.pad_token_id)
+            is_over |= following == end_id
+            if is_over.all():
+                break
         return written[:, 1:]
 
     def step_flops(self, sequences: int, source_tokens: int, target_tokens: int) -> float:

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil
 
-from symbert.hosts import HOSTS, Rows
+from symbert.hosts import HOSTS
 from symbert.layout import Experiment, Run
+from symbert.pretrain.rows import longest_rows_of
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
 from symbert.sizes import SIZES, Shape
 
@@ -115,9 +116,10 @@ class MemoryNeed:
 def memory_need(experiment: Experiment, run: Run) -> MemoryNeed:
     """What a run of this experiment needs on each GPU; `auto` is taken for bf16."""
     chosen, settings, shape = experiment.config["pretrain"], experiment.pretraining, SIZES[run.size]
-    host, vocabulary, pack = HOSTS[run.host], experiment.vocabulary_size, experiment.config["corpus"]["pack"]
+    host, rows = HOSTS[run.host], longest_rows_of(experiment, run.host)
+    vocabulary = rows.vocabulary_size
     parameters, share = parameters_of(run, vocabulary), ceil(settings.batch_size / chosen["processes"])
-    tokens, logits = host.reads(Rows(vocabulary, pack["sequence_length"], settings.mask_probability))
+    tokens, logits = host.reads(rows)
     return MemoryNeed(
         shape,
         parameters,

@@ -103,6 +103,19 @@ class Objective(ABC):
         """What a validation says beside its mean loss, by that and by the share of right answers."""
         return {}
 
+    def tally(self, model: nn.Module, rows: NDArray[np.int64], device: torch.device) -> list[float]:
+        """What is counted of held-out sequences beside their loss, to be added up over all of them for `scores`."""
+        return []
+
+    def scores(self, tally: list[float]) -> dict[str, float]:
+        """What a validation says of its tally."""
+        return {}
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """How each of the scores is computed, where that must be cited with them."""
+        return {}
+
     def order(self, step: int) -> Order:
         """Epoch and row of each sequence of step `step` (from 0)."""
         return sequences_of(step, self.settings.batch_size, self.training_count, self.run.pretrain_seed)

@@ -39,8 +39,8 @@ def pretrain_model(
     """
     if host not in HOSTS:
         raise UsageError(f"pretrain-model: no host '{host}'; choose from {', '.join(HOSTS)}")
-    if manifest is None and HOSTS[host].reads_corpus:
-        raise UsageError(f"pretrain-model: a model of the host {host} is trained on a corpus; give --manifest")
+    if manifest is None and HOSTS[host].rows:
+        raise UsageError(f"pretrain-model: a model of the host {host} is trained on packed rows; give --manifest")
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
 

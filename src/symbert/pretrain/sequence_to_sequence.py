@@ -28,6 +28,13 @@ class PairBatch(Batch):
     target: Tensor
     targets: Tensor
 
+    @classmethod
+    def of(cls, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> "PairBatch":
+        """The batch of sources and targets `batch token`, each padded at its end."""
+        source, target = map(torch.from_numpy, (sources, targets))
+        following = target[:, 1:]
+        return cls(source, source != PADDING, target[:, :-1], following.where(following != PADDING, IGNORED))
+
 
 class SequenceToSequence(Objective):
     """Reversing, deleting and substituting letters. Pairs are drawn anew for every step: no epoch comes again."""
@@ -73,6 +80,4 @@ class SequenceToSequence(Objective):
 
 
 def _batch_of(numbers: NDArray[np.int64], split: int, seed: int) -> PairBatch:
-    sources, targets = map(torch.from_numpy, pairs_of(mix(seed, split, numbers)))
-    following = targets[:, 1:]
-    return PairBatch(sources, sources != PADDING, targets[:, :-1], following.where(following != PADDING, IGNORED))
+    return PairBatch.of(*pairs_of(mix(seed, split, numbers)))

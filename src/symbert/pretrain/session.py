@@ -253,6 +253,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, f
     summary = {
         "steps": settings.steps,
         **{f"validation_{name}": value for name, value in validation.items()},
+        **{f"{name}_signature": value for name, value in trainer.objective.signatures.items()},
         "parameters": trainer.parameters,
         **_corpus_of(identity, paths.manifest),
         "settings_hash": hash_of(identity),

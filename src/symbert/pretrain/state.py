@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from symbert.corpus.state import corpus_home, is_packed, manifest_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
 from symbert.files import is_running, read_json_or_empty, sha256_of
-from symbert.hosts import ENCODER, HOSTS, Rows
+from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run
 from symbert.pretrain.guard import difference, recorded_settings
+from symbert.pretrain.rows import held_out, rows_hash, rows_of
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
 from symbert.sizes import SIZES
 
@@ -58,17 +58,12 @@ def run_home(experiment: Experiment, run: Run) -> Experiment:
     """The experiment in whose folders a finished run is, or will be: of the same settings and rows."""
 
     def has_run(one: Experiment) -> bool:
-        reads_rows = HOSTS[run.host].reads_corpus
-        is_of_same_rows = one is experiment or not reads_rows or None is not corpus_hash(one) == corpus_hash(experiment)
+        is_of_same_rows = one is experiment or HOSTS[run.host].rows is None
+        if not is_of_same_rows:
+            is_of_same_rows = None is not rows_hash(one, run.host) == rows_hash(experiment, run.host)
         return is_of_same_rows and _state_here(one, run).is_done
 
     return experiment.home(has_run)
-
-
-def corpus_hash(experiment: Experiment) -> str | None:
-    """What identifies the packed rows; None before they are packed."""
-    home = corpus_home(experiment)
-    return read_json_or_empty(manifest_of(home)).get("hash") if is_packed(home) else None
 
 
 def _state_here(experiment: Experiment, run: Run) -> RunState:
@@ -119,7 +114,7 @@ def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.pretraining)}
     if wanted["precision"] == "auto":
         del wanted["precision"]
-    if HOSTS[run.host].reads_corpus and (known := corpus_hash(experiment)):
+    if known := rows_hash(experiment, run.host):
         wanted["corpus_hash"] = known
     unknown = {"precision", "attention_dropout", "corpus_hash"} - wanted.keys()
     return difference({key: value for key, value in existing.items() if key not in unknown}, wanted)
@@ -210,11 +205,10 @@ def _named(lease: Values) -> str:
 
 def pretraining_work(experiment: Experiment, run: Run, done: int = 0) -> Work:
     """The steps of one run after the first `done`, with their evaluations, which are forward only."""
-    settings, pack, host = experiment.pretraining, experiment.config["corpus"]["pack"], HOSTS[run.host]
+    settings, host, rows = experiment.pretraining, HOSTS[run.host], rows_of(experiment, run.host)
     shape, left = SIZES[run.size], settings.steps - done
-    held_out = host.validation_count or pack["validation_sequences"]
-    rows = Rows(experiment.vocabulary_size, pack["sequence_length"], settings.mask_probability)
-    evaluations = math.ceil(left / settings.evaluate_every) * host.step_flops(shape, rows, held_out) / 3
+    evaluation = host.step_flops(shape, rows, held_out(experiment, run.host)) / 3
+    evaluations = math.ceil(left / settings.evaluate_every) * evaluation
     return Work(left * host.step_flops(shape, rows, settings.batch_size) + evaluations, left * shape.num_hidden_layers)
 
 
@@ -263,7 +257,7 @@ def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files
     A folder with another run stays beside its successor, and gives no room. Of a run that is elsewhere, only the
     checkpoints that are not extracted there.
     """
-    parameters = parameters_of(state.run, experiment.vocabulary_size)
+    parameters = parameters_of(state.run, rows_of(experiment, state.run.host).vocabulary_size)
     storage = storage_of(parameters, experiment.pretraining)
     planned, folder = storage.weights_bytes + storage.resume_bytes, experiment.place(experiment.state, state.run)
     used = {"other settings": None, "set aside": set_aside(experiment, state.run)}.get(state.state, folder)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -68,7 +69,7 @@ class Trainer:
             )
         self.is_sharded = shard_parameters and self.world.size > 1
         if self.is_sharded:
-            refuse_sharding(settings.recipe, settings.batch_size, self.world.size)
+            refuse_sharding(settings.recipe, settings.batch_size, self.world.size, [run.host])
         self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
         self.objective = objective_of(run, settings, manifest)
@@ -145,8 +146,18 @@ class Trainer:
             loss, count, right = loss + added, count + batch.count, right + sum(answered)
         if self.is_sharded:
             self._help_others_evaluate(*share)
-        loss, count, right = self.world.total(loss, count, right)
-        return {"loss": loss / count, **self.objective.measures(loss / count, right / self.objective.validation_count)}
+        loss, count, right, *tally = self.world.total(loss, count, right, *self._tally(share))
+        measures = self.objective.measures(loss / count, right / self.objective.validation_count)
+        return {"loss": loss / count, **measures, **self.objective.scores(tally)}
+
+    def _tally(self, share: tuple[int, int]) -> list[float]:
+        """What the objective counts of this process's validation sequences."""
+        counted, (first, last) = [], share
+        for start in range(first, last, self.micro_batch_size) or [first]:  # a process without a share counts nothing
+            rows = np.arange(start, min(start + self.micro_batch_size, last))
+            with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
+                counted.append(self.objective.tally(self.model, rows, self.device))
+        return [sum(column) for column in zip(*counted, strict=True)]
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""

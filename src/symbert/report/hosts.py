@@ -19,13 +19,15 @@ DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float),
 
 
 def read_hosts(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
-    """A row per run: host, size, attention, pretrain_seed, validation_loss, parameters, and the host's `measure`.
+    """A row per run: host, size, attention, pretrain_seed, validation_loss, parameters, the host's `measure`, its
+    `further_measures` by name, and the `signatures` of those that have one, by name.
 
     DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure, and the
     first of the `wanted` (host, size, attention, pretrain_seed) that is not there.
     """
     rows = [row for row, _ in _runs(files, steps, wanted)]
-    return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", "measure"])
+    measured = ["measure", "further_measures", "signatures"]
+    return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", *measured])
 
 
 def read_courses(
@@ -73,8 +75,16 @@ def _row(file: Path, steps: int) -> dict[str, Any]:
         raise DataError(f"{file}: 'model_host' is {host}, expected one of {', '.join(OTHERS)}; {REMEDY}")
     if run["steps"] != steps:
         raise DataError(f"{file}: the run has {run['steps']} steps, expected {steps}; {REMEDY}")
-    measure = f"validation_{HOSTS[host].measure}"
-    return {"host": host, **read_json(file, {measure: (int, float)}, REMEDY), "measure": run[measure]}
+    names = [HOSTS[host].measure, *HOSTS[host].further_measures]
+    measured = read_json(file, {f"validation_{name}": (int, float) for name in names}, REMEDY)
+    measure, *further = (measured[f"validation_{name}"] for name in names)
+    return {
+        "host": host,
+        **measured,
+        "measure": measure,
+        "further_measures": dict(zip(names[1:], further, strict=True)),
+        "signatures": {name: run[f"{name}_signature"] for name in names if f"{name}_signature" in run},
+    }
 
 
 def _rank(row: dict[str, Any]) -> tuple[Any, ...]:

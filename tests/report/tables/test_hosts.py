@@ -65,3 +65,16 @@ def test_a_run_that_cannot_stand_beside_the_others_is_named(published, settings_
     (file,) = published(RUNS[0], **changes)
     with pytest.raises(DataError, match=f"{file}.*{reason}"):
         hosts_table(Data(hosts=[file], settings=settings_file(steps=1000)))
+
+
+def test_a_translation_has_two_scores_and_says_how_sacrebleu_computed_them(published, settings_file):
+    """Perplexity is of other hosts."""
+    signatures = {"chrf_signature": "nrefs:1|nc:6", "bleu_signature": "nrefs:1|tok:13a"}
+    scores = {"validation_chrf": 41.25, "validation_bleu": 17.5, "validation_perplexity": None}
+    text = published(("shared", 1, 2.5, 0.0), model_host="translation", **scores, **signatures)
+    table = hosts_table(Data(hosts=[*published(RUNS[0]), *text], settings=settings_file(steps=1000)))
+    decoder, translation = table.frame.to_dict("records")
+    assert [str(translation[name]) for name in ("chrf", "bleu")] == ["41.250", "17.500"]
+    assert (translation["perplexity"], decoder["chrf"], str(decoder["perplexity"])) == (None, None, "33.000")
+    assert "chrf nrefs:1|nc:6; bleu nrefs:1|tok:13a." in table.caption
+    assert "sacrebleu" not in hosts_table(Data(hosts=published(RUNS[0]), settings=settings_file(steps=1000))).caption

@@ -4,7 +4,7 @@ from symbert.hosts import HOSTS
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.formats import Rounded, Table, decimal_of, table_of
 from symbert.report.statistics import spread
 
 
@@ -12,11 +12,14 @@ from symbert.report.statistics import spread
 def hosts_table(data: Data) -> Table:
     """Validation loss at the last step, and what else the host is measured by, per host, size and operator."""
     runs = data.hosts
-    measures = list(dict.fromkeys(HOSTS[host].measure for host in runs["host"]))
+    hosts = [HOSTS[host] for host in dict.fromkeys(runs["host"])]
+    names = list(dict.fromkeys(name for host in hosts for name in (host.measure, *host.further_measures)))
+    signatures = {name: text for row in runs["signatures"] for name, text in row.items()}
     several = runs["pretrain_seed"].nunique() > 1
     rows = []
     for (host, size, attention), seeds in runs.groupby(["host", "size", "attention"], sort=False):
-        loss, measure = spread(seeds["validation_loss"]), spread(seeds["measure"])
+        loss = spread(seeds["validation_loss"])
+        measured = [{HOSTS[host].measure: row.measure, **row.further_measures} for row in seeds.itertuples()]
         rows.append(
             {
                 "host": host,
@@ -26,7 +29,7 @@ def hosts_table(data: Data) -> Table:
                 **({"pretrain_seeds": loss.count} if several else {}),
                 "validation_loss": decimal_of(loss.mean, 3),
                 **({"std": decimal_of(loss.deviation, 3)} if several else {}),
-                **{name: decimal_of(measure.mean, 3) if name == HOSTS[host].measure else None for name in measures},
+                **{name: _mean([each[name] for each in measured if name in each]) for name in names},
             }
         )
     wording = captions.wording_of(data.settings)
@@ -35,6 +38,16 @@ def hosts_table(data: Data) -> Table:
         f"Operators in other hosts than the encoder ({captions.seeds_of(runs['pretrain_seed'].nunique())})."
         f"\n\n{wording.experiment}. Validation loss: nats per target at the last step"
         f"{'; std is the sample standard deviation over pre-training seeds, all else a mean' if several else ''}. "
-        f"{' '.join(HOSTS[host].task for host in dict.fromkeys(runs['host']))}",
+        f"{' '.join(host.task for host in hosts)}{_cited(signatures)}",
         "tab:hosts",
     )
+
+
+def _mean(values: list[float]) -> Rounded | None:
+    """None for a measure of other hosts."""
+    return decimal_of(spread(values).mean, 3) if values else None
+
+
+def _cited(signatures: dict[str, str]) -> str:
+    """How scores were computed, in the words of their package."""
+    return f" By sacrebleu: {'; '.join(f'{name} {text}' for name, text in signatures.items())}." if signatures else ""

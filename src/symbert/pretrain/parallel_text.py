@@ -1,0 +1,169 @@
+"""Text of the user's own in two languages, line beside line, as rows of token ids. Imports no torch."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symbert.corpus.lines import read_lines
+from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.tokens import ArrayWriter
+from symbert.corpus.wordpiece import TOKEN
+from symbert.errors import ConfigError, DataError
+from symbert.files import publish, sha256_of, verify_sha256, write_json
+from symbert.keys import PairSettings
+from symbert.pretrain.text_pieces import END, PADDING, SPECIAL_TOKENS, START, TextPieces
+from symbert.progress import Progress
+from symbert.settings import read_settings
+
+VOCABULARY, REFERENCES = "vocabulary.json", "references.json"  # beside the manifest
+PAIRS_AT_ONCE = 10_000
+LEARNED_PAIRS = 1_000_000  # of the training text, the first ones, from which pieces are learned
+# Why a pair is left out; where several hold, the first.
+REASONS = ("empty_source", "empty_target", "source_too_long", "target_too_long", "held_out")
+
+Pair = tuple[str, str]
+Ids = list[int]
+
+
+def pack_pairs(settings: Path, output: Path) -> None:
+    """Write the pairs as rows, the pieces that they are made of, and `output`, the manifest.
+
+    `<split>-source.npy` and `<split>-target.npy` are uint16 [pairs, tokens] with padding at the end: a source ends with
+    END, a target has START and END. `references.json` has the held-out targets as text. A pair is left out where a side
+    is empty or takes more than `max_length` tokens of the model, and a training pair that is held out, too; the
+    manifest counts them by reason. Raises DataError, naming file and line, for files that are empty, unequal, damaged
+    or not UTF-8, and where no pair is left; IntegrityError for one that changed since the settings were written;
+    ConfigError for a vocabulary that is smaller than the alphabet.
+    """
+    text = read_settings(settings, PairSettings)
+    for name, expected in text.sha256.items():
+        verify_sha256(Path(getattr(text, name)), expected, "run snakemake again")
+    lines = {split: _count_lines(*paths) for split, paths in text.splits.items()}
+    pieces = _learned_pieces(*text.splits["train"], text.vocabulary_size)
+    held_out, references = set(_pairs(*text.splits["validation"])), []
+    packing = {"validation": (set(), references), "train": (held_out, None)}
+    packed = {split: _pack(split, text, lines[split], pieces, *packing[split], output.parent) for split in packing}
+    pieces.write(output.parent / VOCABULARY)
+    write_json(output.parent / REFERENCES, references)
+    shards = [shard for split in packed for shard in packed[split]["shards"]]
+    reference_text = {"file": REFERENCES, "split": "references", "rows": len(references)}
+    manifest = {
+        "sequence_length": text.max_length,
+        "vocabulary_size": len(pieces.pieces),
+        "vocabulary_sha256": sha256_of(output.parent / VOCABULARY),
+        "special_tokens": {token: number for number, token in enumerate(SPECIAL_TOKENS)},
+        "rows": {split: packed[split]["rows"] for split in text.splits},
+        "lines": lines,
+        "left_out": {split: packed[split]["left_out"] for split in text.splits},
+        "mean_tokens": packed["train"]["mean_tokens"],
+        "text_sha256": text.sha256,
+        "shards": [*shards, {**reference_text, "sha256": sha256_of(output.parent / REFERENCES)}],
+    }
+    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+
+
+def _pack(
+    split: str,
+    text: PairSettings,
+    lines: int,
+    pieces: TextPieces,
+    held_out: set[Pair],
+    references: list[str] | None,
+    folder: Path,
+) -> dict[str, Any]:
+    """Write the rows of a split, and add its targets to `references`; what the manifest says of them."""
+    source, target = text.splits[split]
+    longest, left_out, tokens, rows = text.max_length, dict.fromkeys(REASONS, 0), np.zeros(2, np.int64), 0
+    progress = Progress(f"pack pairs: {split}", lines, "pairs")
+    paths = [folder / f"{split}-{side}.npy" for side in ("source", "target")]
+    with (
+        publish(paths[0]) as one,
+        publish(paths[1]) as other,
+        ArrayWriter(one, TOKEN, (longest,)) as sources,
+        ArrayWriter(other, TOKEN, (longest + 1,)) as targets,
+    ):
+        for number, (pair, read, written) in enumerate(_encoded(_pairs(source, target), pieces), start=1):
+            progress.update(number)
+            if reason := _why_left_out(pair, read, written, longest, held_out):
+                left_out[reason] += 1
+                continue
+            sources.append(_row(read, longest))
+            targets.append(_row(written, longest + 1))
+            tokens += len(read), len(written) - 1  # which the two sides of the model read
+            rows += 1
+            if references is not None:
+                references.append(pair[1])
+    why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+    if not rows:
+        raise DataError(
+            f"{source}: none of its {lines:,} pairs with {target} is left ({why}); correct the files, or raise "
+            "'parallel.max_length'"
+        )
+    print(f"pack pairs: {split}: {rows:,} of {lines:,} pairs{why and f'; left out: {why}'}", file=sys.stderr)
+    return {
+        "rows": rows,
+        "left_out": left_out,
+        "mean_tokens": dict(zip(("source", "target"), (tokens / rows).tolist(), strict=True)),
+        "shards": [{"file": path.name, "split": path.stem, "rows": rows, "sha256": sha256_of(path)} for path in paths],
+    }
+
+
+def _why_left_out(pair: Pair, read: Ids, written: Ids, longest: int, held_out: set[Pair]) -> str | None:
+    holds = (not pair[0], not pair[1], len(read) > longest, len(written) - 1 > longest, pair in held_out)
+    return next((reason for reason, is_so in zip(REASONS, holds, strict=True) if is_so), None)
+
+
+def _row(ids: Ids, tokens: int) -> np.ndarray:
+    """Ids as a row with padding at its end."""
+    row = np.full((1, tokens), PADDING, TOKEN)
+    row[0, : len(ids)] = ids
+    return row
+
+
+def _encoded(pairs: Iterator[Pair], pieces: TextPieces) -> Iterator[tuple[Pair, Ids, Ids]]:
+    """Each pair with the ids of its source and of its target."""
+    while block := list(islice(pairs, PAIRS_AT_ONCE)):
+        sources, targets = (pieces.encode(side) for side in zip(*block, strict=True))
+        for pair, source, target in zip(block, sources, targets, strict=True):
+            yield pair, [*source, END], [START, *target, END]
+
+
+def _learned_pieces(source: str, target: str, size: int) -> TextPieces:
+    """One vocabulary of both sides."""
+    learned_from = [line for pair in islice(_pairs(source, target), LEARNED_PAIRS) for line in pair]
+    pieces = TextPieces.learned_from(learned_from, size)
+    if len(pieces.pieces) > size:
+        raise ConfigError(
+            f"config: 'parallel.vocabulary_size' is {size}, but the letters of the text alone are "
+            f"{len(pieces.pieces)} pieces; raise it"
+        )
+    return pieces
+
+
+def _pairs(source: str, target: str) -> Iterator[Pair]:
+    return zip(_lines(source), _lines(target), strict=True)
+
+
+def _count_lines(source: str, target: str) -> int:
+    """How many pairs two files have; DataError where they have none, or not the same number of lines."""
+    lines, others = (sum(1 for _ in _lines(path)) for path in (source, target))
+    for path, count in ((source, lines), (target, others)):
+        if not count:
+            raise DataError(f"{path}: is empty; give it a line for each sentence")
+    if lines != others:
+        raise DataError(
+            f"{source}: {lines:,} lines, but {target} has {others:,}; make each line the translation of the other's"
+        )
+    return lines
+
+
+def _lines(path: str) -> Iterator[str]:
+    """The lines of a file, plain or compressed, with one space wherever there is white space within."""
+    for number, line in enumerate(read_lines(Path(path)), start=1):
+        if isinstance(line, str):
+            raise DataError(f"{path}: line {number:,}: {line}")
+        yield " ".join(line.decode("utf-8-sig").split())

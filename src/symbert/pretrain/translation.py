@@ -1,0 +1,104 @@
+"""Lines of the user's own text, to be translated: what an encoder-decoder is trained on, with `parallel_text`."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from symbert.files import read_json
+from symbert.layout import Run
+from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.pretrain import text_scores
+from symbert.pretrain.data import REMEDY, PackedRows
+from symbert.pretrain.objective import IGNORED, Objective
+from symbert.pretrain.parallel_text import REFERENCES, VOCABULARY
+from symbert.pretrain.sequence_to_sequence import PairBatch
+from symbert.pretrain.text_pieces import END, PADDING, START, TextPieces
+from symbert.settings import PretrainSettings
+
+MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
+
+
+class Translation(Objective):
+    """The target line of a pair, to be written token by token. Each training pair comes once in an epoch.
+
+    The rows of a batch are padded to its longest source and its longest target.
+    """
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        super().__init__(run, settings)
+        facts = read_json(manifest, {"sequence_length": int, "mean_tokens": {str: float}}, REMEDY)
+        self.longest, self.mean_tokens = facts["sequence_length"], facts["mean_tokens"]
+        self.training, self.validation = (
+            [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
+            for split in ("train", "validation")
+        )
+        self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
+        self.tokens = round(sum(self.mean_tokens.values()))
+        self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
+
+    def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
+        """An encoder and a decoder of one size."""
+        config = self.configuration(attention_dropout, vocabulary_size=len(self.pieces.pieces))
+        config.bos_token_id, config.eos_token_id = START, END
+        return EncoderDecoderModel(config)
+
+    def training_batch(self, step: int) -> PairBatch:
+        """The pairs of step `step` (from 0)."""
+        _, rows = self.order(step)
+        return _batch_of(self.training, rows)
+
+    def validation_batch(self, rows: NDArray[np.int64]) -> PairBatch:
+        """Held-out pairs."""
+        return _batch_of(self.validation, rows)
+
+    def logits(self, model: EncoderDecoderModel, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """`batch token vocab`: of what follows each token of the target."""
+        return model.logits(source, source_mask, target)
+
+    def of_one_shape(self, batch: PairBatch) -> PairBatch:
+        """The batch padded to the longest rows that there may be."""
+        source, target = ((0, self.longest - ids.shape[1]) for ids in (batch.source, batch.target))
+        return PairBatch(
+            F.pad(batch.source, source, value=PADDING),
+            F.pad(batch.source_mask, source, value=False),
+            F.pad(batch.target, target, value=PADDING),
+            F.pad(batch.targets, target, value=IGNORED),
+        )
+
+    def translate(self, model: EncoderDecoderModel, source: Tensor, source_mask: Tensor) -> list[str]:
+        """The line that the model writes for each source, by its most probable tokens one by one, as text."""
+        limits = (MOST_WRITTEN * source_mask.sum(1)).clamp(max=self.longest).tolist()
+        written = model.generate(source, source_mask, START, END, max(limits)).tolist()
+        return [self.pieces.decode(ids[:limit]) for ids, limit in zip(written, limits, strict=True)]
+
+    def tally(self, model: EncoderDecoderModel, rows: NDArray[np.int64], device: torch.device) -> list[float]:
+        """What chrF and BLEU of the model's translations of held-out sources are computed from."""
+        if not len(rows):
+            return text_scores.count_matches([], [])
+        batch = self.validation_batch(rows).to(device)
+        written = self.translate(model, batch.source, batch.source_mask)
+        return text_scores.count_matches(written, [self.references[row] for row in rows.tolist()])
+
+    def scores(self, tally: list[float]) -> dict[str, float]:
+        """chrF and BLEU of all held-out targets, as their files have them."""
+        return text_scores.scores_of(tally)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed."""
+        return text_scores.signatures()
+
+    def flops(self, model: EncoderDecoderModel) -> float:
+        """Of both sides of pairs of mean length, without padding."""
+        return model.step_flops(self.settings.batch_size, self.mean_tokens["source"], self.mean_tokens["target"])
+
+
+def _batch_of(pairs: list[PackedRows], rows: NDArray[np.int64]) -> PairBatch:
+    """Pairs without the columns in which no row has a token."""
+    sources, targets = (side[rows] for side in pairs)
+    return PairBatch.of(*(ids[:, : (ids != PADDING).sum(1).max()] for ids in (sources, targets)))

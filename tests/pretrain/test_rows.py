@@ -1,0 +1,97 @@
+"""The rows of a host as plans and states know them: pairs of one's own text before and after they are packed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pretrain.parallel import write_text
+from symbert.cli import main
+from symbert.hosts import HOSTS, Rows
+from symbert.layout import Run
+from symbert.pretrain.rows import held_out, longest_rows_of, manifest_read_by, pairs_home, rows_hash, rows_of
+from symbert.pretrain.state import pretraining_work, run_state
+
+TEXT = {"vocabulary_size": 200, "max_length": 32}
+
+
+@pytest.fixture
+def translated(changed, folder):
+    """An experiment that translates the stand-in."""
+
+    def make(**others):
+        files = write_text(folder, 40, 8) if not (folder / "source.txt").exists() else {}
+        files = files or {key: str(folder / f"{key}.txt") for key in ("source", "target")}
+        files |= {f"validation_{key}": str(folder / f"validation_{key}.txt") for key in ("source", "target")}
+        return changed({"sweep": {"hosts": ["translation"]}, "parallel": {**files, **TEXT}, **others})
+
+    return make
+
+
+def pack(experiment) -> Path:
+    """Write the section of settings of the text, and pack it, as the workflow does."""
+    settings = Path(experiment.results) / "settings/parallel.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps(experiment.parallel["parallel"]))
+    output = Path(experiment.results) / "parallel/manifest.json"
+    assert main(["pack-pairs", "--settings", str(settings), "--output", str(output)]) == 0
+    return output
+
+
+def test_before_pairs_are_packed_they_are_as_long_as_they_may_be(translated):
+    experiment = translated()
+    assert rows_of(experiment, "translation") == Rows(200, 32, target_tokens=32)
+    assert (held_out(experiment, "translation"), manifest_read_by(experiment, "translation")) == (8, None)
+    assert rows_hash(experiment, "translation") is None
+
+
+def test_packed_pairs_are_known_by_their_means_and_their_hash(translated):
+    experiment = translated()
+    packed = json.loads(pack(experiment).read_text())
+    mean = packed["mean_tokens"]
+    assert rows_of(experiment, "translation") == Rows(
+        packed["vocabulary_size"], mean["source"], target_tokens=mean["target"]
+    )
+    assert rows_hash(experiment, "translation") == packed["hash"]
+    assert longest_rows_of(experiment, "translation") == Rows(packed["vocabulary_size"], 32, target_tokens=32)
+    work = pretraining_work(experiment, Run("tiny", "original", 1, "translation"))
+    before = pretraining_work(translated(), Run("tiny", "original", 1, "translation"))
+    assert 0 < work.flops == before.flops
+
+
+def test_pairs_of_a_text_that_changed_are_no_longer_those_of_the_experiment(translated, folder):
+    pack(translated())
+    source = folder / "source.txt"
+    source.write_text(source.read_text().replace("the", "a", 1))
+    assert manifest_read_by(translated(), "translation") is None
+
+
+def test_an_extending_experiment_reads_the_pairs_that_the_other_one_packed(translated, folder):
+    experiment = translated()
+    manifest = pack(experiment)
+    other = translated(experiment="other", extends=experiment.name)
+    assert pairs_home(other).name == experiment.name
+    assert manifest_read_by(other, "translation") == manifest
+
+
+def test_a_run_of_other_text_is_of_other_settings(translated, folder):
+    """As its identity says what it was trained on."""
+    experiment, run = translated(), Run("tiny", "original", 1, "translation")
+    hash_of_rows = json.loads(pack(experiment).read_text())["hash"]
+    state = Path(experiment.place(experiment.state, run))
+    state.mkdir(parents=True)
+    identity = {**run.facts, **run.model, **experiment.settings["pretrain"], "corpus_hash": hash_of_rows}
+    (state / "identity.json").write_text(json.dumps(identity))
+    assert run_state(experiment, run).state == "missing"
+    (state / "identity.json").write_text(json.dumps({**identity, "corpus_hash": "0" * 16}))
+    found = run_state(experiment, run)
+    assert found.state == "other settings" and "corpus_hash: 0000" in found.note
+
+
+@pytest.mark.parametrize("host", [name for name, host in HOSTS.items() if host.rows != "pairs"])
+def test_other_hosts_are_planned_as_before(experiment, host):
+    pack = experiment.config["corpus"]["pack"]
+    assert rows_of(experiment, host) == Rows(experiment.vocabulary_size, pack["sequence_length"], 0.15)
+    assert longest_rows_of(experiment, host) == rows_of(experiment, host)
+    assert held_out(experiment, host) == (HOSTS[host].validation_count or pack["validation_sequences"])
+    assert rows_hash(experiment, host) is None

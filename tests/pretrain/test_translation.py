@@ -1,0 +1,194 @@
+"""Translation: its batches, its scores, and that a small model learns a text that a baseline does not."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+from transformers import BertConfig, BertLMHeadModel, BertModel
+from transformers import EncoderDecoderModel as StockModel
+
+from pretrain.corpora import options
+from pretrain.parallel import pack, write_text
+from symbert.cli import main
+from symbert.errors import ConfigError
+from symbert.layout import Run
+from symbert.pretrain.objective import IGNORED, objective_of
+from symbert.pretrain.text_pieces import END, PADDING, START
+from symbert.pretrain.text_scores import count_matches, scores_of
+from symbert.pretrain.train import Trainer
+from symbert.pretrain.world import World
+from symbert.settings import PretrainSettings, read_settings
+
+RUN = Run("tiny", "original", 1, "translation")
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    """400 pairs of the stand-in, and 40 that are held out."""
+    folder = tmp_path_factory.mktemp("text")
+    return pack(write_text(folder), folder)
+
+
+@pytest.fixture
+def build(brief, tmp_path, manifest):
+    """A trainer of a tiny model."""
+
+    def make(micro_batch_size=None, **changes) -> Trainer:
+        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        return Trainer(RUN, settings, manifest, tmp_path, micro_batch_size=micro_batch_size)
+
+    return make
+
+
+def lines_of(manifest, key: str) -> list[str]:
+    return (manifest.parents[1] / f"{key}.txt").read_text().splitlines()
+
+
+def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(build, manifest):
+    objective = build().objective
+    batch, (_, rows) = objective.training_batch(3), objective.order(3)
+    decoded = [[objective.pieces.decode(row) for row in ids.tolist()] for ids in (batch.source, batch.target)]
+    for side, key in zip(decoded, ("source", "target"), strict=True):
+        assert side == [lines_of(manifest, key)[row] for row in rows]
+    assert (batch.source[:, -1] != PADDING).any() and (batch.target[:, -1] != PADDING).any()
+    assert torch.equal(batch.source_mask, batch.source != PADDING)
+    for read, followed in zip(batch.target.tolist(), batch.targets.tolist(), strict=True):
+        end = followed.index(END)
+        assert read[0] == START and read[1 : end + 1] == followed[:end]
+        assert set(followed[end + 1 :]) <= {IGNORED} and set(read[end + 1 :]) <= {END, PADDING}
+
+
+def test_the_training_pairs_of_an_epoch_are_all_of_them_once(build):
+    objective = build(batch_size=100).objective
+    rows = np.concatenate([objective.order(step)[1] for step in range(4)])
+    assert sorted(rows) == list(range(400)) and objective.training_count == 400
+
+
+def test_batches_of_one_shape_have_the_same_loss(build):
+    """As compiled models take them: padded to the longest rows that there may be."""
+    trainer = build()
+    trainer.model.double().eval()
+    batch = trainer.objective.training_batch(0)
+    padded = trainer.objective.of_one_shape(batch)
+    assert padded.source.shape == padded.target.shape == (8, 32)
+    found, expected = (trainer.loss(**vars(one)) for one in (padded, batch))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+
+
+def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
+    """Theirs moves the labels by one token, and leaves out those of -100."""
+    trainer = build()
+    model, batch = trainer.model.double().eval(), trainer.objective.training_batch(0)
+    plain = {key: value for key, value in vars(model.encoder.config).items() if key in BertConfig().to_dict()}
+    decoder = BertLMHeadModel(BertConfig(**{**plain, "is_decoder": True, "add_cross_attention": True}))
+    encoder = BertModel(BertConfig(**plain), add_pooling_layer=False)
+    stock = StockModel(encoder=encoder, decoder=decoder).double().eval()
+    stock.load_state_dict(model.state_dict())
+    is_token = batch.target != PADDING
+    theirs = stock(
+        input_ids=batch.source,
+        attention_mask=batch.source_mask.long(),
+        decoder_input_ids=batch.target,
+        decoder_attention_mask=is_token.long(),
+    ).logits
+    found = trainer.objective.logits(model, batch.source, batch.source_mask, batch.target)
+    torch.testing.assert_close(found[is_token], theirs[is_token], rtol=0, atol=1e-10)
+    expected = F.cross_entropy(theirs.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
+    assert trainer.loss(**vars(batch)).item() == pytest.approx(expected.item(), rel=1e-6)
+    assert not is_token.all() and not batch.source_mask.all()
+
+
+def test_translations_do_not_depend_on_the_rows_beside_them(build):
+    """The longest source of a batch decides how much is computed, not how much of a row counts."""
+    trainer = build()
+    objective, model = trainer.objective, trainer.model.double().eval()
+    batch = objective.validation_batch(np.arange(12))
+    together = objective.translate(model, batch.source, batch.source_mask)
+    alone = [
+        objective.translate(model, one.source, one.source_mask)[0]
+        for one in (objective.validation_batch(np.array([row])) for row in range(12))
+    ]
+    assert together == alone and len(set(together)) > 3
+
+
+def test_no_more_is_written_than_three_times_the_source(build):
+    trainer = build()
+    model = trainer.model.eval()
+    model.decoder.cls["predictions"].bias.data[END] = -1e9  # a model that never ends
+    batch = trainer.objective.validation_batch(np.arange(40))
+    sources = batch.source_mask.sum(1).tolist()
+    asked = []
+    model.generate = lambda source, mask, start, end, length: (
+        asked.append(length) or type(model).generate(model, source, mask, start, end, length)
+    )
+    trainer.objective.translate(model, batch.source, batch.source_mask)
+    assert asked == [min(3 * max(sources), 32)]
+
+
+def test_scores_are_those_of_all_lines_however_many_are_computed_at_a_time(build, manifest):
+    measured = build().evaluate()
+    assert list(measured) == ["loss", "chrf", "bleu"]
+    trainer = build(micro_batch_size=7)
+    assert trainer.evaluate() == pytest.approx(measured, rel=1e-5)
+    objective, model = trainer.objective, trainer.model.eval()
+    batch = objective.validation_batch(np.arange(40))
+    written = objective.translate(model, batch.source, batch.source_mask)
+    expected = scores_of(count_matches(written, lines_of(manifest, "validation_target")))
+    assert {name: measured[name] for name in expected} == pytest.approx(expected)
+
+
+def test_a_small_model_learns_to_substitute_words(build, manifest):
+    """In three seconds of a core. The baseline copies the source, whose signs and spaces are right."""
+    steps = 120
+    trainer = build(steps=steps, batch_size=32, learning_rate=2e-3, warmup_steps=40)
+    before = trainer.evaluate()
+    for step in range(steps):
+        trainer.step(step)
+    measured = trainer.evaluate()
+    copied = scores_of(count_matches(lines_of(manifest, "validation_source"), lines_of(manifest, "validation_target")))
+    assert max(copied["chrf"], before["chrf"]) < 30 and max(copied["bleu"], before["bleu"]) < 5, (copied, before)
+    assert measured["chrf"] > 85 and measured["bleu"] > 75, measured
+
+
+def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(brief, tmp_path, manifest):
+    settings = brief(steps=4, save_every=4, evaluate_every=4)
+    words = options(manifest, settings, tmp_path / "run", attention="original", host="translation")
+    assert main(words) == 0
+    done = json.loads((tmp_path / "run/done.json").read_text())
+    packed = json.loads(manifest.read_text())
+    assert done["corpus_hash"] == packed["hash"] and done["vocabulary_sha256"] == packed["vocabulary_sha256"]
+    assert done["bleu_signature"].endswith("tok:13a|smooth:exp|version:2.6.0")
+    assert 0 <= done["validation_chrf"] < 100 and 0 <= done["validation_bleu"] < 100
+    identity = json.loads((tmp_path / "run/state/identity.json").read_text())
+    assert identity["corpus_hash"] == packed["hash"] and identity["model_host"] == "translation"
+    assert "data_code" not in identity
+
+
+def test_operations_are_those_of_the_text_without_padding(build):
+    trainer = build(batch_size=4)
+    mean = trainer.objective.mean_tokens
+    assert trainer.objective.flops(trainer.model) == trainer.model.step_flops(4, mean["source"], mean["target"])
+    assert trainer.objective.tokens == round(mean["source"] + mean["target"])
+
+
+def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, tmp_path, manifest):
+    """Each process writes as long as its own lines need, and would wait for weights that no other sends."""
+    settings, world = read_settings(brief(), PretrainSettings), World(0, 2, torch.device("cpu"))
+    with pytest.raises(ConfigError, match="'pretrain.shard_parameters' is true, but lines are translated"):
+        Trainer(RUN, settings, manifest, tmp_path, world, shard_parameters=True)
+
+
+def test_processes_add_up_what_they_count(build):
+    """The share of each of three, one of which has a longer one, and of a fourth that has none."""
+    trainer = build(micro_batch_size=7)
+    whole = trainer._tally((0, 40))
+    shares = [trainer._tally(share) for share in ((0, 13), (13, 26), (26, 40), (40, 40))]
+    assert [sum(column) for column in zip(*shares, strict=True)] == whole and any(whole)
+
+
+def test_the_objective_needs_the_pieces_that_were_packed(build, manifest, tmp_path, brief):
+    settings = read_settings(brief(), PretrainSettings)
+    objective = objective_of(RUN, settings, manifest)
+    assert objective.build_model(0.0).config.vocab_size == len(objective.pieces.pieces)
