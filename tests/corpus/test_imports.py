@@ -13,7 +13,6 @@ ABSENT_FROM_GPU_IMAGES = ("snakemake", "datasets", "kenlm", "backports.zstd", "c
         ("symbert.corpus.tokens", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.guarded", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
-        ("symbert.corpus.shards", (*ABSENT_FROM_GPU_IMAGES, "torch")),
         ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "torch", "huggingface_hub", "httpx2")),
         ("symbert.filters", ("torch",)),
         ("symbert.corpus.embedded", ("torch",)),

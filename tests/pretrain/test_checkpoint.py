@@ -335,13 +335,14 @@ from pathlib import Path
 import torch
 from symbert.errors import SymbertError
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.training.optimizer import adamw
 
 class Model(torch.nn.Linear):
     _tied_weights_keys = {}
     tie_weights = torch.nn.Linear.eval
 
 model = Model(1000, 100)
-optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+optimizer = adamw([{"params": list(model.parameters())}], adam_epsilon=1e-8)
 model(torch.ones(1000)).sum().backward()
 optimizer.step()
 store = CheckpointStore(Path(sys.argv[1]))
