@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from glue import documentation
+from glue.test_sources import flips
 from model.hosts import moved, small_config
 from symbert.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
 from symbert.errors import DataError, IntegrityError
@@ -25,7 +26,7 @@ from symbert.glue.minimal_pairs import (
     write_embedded_blimp,
 )
 from symbert.glue.prepare import pair_encoder
-from symbert.glue.sources import STAND_IN, resolve_glue
+from symbert.glue.sources import STAND_IN, read_table, resolve_glue
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.network import MaskedModel
 
@@ -77,6 +78,20 @@ def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(r
     for row in table.to_pylist():
         good, bad = (sorted(re.findall(r"\w+", row[f"sentence_{side}"])) for side in ("good", "bad"))
         assert good == bad and row["sentence_good"] != row["sentence_bad"]
+
+
+def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(root, pairs):
+    """It was believed that Parquet checks what it reads: GLUE's rows are written with a checksum of each page."""
+    file = pairs(root)
+    whole, content = pq.read_table(file), file.read_bytes()
+    noticed = 0
+    for flipped in flips(content, 150):
+        file.write_bytes(flipped)
+        try:
+            assert read_table(file, "pairs", "").equals(whole)
+        except DataError:
+            noticed += 1
+    assert noticed > 100
 
 
 def test_a_checkpoint_judges_every_pair_of_every_paradigm(root, pairs, measure, vocabulary, checkpoint):

@@ -19,6 +19,7 @@ from symbert.corpus.wordpiece import SPECIAL_TOKENS, read_vocabulary
 from symbert.errors import DataError, IntegrityError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.glue import embedded
+from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
 from symbert.model.decoder import DecoderModel
@@ -76,7 +77,7 @@ def download_blimp(settings: Path, sources: Path, output: Path) -> None:
         parts.append(table)
         progress.update(done, paradigm)
     with publish(output) as temporary:
-        pq.write_table(pa.concat_tables(parts), temporary)
+        pq.write_table(pa.concat_tables(parts), temporary, write_page_checksum=True)
 
 
 def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:
@@ -142,7 +143,7 @@ def measure_blimp(
         "checkpoint_sha256": extracted_sha256(checkpoint),
         "data_sha256": sha256_of(raw),
     }
-    write_json(output, record)
+    write_json(output, hashed(record))
 
 
 def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ import pandas as pd
 from symbert.blimp import PARADIGMS
 from symbert.errors import DataError
 from symbert.files import read_json
+from symbert.glue.kept import checked
 from symbert.report.order import model_rank
 
 COUNTS = {"pairs": int, "right": int, "ties": int}
@@ -23,11 +24,11 @@ def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFram
     `accuracy` in percent, and whether the pairs are stand-ins or not all that are published.
 
     A tie counts half, as a coin would. DataError names the file of another shape, of pairs that do not add up, and of
-    other settings or pairs than the others'.
+    other settings or pairs than the others'; IntegrityError one that was damaged since it was written.
     """
     records = []
     for file in files:
-        record = read_json(file, RECORD, REMEDY)
+        record = checked(read_json(file, RECORD, REMEDY), str(file), f"delete it, {REMEDY}")
         records.append(record)
         for flaw in _flaws(record, records[0], settings_hash):
             raise DataError(f"{file}: {flaw}; {REMEDY}")

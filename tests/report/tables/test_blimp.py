@@ -8,7 +8,8 @@ from csv_rows import read_shown
 from report.conftest import write
 from report.judgements import judgement
 from symbert.blimp import PARADIGMS, PHENOMENA
-from symbert.errors import DataError
+from symbert.errors import DataError, IntegrityError
+from symbert.glue.kept import hashed
 from symbert.report.blimp import read_judgements
 from symbert.report.data import Data, write_exhibit
 from symbert.report.tables.blimp import blimp_table
@@ -59,6 +60,14 @@ def test_readers_see_the_last_step_and_the_csv_every_step_and_seed(files_of, set
     shown = outputs[1].read_text()
     assert "| tiny-original | 61.19 | 0.00 | 60.00 |" in shown and "| tiny-symmetric | 70.90 | 0.00 |" in shown
     assert shown.count("| tiny-") == 2
+
+
+def test_a_flipped_digit_of_a_record_does_not_go_into_the_table(files_of):
+    (file,) = files_of(hashed(judgement()))
+    assert len(read_judgements([file], None)) == len(PARADIGMS)
+    file.write_text(file.read_text().replace('"right": 6', '"right": 7', 1))
+    with pytest.raises(IntegrityError, match=f"{file}: sha256 expected .*; delete it, run measure-blimp again"):
+        read_judgements([file], None)
 
 
 def test_the_caption_says_how_many_pairs_and_ties_there_are(table_of):
