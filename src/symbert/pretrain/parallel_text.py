@@ -103,7 +103,8 @@ def _pack(
             f"{source}: none of its {lines:,} pairs with {target} is left ({why}); correct the files, or raise "
             "'parallel.max_length'"
         )
-    print(f"pack pairs: {split}: {rows:,} of {lines:,} pairs{why and f'; left out: {why}'}", file=sys.stderr)
+    told = f"pack pairs: {split}: {rows:,} of {lines:,} pairs{why and f'; left out: {why}'}"
+    print(f"warning: {told}" if 2 * rows < lines else told, file=sys.stderr)
     return {
         "rows": rows,
         "left_out": left_out,
