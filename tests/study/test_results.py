@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from study.test_design import study_file
 from symbert.errors import DivergedError, IntegrityError, MissingInputError
 from symbert.files import write_json
 from symbert.pretrain.train import StepResult, Trainer
+from symbert.pretrain.world import World
 from symbert.report.inference import holm
 from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
@@ -129,6 +131,17 @@ def test_curves_of_runs_are_kept_to_four_decimals(runs):
     frame = read_runs(runs)
     original = frame[(frame["attention"] == "original") & (frame["seed"] == 1)]["losses"].iloc[0]
     assert np.allclose(original, curve(600), atol=5e-5)
+
+
+def test_the_machine_of_a_run_is_the_one_that_computed_it(study, tmp_path, monkeypatch):
+    """A run on a GPU was recorded as one of the processor."""
+    cell = next(iter(seeds_by_cell(study)))
+    write_study_text(cell.text, tmp_path / "manifest.json")
+    device = torch.device("cpu", 0)  # which is not the "cpu" of who asks for none
+    monkeypatch.setattr("symbert.pretrain.train.alone", lambda: World(0, 1, device))
+    monkeypatch.setattr("symbert.study.train.facts_of_machine", lambda device: {"device": str(device)})
+    (curve,) = train_runs(cell, [1], tmp_path / "manifest.json", tmp_path, SimpleNamespace(signal=None))
+    assert curve["machine"] == {"device": "cpu:0"}
 
 
 def test_a_run_that_diverges_keeps_the_losses_from_before(study, tmp_path, monkeypatch):

@@ -35,7 +35,6 @@ def train_runs(cell: Cell, seeds: list[int], manifest: Path, runs: Path, stop: S
             started = time.process_time()
             curve = {"seed": seed, "corpus_hash": corpus_hash, **_train(cell, seed, manifest, runs, stop)}
             curve |= {"cpu_seconds": round(time.process_time() - started, 1), "commit": commit_of(PROJECT)}
-            curve |= {"machine": facts_of_machine(torch.device("cpu"))}
             write_json(path, curve)
             said = f"{curve['losses'][-1]:.3f}" if len(curve["losses"]) == cell.evaluations else "diverged"
             print(f"{cell.name} seed {seed}: {said}", file=sys.stderr, flush=True)
@@ -44,7 +43,7 @@ def train_runs(cell: Cell, seeds: list[int], manifest: Path, runs: Path, stop: S
 
 
 def _train(cell: Cell, seed: int, manifest: Path, runs: Path, stop: StopRequest) -> dict[str, Any]:
-    """The validation losses of one run, and the width of its logits at the start."""
+    """The validation losses of one run, the width of its logits at the start, and what it was computed on."""
     trainer = Trainer(Run(cell.size, cell.attention, seed), cell.pretrain, manifest, runs)
     start, steps, losses = trainer.describe_start(), [], []
     for step in range(cell.pretrain.steps):
@@ -57,4 +56,4 @@ def _train(cell: Cell, seed: int, manifest: Path, runs: Path, stop: StopRequest)
         if (step + 1) % cell.pretrain.evaluate_every == 0:
             steps.append(step + 1)
             losses.append(round(trainer.evaluate()["loss"], 5))
-    return {"steps": steps, "losses": losses, "initial": start}
+    return {"steps": steps, "losses": losses, "initial": start, "machine": facts_of_machine(trainer.device)}
