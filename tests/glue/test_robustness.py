@@ -87,6 +87,19 @@ def trained(monkeypatch):
     return seen
 
 
+def test_sets_of_a_larger_vocabulary_are_refused_by_name(places, sets, vocabulary, tmp_path):
+    """A model was asked of pieces that it has not, which was a bug of ours: only its task's own rows were compared."""
+    file, pieces = sets(), len(vocabulary.read_text().splitlines())
+    table = pq.read_table(file)
+    ids = table["input_ids"].to_pylist()
+    ids[-1][1] = pieces
+    column = pa.array(ids, table.schema.field("input_ids").type)
+    pq.write_table(table.set_column(table.column_names.index("input_ids"), "input_ids", column), file)
+    told = rf"rte\.robustness\.parquet: has token id {pieces}, the model of .* has {pieces} pieces; prepare the"
+    with pytest.raises(IntegrityError, match=told):
+        measure_robustness(**places, robustness=[file], finetune_seeds=[1], output=[tmp_path / "robustness.json"])
+
+
 def test_the_evaluation_rows_as_a_set_score_as_they_do_in_the_score_file(scores, measured):
     (score,), (record,) = scores(), measured()
     found = record["sets"]["drop-20 rte"]

@@ -231,7 +231,7 @@ class Finetuning:
         DivergedError names the seeds whose loss is not finite; what the others learned beside them is kept.
         """
         models = {seed: self.protocol.classifier(self.task, seed) for seed in seeds}
-        self._refuse_other_vocabulary(models[seeds[0]])
+        self.refuse_other_vocabulary(models[seeds[0]], self.data, self.rows)
         diverged = self._train(models)
         for seed, model in models.items():
             if seed not in diverged:
@@ -278,12 +278,12 @@ class Finetuning:
             listed = {split: values.tolist() for split, values in predictions.items()}
             keep(kept, {"record": record, "predictions": listed})
 
-    def _refuse_other_vocabulary(self, model: torch.nn.Module) -> None:
-        """IntegrityError where the rows have a larger vocabulary than the model."""
-        highest, pieces = max(int(rows.input_ids.max()) for rows in self.rows.values()), model.config.vocab_size
+    def refuse_other_vocabulary(self, model: torch.nn.Module, data: Path, rows: dict[str, TaskRows]) -> None:
+        """IntegrityError where the rows of a file have a larger vocabulary than the model."""
+        highest, pieces = max(int(each.input_ids.max()) for each in rows.values()), model.config.vocab_size
         if highest >= pieces:
             raise IntegrityError(
-                f"{self.data}: has token id {highest}, the model of {self.protocol.checkpoint} has {pieces:,} pieces; "
+                f"{data}: has token id {highest}, the model of {self.protocol.checkpoint} has {pieces:,} pieces; "
                 "prepare the task with the vocabulary of the checkpoint"
             )
 

@@ -82,6 +82,7 @@ class Measurement:
         if facts["sets"]:
             model, task, protocol = finetuning.model(seed), finetuning.task, finetuning.protocol
             rows = read_sets(self.data, facts["sets"], task, protocol.device)
+            finetuning.refuse_other_vocabulary(model, self.data, rows)
             training_labels = finetuning.rows["train"].labels.cpu().numpy()
             for name, asked in facts["sets"].items():
                 predictions = predict(model, rows[name], protocol.precision)
