@@ -90,3 +90,37 @@ def test_a_rule_that_trains_is_of_the_stage_of_pre_training(project):
     stages = stages_of_rules(project)
     assert {stages[rule] for rule in PRETRAINING} == {"pretrain"}
     assert list(PRETRAINING.values()) == list(HOSTS)
+
+
+def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(changed):
+    """All hosts had as many steps: a vision model as many as an encoder reads from a corpus."""
+    own = {"vision": {"steps": 300, "schedule_steps": 900}}
+    experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
+    steps = {host: experiment.last_step(host) for host in HOSTS}
+    assert steps["vision"] == 300 and steps["decoder"] == steps[ENCODER] == experiment.final
+    runs = {run.host: run for run in experiment.pretrainings()}
+    assert experiment.extracted_steps(runs["vision"]) == [300]
+    assert experiment.training("vision").learning_rate == experiment.pretraining.learning_rate
+    sections = experiment.settings
+    assert sections["pretrain-vision"] == {**sections["pretrain"], "steps": 300, "schedule_steps": 900}
+    assert sections["report"]["host_steps"]["vision"] == 300
+    work, whole = (pretraining_work(one, runs["vision"]) for one in (experiment, changed({"hosts": {}})))
+    assert work.layers * experiment.final == whole.layers * 300
+
+
+def test_another_host_changes_no_section_of_the_encoder(both, experiment):
+    """Nor is its existence a reason to train anything anew."""
+    for name, values in experiment.settings.items():
+        if name != "report":
+            assert both.settings[name] == values
+    assert not {"host_runs", "host_steps"} & experiment.settings["report"].keys()
+
+
+def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):
+    chosen = {"hosts": list(HOSTS), "suites": ["glue", "blimp"], "finetuned_pretrain_seeds": [1]}
+    experiment = changed({"sweep": chosen, "hosts": {"decoder": {"steps": 700}}})
+    steps = {host: experiment.judging_steps(Run("tiny", "original", 1, host)) for host in HOSTS}
+    assert steps == {ENCODER: [300, 1200, 2400], "decoder": [300, 700], "encoder-decoder": [], "vision": []}
+    assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
+    assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
+    assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]

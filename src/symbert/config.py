@@ -117,7 +117,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
         "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
-        "pretrain": values_of(_training(config, "pretrain", PretrainSettings)),
+        **{training_section(host): values_of(training_of(config, host)) for host in [ENCODER, *_other_hosts(config)]},
         **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
         **protocols,
         "robustness": robustness_of(config),
@@ -132,6 +132,22 @@ def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
     """Settings whose keys stand in the section of a stage, or at the top of the configuration."""
     common = {**config, **config[stage]}
     return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
+
+
+def training_of(config: Config, host: str) -> PretrainSettings:
+    """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it."""
+    own = config["hosts"].get(host, {})
+    return _training({**config, "pretrain": {**config["pretrain"], **own}}, "pretrain", PretrainSettings)
+
+
+def training_section(host: str) -> str:
+    """The section that a host's rules read."""
+    return "pretrain" if host == ENCODER else f"pretrain-{host}"
+
+
+def _other_hosts(config: Config) -> list[str]:
+    """The hosts beside the encoder."""
+    return [host for host in OTHERS if host in config["sweep"]["hosts"]]
 
 
 def _protocol(config: Config, suite: str, kind: type[Kind]) -> Kind:
@@ -202,9 +218,10 @@ def _hashes_of_suites(config: Config) -> Config:
 
 
 def _runs_of_other_hosts(config: Config) -> Config:
-    """The key `host_runs` of the report's settings; nothing where the encoder is the only host."""
-    runs = [[host, *axes] for host in OTHERS if host in config["sweep"]["hosts"] for axes in axes_of(config)]
-    return {"host_runs": runs} if runs else {}
+    """The keys of the report's settings on other hosts; nothing where the encoder is the only one."""
+    hosts = _other_hosts(config)
+    runs = [[host, *axes] for host in hosts for axes in axes_of(config)]
+    return {"host_runs": runs, "host_steps": {host: training_of(config, host).steps for host in hosts}} if runs else {}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:

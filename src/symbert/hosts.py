@@ -50,6 +50,7 @@ class Host:
     reads: Callable[[Rows], tuple[float, float]]  # tokens that the layers read of a sequence, and its logits
     further_measures: tuple[str, ...] = ()
     validation_count: int | None = None  # held-out sequences; None: those of its rows
+    has_likelihoods: bool = False  # of sentences, by which it judges BLiMP's minimal pairs
 
     @property
     def reads_corpus(self) -> bool:
@@ -95,6 +96,7 @@ HOSTS: dict[str, Host] = {
         parameters=Shape.parameters,
         step_flops=_masked_tokens,
         reads=lambda rows: (rows.tokens, rows.masked * rows.tokens * rows.vocabulary_size),
+        has_likelihoods=True,
     ),
     "decoder": Host(
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
@@ -107,6 +109,7 @@ HOSTS: dict[str, Host] = {
         parameters=Shape.decoder_parameters,
         step_flops=_next_tokens,
         reads=lambda rows: (rows.tokens - 1, (rows.tokens - 1) * rows.vocabulary_size),
+        has_likelihoods=True,
     ),
     "encoder-decoder": Host(
         "Encoder-decoders write letters in reverse, without some, or as their substitutes; exact match is the share of "
@@ -152,9 +155,14 @@ HOSTS: dict[str, Host] = {
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
-# The rules of the workflow that train, and those that extract a checkpoint, and the host of each.
+# The rules of the workflow that train, extract a checkpoint, and have it judge BLiMP's pairs, and the host of each.
 PRETRAINING = {"pretrain_model": ENCODER, **{f"pretrain_{host.replace('-', '_')}": host for host in OTHERS}}
 EXTRACTION = {"extract_checkpoint": ENCODER, **{f"extract_{host.replace('-', '_')}": host for host in OTHERS}}
+
+JUDGING = {
+    "measure_blimp": ENCODER,
+    **{f"measure_blimp_{host.replace('-', '_')}": host for host in OTHERS if HOSTS[host].has_likelihoods},
+}
 
 
 def host_named_in(architectures: list[str] | None) -> str | None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from symbert.filters import FILTERS
-from symbert.hosts import HOSTS
+from symbert.hosts import HOSTS, OTHERS
 from symbert.own import KEYS
 from symbert.settings import (
     Annotator,
@@ -195,6 +195,18 @@ OwnProtocol = msgspec.defstruct(
 """The keys of the section `glue` that a suite has a value of its own for: any of those of its rows and fine-tuning."""
 
 
+OwnTraining = msgspec.defstruct(
+    "OwnTraining",
+    [
+        (field.name, field.type, msgspec.UNSET)
+        for field in msgspec.structs.fields(PretrainSettings)
+        if field.name not in Common.__struct_fields__
+    ],
+    bases=(Settings,),
+)
+"""The keys of the section `pretrain` that a host has a value of its own for."""
+
+
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
@@ -228,6 +240,7 @@ class Configuration(Common):
     corpus: Corpus
     parallel: ParallelText | None
     pretrain: section(Execution, PretrainSettings)
+    hosts: dict[Literal[tuple(OTHERS)], OwnTraining]
     glue: section(Tasks, TaskSettings, GlueSettings)
     suites: dict[Literal[tuple(suite.name for suite in BESIDE_GLUE)], OwnProtocol]
     rates: Rates

@@ -15,6 +15,7 @@ from symbert.config import (
     runs_of,
     sections,
     source_of,
+    training_of,
 )
 from symbert.files import sha256_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS
@@ -119,8 +120,16 @@ class Experiment:
 
     @cached_property
     def pretraining(self) -> PretrainSettings:
-        """How every run is trained."""
-        return settings_from(self.settings["pretrain"], PretrainSettings, "config")
+        """How every run of the encoder is trained."""
+        return self.training(ENCODER)
+
+    def training(self, host: str) -> PretrainSettings:
+        """How every run of a host is trained."""
+        return training_of(self.config, host)
+
+    def last_step(self, host: str) -> int:
+        """The last step of every run of a host."""
+        return self.training(host).steps
 
     def finetuning(self, task: str) -> GlueSettings:
         """How every checkpoint is fine-tuned on a task: as on all of its suite."""
@@ -196,14 +205,18 @@ class Experiment:
 
     def steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that are fine-tuned."""
-        if run.host != ENCODER or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+        return self._scored_steps(run) if run.host == ENCODER else []
+
+    def _scored_steps(self, run: Run) -> list[int]:
+        if run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
             return []
         return sorted({*self.compared, *self.curve_steps(run.size)})
 
     def extracted_steps(self, run: Run) -> list[int]:
-        """All checkpoints of a run that become models: those that are fine-tuned; of another host than the encoder,
-        the last one."""
-        return self.steps(run) if run.host == ENCODER else [self.final]
+        """All checkpoints of a run that become models: those that are scored; of another host than the encoder, the
+        last one too."""
+        last = [] if run.host == ENCODER else [self.last_step(run.host)]
+        return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
     @property
     def has_judges(self) -> bool:
@@ -211,8 +224,13 @@ class Experiment:
         return "blimp" in self.config["sweep"]["suites"]
 
     def judging_steps(self, run: Run) -> list[int]:
-        """All checkpoints of a run that judge BLiMP's pairs: those that are fine-tuned, and the last."""
-        return sorted({*self.steps(run), self.final}) if self.has_judges and run.host == ENCODER else []
+        """All checkpoints of a run that judge BLiMP's pairs: those that are fine-tuned, or would be of an encoder, and
+        the last."""
+        if not (self.has_judges and HOSTS[run.host].has_likelihoods):
+            return []
+        training = self.training(run.host)
+        kept = [step for step in self._scored_steps(run) if step < training.steps and step % training.save_every == 0]
+        return sorted({*kept, training.steps})
 
     def finetune_seeds(self, size: str, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""

@@ -16,7 +16,7 @@ from symbert.commit import PROJECT
 from symbert.config import Config, merge
 from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.hosts import EXTRACTION, PRETRAINING
+from symbert.hosts import EXTRACTION, JUDGING, PRETRAINING
 from symbert.keys import FOLDER, Configuration, Own
 from symbert.layout import Experiment
 from symbert.own import KEYS, define
@@ -196,11 +196,11 @@ def stages_of_rules(project: Path) -> dict[str, str]:
     """The stage of each rule, which is that of its file in the project's folder.
 
     In corpus.smk and corpus_sources.smk are rules of the stage corpus. In a loop are made those that train and extract
-    other hosts than the encoder, those that fine-tune on a suite, and all that are in none of the files: they are of
-    the report.
+    other hosts than the encoder, those that score a checkpoint on a suite, and all that are in none of the files: they
+    are of the report.
     """
     in_loops = dict.fromkeys((*PRETRAINING, *EXTRACTION), "pretrain")
-    in_loops |= {suite.rule: "glue" for suite in SUITES.values()}
+    in_loops |= dict.fromkeys((*JUDGING, *(suite.rule for suite in SUITES.values())), "glue")
     return in_loops | {
         rule: stage
         for path in (project / "workflow/rules").glob("*.smk")

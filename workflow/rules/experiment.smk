@@ -195,15 +195,19 @@ def checkpoint_folder(run, step):
     return str(home.place(home.checkpoint, run, step=step))
 
 
-def checkpoint_files(wildcards):
-    """The files of an extracted step."""
-    folder = checkpoint_folder(run_of(wildcards), int(wildcards.step))
-    return [f"{folder}/{file}" for file in CHECKPOINT_FILES]
-
-
 def files_of_host(host):
     """The files of an extracted step of a host: without a tokenizer where it reads no corpus."""
     return [file for file in CHECKPOINT_FILES if HOSTS[host].reads_corpus or file not in TOKENIZER_FILES]
+
+
+def checkpoint_of(host):
+    """An input: the files of an extracted step of a host."""
+
+    def files(wildcards):
+        folder = checkpoint_folder(run_of(wildcards, host), int(wildcards.step))
+        return [f"{folder}/{file}" for file in files_of_host(host)]
+
+    return files
 
 
 def checkpoints_of_others():
@@ -257,7 +261,7 @@ def curve_scores(suite):
 
 def judgements():
     """How checkpoints judge BLiMP's pairs; none where that suite is not chosen."""
-    judges = [(run, step) for run in EXPERIMENT.runs() for step in EXPERIMENT.judging_steps(run)]
+    judges = [(run, step) for run in EXPERIMENT.pretrainings() for step in EXPERIMENT.judging_steps(run)]
     return [str((home := judged_home(EXPERIMENT, *one)).place(home.judged, one[0], step=one[1])) for one in judges]
 
 

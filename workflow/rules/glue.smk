@@ -123,7 +123,7 @@ for suite in EXPERIMENT.suites:
             suite.rule
         input:
             forced_by_other_seeds(suite),
-            checkpoint=checkpoint_files,
+            checkpoint=checkpoint_of(ENCODER),
             data=rows(PREPARED_ROWS, tasks_of_suite(suite.name, TASKS)),
             settings=settings(suite.name),
         output:
@@ -176,7 +176,7 @@ rule prepare_robustness:
 
 rule measure_robustness:
     input:
-        checkpoint=checkpoint_files,
+        checkpoint=checkpoint_of(ENCODER),
         data=rows(PREPARED_ROWS, MEASURED_TASKS),
         robustness=rows(EDITED_ROWS, MEASURED_TASKS),
         scores=measured_scores,

@@ -1,5 +1,6 @@
 # glue: BLiMP's minimal pairs → how every checkpoint judges them, without fine-tuning.
 from symbert.blimp import PARADIGMS, published_pairs
+from symbert.hosts import JUDGING
 
 PAIR_FILES = [published_pairs(paradigm) for paradigm in PARADIGMS]
 
@@ -41,29 +42,34 @@ rule download_blimp:
         " --output {output:q}"
 
 
-rule measure_blimp:
-    input:
-        checkpoint=checkpoint_files,
-        raw=rules.download_blimp.output,
-        vocabulary=WORD_PIECES,
-        settings=settings("blimp"),
-    output:
-        EXPERIMENT.judged,
-    log:
-        f"{LOGS}/measure_blimp/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
-    benchmark:
-        f"{BENCHMARKS}/measure_blimp/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
-    conda:
-        ENVIRONMENT
-    threads: training_threads
-    resources:
-        mem_mb=training_memory,
-        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
-    params:
-        checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
-    shell:
-        f"{GPUS_GIVEN} "
-        "exec python -m symbert --log {log:q} measure-blimp --checkpoint {params.checkpoint:q} --raw {input.raw:q}"
-        " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --size {wildcards.size:q}"
-        " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
-        " --output {output:q} --threads {threads}"
+for judging, host in [each for each in JUDGING.items() if each[1] in SWEEP["hosts"]]:
+
+    rule:
+        name:
+            judging
+        input:
+            checkpoint=checkpoint_of(host),
+            raw=rules.download_blimp.output,
+            vocabulary=WORD_PIECES,
+            settings=settings("blimp"),
+        output:
+            of_host(EXPERIMENT.judged, host),
+        log:
+            f"{LOGS}/{judging}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.log",
+        benchmark:
+            f"{BENCHMARKS}/{judging}/{{size}}-{{attention}}-seed-{{seed}}-step-{{step}}.tsv"
+        conda:
+            ENVIRONMENT
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+        params:
+            checkpoint=lambda wildcards, input: Path(input.checkpoint[0]).parent,
+            host=[] if host == ENCODER else ["--host", host],
+        shell:
+            f"{GPUS_GIVEN} "
+            "exec python -m symbert --log {log:q} measure-blimp --checkpoint {params.checkpoint:q} --raw {input.raw:q}"
+            " --vocabulary {input.vocabulary:q} --settings {input.settings:q} --size {wildcards.size:q}"
+            " --attention {wildcards.attention:q} --pretrain-seed {wildcards.seed:q} --step {wildcards.step:q}"
+            " {params.host:q} --output {output:q} --threads {threads}"

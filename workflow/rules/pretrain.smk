@@ -1,4 +1,5 @@
 # pretrain: one run per host × size × attention × seed, and the checkpoints taken from them.
+from symbert.config import training_section
 from symbert.hosts import EXTRACTION, PRETRAINING
 
 
@@ -86,7 +87,7 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
             training
         input:
             manifest=ROWS_READ[HOSTS[host].rows],
-            settings=settings("pretrain"),
+            settings=settings(training_section(host)),
             model=settings("model-{size}-{attention}"),
         output:
             done=f"{of_host(RUN, host)}/done.json",

@@ -10,7 +10,7 @@ from symbert.cost import Speed, Work
 from symbert.experiment.announcement import PLAN_ERRORS
 from symbert.glue.cost import finetuning_speed, finetuning_work, judging_work, robustness_work
 from symbert.glue.state import robustness_seeds, scored_seeds
-from symbert.hosts import ENCODER, PRETRAINING
+from symbert.hosts import ENCODER, JUDGING, PRETRAINING
 from symbert.layout import Experiment, Run
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_speed, run_state
 from symbert.report.machines import read_benchmarks
@@ -50,16 +50,16 @@ def _seconds(experiment: Experiment, jobs: Sequence[Job]) -> list[float]:
     def hours(job: Job) -> float:
         if job.rule in corpus:
             return corpus[job.rule] / (1 if job.rule == "pack_shards" else parts)
-        if job.rule not in (*PRETRAINING, *suites, "measure_robustness", "measure_blimp"):
+        if job.rule not in (*PRETRAINING, *suites, "measure_robustness", *JUDGING):
             return 0.0
         size, seeds = job.wildcards["size"], config["sweep"]["finetune_seeds"]
-        host = PRETRAINING.get(job.rule, ENCODER)
+        host = {**PRETRAINING, **JUDGING}.get(job.rule, ENCODER)
         state = state_of(Run(size, job.wildcards["attention"], int(job.wildcards["seed"]), host))
         if job.rule in PRETRAINING:
             cost = pretraining_cost(experiment, state, pretraining_speed(experiment, state.run))
             return cost.to_come.core / config["pretrain"]["processes"]
-        if job.rule == "measure_blimp":
-            return speed_of(size).hours(judging_work(experiment, size)).core
+        if job.rule in JUDGING:
+            return speed_of(size).hours(judging_work(experiment, state.run)).core
         step = int(job.wildcards["step"])
         if job.rule in suites:
             tasks = tasks_of_suite(suites[job.rule].name, experiment.tasks)

@@ -202,7 +202,11 @@ def _run_lines(experiment: Experiment, runs: list[RunState]) -> list[str]:
         return [f"{len(runs)} pre-trainings, none of them begun"]
     lines = []
     for state in runs:
-        steps = f", step {state.step:,} of {experiment.final:,}" if state.state not in ("done", "missing") else ""
+        steps = (
+            f", step {state.step:,} of {experiment.last_step(state.run.host):,}"
+            if state.state not in ("done", "missing")
+            else ""
+        )
         line = f"{state.run}: {state.state}{steps}{f' ({state.note})' if state.note else ''}"
         lines += warning_of(experiment, state) or [line]
     return lines
@@ -214,7 +218,8 @@ def warning_of(experiment: Experiment, state: RunState) -> list[str]:
     Of one that was set aside: that it comes back. Of any other: nothing.
     """
     if state.state == "set aside":
-        return [f"{state.run}: set aside at step {state.step:,} of {experiment.final:,}, {state.note}"]
+        last = experiment.last_step(state.run.host)
+        return [f"{state.run}: set aside at step {state.step:,} of {last:,}, {state.note}"]
     if state.state != "other settings":
         return []
     then = WHEN_CHANGED[experiment.config["on_settings_change"]]

@@ -123,7 +123,7 @@ def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
     yield from (Item(LEFTOVERS, path) for path in hidden if _is_leftover(path) or _is_half_checkpoint(path))
     run = run_of(experiment, read_json_or_empty(state / "identity.json"))
     if run is not None and run_state(experiment, run).is_done:
-        yield from (Item(SURPLUS, path) for path in surplus_checkpoints(experiment, state))
+        yield from (Item(SURPLUS, path) for path in surplus_checkpoints(experiment, run, state))
         yield from (Item(WEIGHTS, path) for path in surplus_weights(experiment, run, state))
 
 

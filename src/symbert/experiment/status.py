@@ -21,11 +21,16 @@ def status(scale: str | None = None, configfile: list[Path] | None = None, confi
 
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: no table is wider than 120 columns; a reason of a failure may be."""
-    runs, final = [run_state(experiment, run) for run in experiment.pretrainings()], f"{experiment.final:,}"
+    runs = [run_state(experiment, run) for run in experiment.pretrainings()]
     home = corpus_home(experiment)
     corpus = "not packed yet" if not is_packed(home) else "packed" if home is experiment else f"in {home.results}"
     done = sum(state.is_done for state in runs)
-    table = aligned([("pre-training", "step", "of"), *((str(one.run), f"{one.step:,}", final) for one in runs)])
+    table = aligned(
+        [
+            ("pre-training", "step", "of"),
+            *((str(one.run), f"{one.step:,}", f"{experiment.last_step(one.run.host):,}") for one in runs),
+        ]
+    )
     notes = ["", *(f"{one.state}{f': {one.note}' if one.note else ''}" for one in runs)]
     head = (
         "checkpoint",
@@ -35,11 +40,7 @@ def status_of(experiment: Experiment) -> list[str]:
         *(["robustness"] if measured_tasks(experiment) else []),
         *(["blimp"] if experiment.has_judges else []),
     )
-    rows = [
-        _row(experiment, state, step)
-        for state in runs
-        for step in sorted({*experiment.steps(state.run), *experiment.judging_steps(state.run)})
-    ]
+    rows = [_row(experiment, state, step) for state in runs for step in experiment.extracted_steps(state.run)]
     return [
         f"Experiment {experiment.name}: corpus {corpus}; {done} of {len(runs)} pre-trainings done",
         "",

@@ -20,7 +20,8 @@ from symbert.glue.state import (
     scored_seeds,
     scores_home,
 )
-from symbert.layout import Experiment
+from symbert.hosts import ENCODER
+from symbert.layout import Experiment, Run
 from symbert.pretrain.state import RunState, run_home
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.sizes import SIZES
@@ -102,17 +103,18 @@ def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: S
     return cost
 
 
-def judging_work(experiment: Experiment, size: str) -> Work:
-    """A checkpoint on BLiMP's pairs: of each sentence as many copies are read as it has tokens."""
+def judging_work(experiment: Experiment, run: Run) -> Work:
+    """A checkpoint on BLiMP's pairs: an encoder reads as many copies of each sentence as it has tokens."""
     pairs = STAND_IN_PAIRS if is_stand_in(source_of(experiment.config, "glue")) else PAIRS_OF_PARADIGM
     pairs = min(pairs, experiment.judging.max_evaluation_examples or pairs)
-    copies = len(PARADIGMS) * pairs * 2 * (PIECES - 2)
-    return Work(encoder_flops(SIZES[size], SIZES[size].layer_weights, copies, PIECES))
+    copies = len(PARADIGMS) * pairs * 2 * (PIECES - 2 if run.host == ENCODER else 1)
+    shape = SIZES[run.size]
+    return Work(encoder_flops(shape, shape.layer_weights, copies, PIECES))
 
 
 def judging_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
     """Of one checkpoint, on BLiMP's pairs."""
-    work = judging_work(experiment, state.run.size)
+    work = judging_work(experiment, state.run)
     return speed.cost(work, Work() if is_judged(experiment, state, step) else work)
 
 

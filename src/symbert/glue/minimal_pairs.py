@@ -22,10 +22,10 @@ from symbert.glue import embedded
 from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
-from symbert.model.decoder import DecoderModel
+from symbert.hosts import ENCODER
+from symbert.layout import Run
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.network import MaskedModel
-from symbert.model.weights import fill, read_checkpoint
+from symbert.model.loading import load_model
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
 from symbert.settings import PairSettings, SourceSettings, hash_of, read_settings
@@ -105,6 +105,7 @@ def measure_blimp(
     step: int,
     output: Path,
     threads: int,
+    host: str = ENCODER,
 ) -> None:
     """Write the record of a checkpoint: for each paradigm, in how many pairs it finds the acceptable sentence likelier.
 
@@ -131,9 +132,7 @@ def measure_blimp(
     judgements = pd.DataFrame({"pairs": 1, "right": better > 0, "ties": better == 0}).astype(int)
     counts = judgements.groupby(used["paradigm"].to_pylist(), sort=False).sum()
     record = {
-        "size": size,
-        "attention": attention,
-        "pretrain_seed": pretrain_seed,
+        **Run(size, attention, pretrain_seed, host).facts,
         "step": step,
         "paradigms": counts.to_dict("index"),
         "partial": len(used) != PAIRS_OF_PARADIGM * len(PARADIGMS),
@@ -152,11 +151,3 @@ def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], 
     places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
     likelihoods = log_likelihoods(model, list(rows), mask_id)
     return (likelihoods[places[0]] - likelihoods[places[1]]).numpy()
-
-
-def load_model(checkpoint: Path) -> MaskedModel | DecoderModel:
-    """The model of an extracted checkpoint, with its head; IntegrityError where it lacks a weight."""
-    config, weights = read_checkpoint(checkpoint)
-    model = DecoderModel(config) if config.is_decoder else MaskedModel(config)
-    fill(model, [name for name in model.state_dict() if name not in model._tied_weights_keys], weights, checkpoint)
-    return model.eval()

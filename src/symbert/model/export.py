@@ -18,12 +18,12 @@ from symbert.model.bert import (
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
 )
-from symbert.model.configuration import Configuration, read_configuration
+from symbert.model.configuration import Configuration
 from symbert.model.fold import fold, refuse_non_finite
-from symbert.model.loading import REMEDY, building, load_model, refuse_missing, refuse_wrong
+from symbert.model.loading import building, load_model, refuse_wrong
 from symbert.model.network import HostModel
 from symbert.model.vision import VisionModel
-from symbert.model.weights import reading_weights, write_weights
+from symbert.model.weights import EXTRACT, read_checkpoint, reading_weights, write_weights
 
 FORMS = ("bert", "vit")
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -74,8 +74,7 @@ def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel | HostModel:
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random,
     and one that is not finite is refused.
     """
-    refuse_missing(checkpoint)
-    read = read_configuration(checkpoint)
+    read, _ = read_checkpoint(checkpoint)
     model = load_model(checkpoint) if host_named_in(read.architectures) else _load_encoder(checkpoint, read)
     refuse_non_finite(model, str(checkpoint / "model.safetensors"))
     return model
@@ -91,7 +90,7 @@ def _load_encoder(checkpoint: Path, read: Configuration) -> SymBertPreTrainedMod
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     weights = checkpoint / "model.safetensors"
-    with reading_weights(weights, REMEDY):
+    with reading_weights(weights, EXTRACT):
         model, report = kind.from_pretrained(
             checkpoint,
             config=config,

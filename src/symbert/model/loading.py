@@ -8,15 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from safetensors.torch import load_file
-
-from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.errors import ConfigError, IntegrityError
 from symbert.hosts import ENCODER, HOSTS, host_named_in
-from symbert.model.configuration import Configuration, read_configuration
+from symbert.model.configuration import Configuration
 from symbert.model.network import HostModel
-from symbert.model.weights import reading_weights, weights_of
-
-REMEDY = "extract the checkpoint again"
+from symbert.model.weights import EXTRACT, read_checkpoint, weights_of
 
 
 def load_model(checkpoint: Path) -> HostModel:
@@ -24,16 +20,12 @@ def load_model(checkpoint: Path) -> HostModel:
 
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
-    refuse_missing(checkpoint)
-    config = read_configuration(checkpoint)
+    config, kept = read_checkpoint(checkpoint)
     with building(checkpoint):
         model = model_of(config)
-    file = checkpoint / "model.safetensors"
-    with reading_weights(file, REMEDY):
-        kept = load_file(file)
     expected = weights_of(model)
     refuse_wrong(
-        file,
+        checkpoint / "model.safetensors",
         [
             name
             for name in sorted({*kept, *expected})
@@ -48,13 +40,6 @@ def model_of(config: Configuration) -> HostModel:
     """The model of a configuration, its weights not yet drawn: of the host whose class it names, or an encoder."""
     module, name = HOSTS[host_named_in(config.architectures) or ENCODER].model.split(":")
     return getattr(importlib.import_module(module), name)(config)
-
-
-def refuse_missing(checkpoint: Path) -> None:
-    """MissingInputError for a directory without a configuration or weights."""
-    for name in ("config.json", "model.safetensors"):
-        if not (checkpoint / name).is_file():
-            raise MissingInputError(f"{checkpoint / name}: file not found; run extract_checkpoint")
 
 
 @contextmanager
@@ -75,5 +60,5 @@ def refuse_wrong(weights: Path, names: list[str]) -> None:
     if names:
         raise IntegrityError(
             f"{weights}: {len(names)} weights are missing, unknown or of another shape than config.json says, "
-            f"first {names[0]}; {REMEDY}"
+            f"first {names[0]}; {EXTRACT}"
         )

@@ -50,7 +50,7 @@ def run_state(experiment: Experiment, run: Run) -> RunState:
     """
     home = run_home(experiment, run)
     if home is not experiment:
-        return RunState(run, "done", experiment.final, f"in {home.results}", is_shared=True)
+        return RunState(run, "done", experiment.last_step(run.host), f"in {home.results}", is_shared=True)
     return _state_here(experiment, run)
 
 
@@ -70,7 +70,7 @@ def _state_here(experiment: Experiment, run: Run) -> RunState:
     """The state of a run in this experiment's folders."""
     other, published = settings_changed(experiment, run), _published(experiment, run)
     if other is None and published == "":
-        return RunState(run, "done", experiment.final)
+        return RunState(run, "done", experiment.last_step(run.host))
     if aside := set_aside(experiment, run):
         return RunState(run, "set aside", _step_of(read_json_or_empty(aside / "status.json")), "comes back")
     if other is not None:
@@ -111,7 +111,7 @@ def _published(experiment: Experiment, run: Run) -> str | None:
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
-    wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.pretraining)}
+    wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.training(run.host))}
     if wanted["precision"] == "auto":
         del wanted["precision"]
     if known := rows_hash(experiment, run.host):
@@ -147,10 +147,10 @@ def run_of(experiment: Experiment, identity: Values) -> Run | None:
     return next((run for run in runs if run.facts.items() <= identity.items()), None)
 
 
-def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
+def surplus_checkpoints(experiment: Experiment, run: Run, state: Path) -> list[Path]:
     """The checkpoints to resume a finished run from, but for the last; none where that is damaged."""
     resume = sorted(state.glob("resume/step-*"))
-    if not resume or _step_in(resume[-1]) != experiment.final:
+    if not resume or _step_in(resume[-1]) != experiment.last_step(run.host):
         return []
     hashes = read_json_or_empty(resume[-1] / "checkpoint.json").get("sha256")
     if not isinstance(hashes, dict) or not hashes:
@@ -162,7 +162,10 @@ def surplus_checkpoints(experiment: Experiment, state: Path) -> list[Path]:
 
 def surplus_weights(experiment: Experiment, run: Run, state: Path) -> list[Path]:
     """The kept weights of a finished run at steps that nothing asks for."""
-    wanted, weights = {*experiment.extracted_steps(run), experiment.final}, sorted(state.glob("weights/step-*"))
+    wanted, weights = (
+        {*experiment.extracted_steps(run), experiment.last_step(run.host)},
+        sorted(state.glob("weights/step-*")),
+    )
     return [path for path in weights if _step_in(path) not in wanted and not path.is_symlink()]
 
 
@@ -205,7 +208,7 @@ def _named(lease: Values) -> str:
 
 def pretraining_work(experiment: Experiment, run: Run, done: int = 0) -> Work:
     """The steps of one run after the first `done`, with their evaluations, which are forward only."""
-    settings, host, rows = experiment.pretraining, HOSTS[run.host], rows_of(experiment, run.host)
+    settings, host, rows = experiment.training(run.host), HOSTS[run.host], rows_of(experiment, run.host)
     shape, left = SIZES[run.size], settings.steps - done
     evaluation = host.step_flops(shape, rows, held_out(experiment, run.host)) / 3
     evaluations = math.ceil(left / settings.evaluate_every) * evaluation
@@ -258,7 +261,7 @@ def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files
     checkpoints that are not extracted there.
     """
     parameters = parameters_of(state.run, rows_of(experiment, state.run.host).vocabulary_size)
-    storage = storage_of(parameters, experiment.pretraining)
+    storage = storage_of(parameters, experiment.training(state.run.host))
     planned, folder = storage.weights_bytes + storage.resume_bytes, experiment.place(experiment.state, state.run)
     used = {"other settings": None, "set aside": set_aside(experiment, state.run)}.get(state.state, folder)
     to_come = 0 if state.is_done else max(planned - (size_of(used) if used else 0), 0)

@@ -10,18 +10,20 @@ from symbert.blimp import PARADIGMS
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.glue.kept import checked
+from symbert.hosts import ENCODER, HOSTS
 from symbert.report.order import model_rank
 
 COUNTS = {"pairs": int, "right": int, "ties": int}
-CHECKPOINT = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
+CHECKPOINT = {"size": str, "attention": str, "pretrain_seed": int, "step": int}  # of a host: HOST, or the encoder
+HOST = "model_host"
 FLAGS = {"partial": bool, "stand_in": bool}
 RECORD = {**CHECKPOINT, **FLAGS, "paradigms": {str: COUNTS}, "settings_hash": str, "data_sha256": str}
 REMEDY = "run measure-blimp again"
 
 
 def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFrame:
-    """A row per checkpoint and paradigm, in the order of tables: the checkpoint, `phenomenon`, `paradigm`, its pairs,
-    `accuracy` in percent, and whether the pairs are stand-ins or not all that are published.
+    """A row per checkpoint and paradigm, in the order of tables: the checkpoint and its host, `phenomenon`, `paradigm`,
+    its pairs, `accuracy` in percent, and whether the pairs are stand-ins or not all that are published.
 
     A tie counts half, as a coin would. DataError names the file of another shape, of pairs that do not add up, and of
     other settings or pairs than the others'; IntegrityError one that was damaged since it was written.
@@ -32,9 +34,9 @@ def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFram
         records.append(record)
         for flaw in _flaws(record, records[0], settings_hash):
             raise DataError(f"{file}: {flaw}; {REMEDY}")
-    records.sort(key=lambda one: (model_rank(one["size"], one["attention"]), one["pretrain_seed"], one["step"]))
+    records.sort(key=_rank)
     rows = [
-        {key: record[key] for key in (*CHECKPOINT, *FLAGS)}
+        {"host": record.get(HOST, ENCODER), **{key: record[key] for key in (*CHECKPOINT, *FLAGS)}}
         | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **counts}
         for record in records
         for paradigm, counts in record["paradigms"].items()
@@ -44,6 +46,11 @@ def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFram
     return table
 
 
+def _rank(record: dict[str, Any]) -> tuple[Any, ...]:
+    host = list(HOSTS).index(record.get(HOST, ENCODER))
+    return host, model_rank(record["size"], record["attention"]), record["pretrain_seed"], record["step"]
+
+
 def _flaws(record: dict[str, Any], first: dict[str, Any], settings_hash: str | None) -> Iterator[str]:
     """What is wrong with a record, beside the first of all."""
     if list(record["paradigms"]) != list(PARADIGMS):
@@ -51,6 +58,8 @@ def _flaws(record: dict[str, Any], first: dict[str, Any], settings_hash: str | N
     for paradigm, counts in record["paradigms"].items():
         if not (min(counts.values()) >= 0 and 0 < counts["pairs"] >= counts["right"] + counts["ties"]):
             yield f"counts of {paradigm} do not add up"
+    if record.get(HOST, ENCODER) not in HOSTS:
+        yield f"{HOST!r} is {record[HOST]}, expected one of {', '.join(HOSTS)}"
     if settings_hash is not None and record["settings_hash"] != settings_hash:
         yield f"judged under settings {record['settings_hash']}, expected {settings_hash}"
     if record["data_sha256"] != first["data_sha256"]:
@@ -59,6 +68,8 @@ def _flaws(record: dict[str, Any], first: dict[str, Any], settings_hash: str | N
 
 def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
-    models = judgements.groupby([*CHECKPOINT], sort=False)["accuracy"].mean().to_frame()
-    phenomena = judgements.groupby([*CHECKPOINT, "phenomenon"], sort=False)["accuracy"].mean().unstack(sort=False)
+    models = judgements.groupby(["host", *CHECKPOINT], sort=False)["accuracy"].mean().to_frame()
+    phenomena = (
+        judgements.groupby(["host", *CHECKPOINT, "phenomenon"], sort=False)["accuracy"].mean().unstack(sort=False)
+    )
     return models.join(phenomena)

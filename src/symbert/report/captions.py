@@ -3,6 +3,7 @@
 import pandas as pd
 from msgspec.structs import replace
 
+from symbert.hosts import ENCODER
 from symbert.report import published
 from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
@@ -108,6 +109,16 @@ def has_stand_ins(settings: ReportSettings) -> bool:
 def own_tasks(settings: ReportSettings) -> list[str]:
     """The tasks that are the user's own."""
     return [task for task in settings.tasks if task in OWN]
+
+
+def host_model(host: str, size: str, attention: str) -> str:
+    """What a model of any host is called: 'tiny-original' of the encoder, 'decoder tiny-original' of another."""
+    return model_name(size, attention) if host == ENCODER else f"{host} {model_name(size, attention)}"
+
+
+def host_family(host: str, size: str) -> str:
+    """What the models of a size and host are called: 'BERT-tiny', or 'decoder, tiny'."""
+    return family(size) if host == ENCODER else f"{host}, {size}"
 
 
 def seeds_of(pretrain_seeds: int) -> str:

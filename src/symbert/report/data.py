@@ -8,6 +8,7 @@ import pandas as pd
 
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json, write_text
+from symbert.hosts import OTHERS
 from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.blimp import read_judgements
@@ -158,13 +159,17 @@ class Data:
     @cached_property
     def hosts(self) -> pd.DataFrame:
         """The runs of other hosts than the encoder, as they ended."""
-        return read_hosts(self.files["hosts"], self.settings.steps, self.settings.host_runs or [])
+        return read_hosts(self.files["hosts"], self._steps_of_hosts, self.settings.host_runs or [])
+
+    @property
+    def _steps_of_hosts(self) -> dict[str, int]:
+        return self.settings.host_steps or dict.fromkeys(OTHERS, self.settings.steps)
 
     @cached_property
     def courses(self) -> dict[tuple[str, str, str], pd.DataFrame]:
         """What other hosts measured over their training, by host, size and operator."""
         return read_courses(
-            self.files["hosts"], self.files["courses"], self.settings.steps, self.settings.host_runs or []
+            self.files["hosts"], self.files["courses"], self._steps_of_hosts, self.settings.host_runs or []
         )
 
     @cached_property

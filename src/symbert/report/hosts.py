@@ -1,6 +1,6 @@
 """The runs of other hosts than the encoder: what each measured on its validation data, when it ended and before."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,22 @@ REMEDY = "run pretrain again"
 DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float), "parameters": int}
 
 
-def read_hosts(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
-    """A row per run: host, size, attention, pretrain_seed, validation_loss, parameters, the host's `measure`, its
-    `further_measures` by name, and the `signatures` of those that have one, by name.
+def read_hosts(files: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
+    """A row per run: host, size, attention, pretrain_seed, steps, validation_loss, parameters, the host's `measure`,
+    its `further_measures` by name, and the `signatures` of those that have one, by name.
+
+    `steps` are those that a run of each host has.
 
     DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure, and the
     first of the `wanted` (host, size, attention, pretrain_seed) that is not there.
     """
     rows = [row for row, _ in _runs(files, steps, wanted)]
     measured = ["measure", "further_measures", "signatures"]
-    return pd.DataFrame(rows, columns=["host", *RUN, "validation_loss", "parameters", *measured])
+    return pd.DataFrame(rows, columns=["host", *RUN, "steps", "validation_loss", "parameters", *measured])
 
 
 def read_courses(
-    done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
+    done: list[Path], metrics: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()
 ) -> dict[tuple[str, str, str], pd.DataFrame]:
     """What a host measures, by host, size and operator: a row per pre-training seed, a column per step.
 
@@ -58,7 +60,9 @@ def read_courses(
     return courses
 
 
-def _runs(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]]) -> list[tuple[dict[str, Any], Path]]:
+def _runs(
+    files: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]]
+) -> list[tuple[dict[str, Any], Path]]:
     """The runs in the order of tables, each with its done.json."""
     runs = sorted(((_row(file, steps), file) for file in files), key=lambda run: _rank(run[0]))
     present = {tuple(row[key] for key in ("host", *RUN)) for row, _ in runs}
@@ -68,13 +72,13 @@ def _runs(files: list[Path], steps: int, wanted: Iterable[Sequence[str | int]]) 
     return runs
 
 
-def _row(file: Path, steps: int) -> dict[str, Any]:
+def _row(file: Path, steps: Mapping[str, int]) -> dict[str, Any]:
     run = read_json(file, DONE, REMEDY)
     host = run["model_host"]
     if host not in OTHERS:
         raise DataError(f"{file}: 'model_host' is {host}, expected one of {', '.join(OTHERS)}; {REMEDY}")
-    if run["steps"] != steps:
-        raise DataError(f"{file}: the run has {run['steps']} steps, expected {steps}; {REMEDY}")
+    if run["steps"] != steps[host]:
+        raise DataError(f"{file}: the run has {run['steps']} steps, expected {steps[host]}; {REMEDY}")
     names = [HOSTS[host].measure, *HOSTS[host].further_measures]
     measured = read_json(file, {f"validation_{name}": (int, float) for name in names}, REMEDY)
     measure, *further = (measured[f"validation_{name}"] for name in names)

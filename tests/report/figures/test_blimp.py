@@ -61,6 +61,17 @@ def test_a_curve_is_the_mean_of_the_seeds_that_judged_at_every_step(plot_of):
     assert words == ["original", "pairwise", "lowest to highest seed", "chance"]
 
 
+def test_a_decoder_has_a_panel_of_its_own(plot_of):
+    steps = (300, 1800)
+    plot = plot_of(
+        *(judgement(step=step, right=5) for step in steps),
+        *(judgement(step=step, right=8, host="decoder") for step in steps),
+    )
+    encoder, decoder = (axes for axes in plot.figure.axes if axes.axison)
+    assert (encoder.get_title("left"), decoder.get_title("left")) == ("BERT-tiny", "decoder, tiny")
+    np.testing.assert_allclose(curves_of(decoder)["original"][:, 1], (65 * 80 + 200) / 67)
+
+
 def test_the_caption_says_which_pairs_and_that_nothing_is_fine_tuned(options_of, tmp_path):
     write_exhibit("figure-blimp", [tmp_path / "blimp.txt"], **options_of(judgement(stand_in=True)))
     text = (tmp_path / "blimp.txt").read_text()

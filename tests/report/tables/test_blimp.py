@@ -78,6 +78,18 @@ def test_the_caption_says_how_many_pairs_and_ties_there_are(table_of):
     assert "67 paradigms of 1,000 minimal pairs of BLiMP, at" in whole and "stand-in" not in whole
 
 
+def test_a_decoder_stands_below_the_encoder_at_the_last_step_of_its_own(table_of):
+    decoder = {"host": "decoder", "right": 8}
+    table = table_of(judgement(), judgement(step=900, **decoder), judgement(step=300, host="decoder", right=1))
+    encoder, other = table.readable.to_dict("records")
+    assert (encoder["model"], other["model"]) == ("tiny-original", "decoder tiny-original")
+    assert other["accuracy"] == pytest.approx((65 * 80 + 200) / 67)
+    assert list(table.frame["host"]) == ["encoder", "decoder", "decoder"]
+    assert "at step 1,800 (decoder: 900)" in table.caption
+    assert "of a decoder each given those before it" in table.caption
+    assert "of a decoder" not in table_of(judgement()).caption
+
+
 def test_stand_ins_are_called_so_in_every_column_of_their_numbers(table_of):
     table = table_of(judgement(stand_in=True))
     assert [name for name in table.readable if "(stand-in)" not in name] == ["model"]
@@ -97,6 +109,7 @@ def test_stand_ins_are_called_so_in_every_column_of_their_numbers(table_of):
         ({"paradigms": {name: {"pairs": 1, "right": True, "ties": 0} for name in PARADIGMS}}, "gender_agreement.right"),
         ({"step": "1800"}, "has the step '1800'"),
         ({"stand_in": 0}, "has the stand_in 0"),
+        ({"host": "radio"}, "'model_host' is radio, expected one of encoder, decoder"),
     ],
 )
 def test_a_record_that_cannot_stand_beside_the_others_is_named(files_of, changes, flaw):

@@ -17,26 +17,26 @@ PANEL, CHANCE = 2.4, 50  # inches; percent
 @exhibit(chapter="BLiMP", place=2, heading="BLiMP: accuracy over checkpoints", reads=("settings", "blimp"))
 def blimp_figure(data: Data) -> Plot:
     """Curves over pre-training steps of the share of minimal pairs in which each operator finds the acceptable sentence
-    likelier, with the line of chance; a panel per size.
+    likelier, with the line of chance; a panel per host and size.
     """
     judgements, settings = data.blimp, data.settings
     means, looks = accuracies(judgements)["accuracy"], looks_of(judgements["attention"])
     curves = {  # of the seeds that judged at every step: others did at the last one only
-        model: seeds.droplevel(["size", "attention"]).unstack("step").sort_index(axis=1).dropna()
-        for model, seeds in means.groupby(level=["size", "attention"], sort=False)
+        model: seeds.droplevel(["host", "size", "attention"]).unstack("step").sort_index(axis=1).dropna()
+        for model, seeds in means.groupby(level=["host", "size", "attention"], sort=False)
     }
-    sizes, seeds = list(dict.fromkeys(judgements["size"])), [len(curve) for curve in curves.values()]
+    models, seeds = list(dict.fromkeys((host, size) for host, size, _ in curves)), [*map(len, curves.values())]
     entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()]
     entries += [*band_entries(seeds), Entry(MAJORITY_LINE, "chance")]
-    columns = 2 if len(sizes) == 1 else 4  # of the key: one panel alone is a column wide
-    figure, places, key = page_of([PANEL] * len(sizes), math.ceil(len(entries) / columns))
-    for size, panel in zip(sizes, places, strict=True):
-        for (of_size, name), curve in curves.items():
-            if of_size == size and len(curve):
+    columns = 2 if len(models) == 1 else 4  # of the key: one panel alone is a column wide
+    figure, places, key = page_of([PANEL] * len(models), math.ceil(len(entries) / columns))
+    for model, panel in zip(models, places, strict=True):
+        for (*of_model, name), curve in curves.items():
+            if tuple(of_model) == model and len(curve):
                 draw_seeds(panel, list(curve.columns), curve.to_numpy(), looks[name])
         panel.axhline(CHANCE, zorder=1.5, **MAJORITY_LINE)
         prepare(panel, "accuracy (%)")
-        panel.set_title(captions.family(size), loc="left")
+        panel.set_title(captions.host_family(*model), loc="left")
     draw_names(key, entries, columns)
     shown = f"Accuracy on {pairs_in_words(judgements)}; {captions.seeds_of(max(seeds))}."
     wording = captions.wording_of(settings)

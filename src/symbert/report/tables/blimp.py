@@ -19,14 +19,15 @@ def blimp_table(data: Data) -> Table:
     over all paradigms and that of each phenomenon, at the last step; the csv has all steps and seeds.
     """
     judgements = data.blimp
-    rows, last = accuracies(judgements), judgements["step"].max()
+    rows, last = accuracies(judgements), judgements.groupby("host")["step"].max()
     if judgements["stand_in"].any():
         rows = rows.add_suffix(STAND_IN)
-    models = rows.xs(last, level="step").groupby(level=["size", "attention"], sort=False)
+    is_last = rows.index.get_level_values("step") == last[rows.index.get_level_values("host")].to_numpy()
+    models = rows[is_last].groupby(level=["host", "size", "attention"], sort=False)
     readable = models.mean()
     if judgements["pretrain_seed"].nunique() > 1:
         readable.insert(1, "std", models[rows.columns[0]].std())
-    readable.insert(0, "model", [captions.model_name(*model) for model in readable.index])
+    readable.insert(0, "model", [captions.host_model(*model) for model in readable.index])
     return Table(rows.reset_index(), _caption(judgements, data), "tab:blimp", readable=readable)
 
 
@@ -43,11 +44,19 @@ def pairs_in_words(judgements: pd.DataFrame) -> str:
 def _caption(judgements: pd.DataFrame, data: Data) -> str:
     wording, seeds = captions.wording_of(data.settings), judgements["pretrain_seed"].nunique()
     of_several = "; mean over pre-training seeds, std is their sample standard deviation" if seeds > 1 else ""
+    of_decoders = ", of a decoder each given those before it" if (judgements["host"] == "decoder").any() else ""
     ties = 100 * judgements["ties"].sum() / judgements["pairs"].sum()
     return (
-        f"Accuracy in percent on {pairs_in_words(judgements)}, at step {judgements['step'].max():,} "
+        f"Accuracy in percent on {pairs_in_words(judgements)}, at step {_last_steps(judgements)} "
         f"({captions.seeds_of(seeds)}){of_several}. Chance is 50."
         f"\n\n{wording.experiment}. {wording.pretraining}. No fine-tuning. How likely a sentence is: the sum of the "
-        "log probabilities of its tokens, each masked alone (Salazar et al. 2020). A tie counts half, as a coin would: "
-        f"{ties:.2f} % of all pairs, such as those whose sentences have the same word pieces."
+        f"log probabilities of its tokens, each masked alone (Salazar et al. 2020){of_decoders}. A tie counts half, as "
+        f"a coin would: {ties:.2f} % of all pairs, such as those whose sentences have the same word pieces."
     )
+
+
+def _last_steps(judgements: pd.DataFrame) -> str:
+    """'1,800', or where hosts have other last steps '1,800 (decoder: 900)'."""
+    first, *others = judgements.groupby("host", sort=False)["step"].max().items()
+    differing = ", ".join(f"{host}: {step:,}" for host, step in others if step != first[1])
+    return f"{first[1]:,}{f' ({differing})' if differing else ''}"

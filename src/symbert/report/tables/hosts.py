@@ -26,6 +26,7 @@ def hosts_table(data: Data) -> Table:
                 "size": size,
                 "attention": attention,
                 "parameters": int(seeds["parameters"].iloc[0]),
+                "steps": int(seeds["steps"].iloc[0]),
                 **({"pretrain_seeds": loss.count} if several else {}),
                 "validation_loss": decimal_of(loss.mean, 3),
                 **({"std": decimal_of(loss.deviation, 3)} if several else {}),
