@@ -115,7 +115,7 @@ class MemoryNeed:
 
 def memory_need(experiment: Experiment, run: Run) -> MemoryNeed:
     """What a run of this experiment needs on each GPU; `auto` is taken for bf16."""
-    chosen, settings, shape = experiment.config["pretrain"], experiment.pretraining, SIZES[run.size]
+    chosen, settings, shape = experiment.config["pretrain"], experiment.training(run.host), SIZES[run.size]
     host, rows = HOSTS[run.host], longest_rows_of(experiment, run.host)
     vocabulary = rows.vocabulary_size
     parameters, share = parameters_of(run, vocabulary), ceil(settings.batch_size / chosen["processes"])
