@@ -183,6 +183,12 @@ def test_a_rule_asks_for_more_than_it_says_but_for_what_the_command_line_says_of
     assert {key: second.resources[key].value for key in second.resources} == {"nodes": 1}
 
 
+def test_jobs_begin_as_soon_as_they_can():
+    workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter="a hundred a second"))
+    internals.drop_rate_limit(workflow)
+    assert workflow.scheduler.job_rate_limiter is None
+
+
 class NumberedJob(int):
     """A job of a graph that is only numbers."""
 
@@ -307,6 +313,7 @@ def uses(workflow):
         "nodes": lambda: internals.is_on_cluster(workflow),
         "is_main_process": lambda: internals.starts_jobs(workflow),
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
+        "scheduler.job_rate_limiter": lambda: internals.drop_rate_limit(workflow),
         "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
         "configfiles": lambda: internals.config_files(workflow),
         "output_settings": lambda: internals.take_terminal(workflow, Listener),

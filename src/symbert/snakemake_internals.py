@@ -129,6 +129,16 @@ def limit_resource(workflow: Any, name: str, amount: Callable[[], int]) -> None:
         _attribute(workflow, "register_resource")(name, amount())
 
 
+def drop_rate_limit(workflow: Any) -> None:
+    """Let jobs begin as soon as they can, from `onstart` on.
+
+    By itself Snakemake begins a hundred a second at most. For that each look for jobs is followed by another one a
+    second later: as many a second as jobs have ended, each of which reckons anew what all jobs that could run take.
+    """
+    _attribute(workflow, "scheduler.job_rate_limiter")
+    workflow.scheduler.job_rate_limiter = None
+
+
 def ask_also(workflow: Any, more: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Let all jobs ask for more than their rules say: `more` is given a rule's own resources, as they are written.
 

@@ -53,6 +53,7 @@ from symbert.project import read_config, read_yaml, refuse_repeated_keys, scale_
 from symbert.snakemake_internals import (
     ask_also,
     config_files,
+    drop_rate_limit,
     force,
     is_everything,
     is_on_cluster,

@@ -32,3 +32,5 @@ onstart:
         if CONSOLE:
             CONSOLE.expect(jobs, expected_seconds(EXPERIMENT, jobs))
         unmark(Path(RESULTS))
+        if not on_cluster:
+            drop_rate_limit(workflow)
