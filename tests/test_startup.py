@@ -33,6 +33,7 @@ ALLOWED = {
     STEP: TRAINING,
     **{f"load({name!r})": MODEL for name in ("anatomy", "export-classifier")},
     "load('probe')": PROBING,
+    **{f"load({name!r})": PROBING for name in COMMANDS if name.endswith("-blimp")},  # the pairs' one module
     "load('fetch-mirror')": MIRROR,
     "load('bundle')": REPORT,
     "load('write-study')": DRAWING,
