@@ -1,12 +1,14 @@
 """Plan, status and prune beside Snakemake itself: on what it would run, and on what a run left."""
 
+import contextlib
+import io
 from collections import Counter
 
 import pytest
 
 from symbert import cli
 from symbert.experiment.plan import STAGES, by_stage, count_jobs
-from workflow.checkout import dry_run
+from workflow.checkout import check_out, dry_run
 
 OPTIONS = ("--configfile", "tiny.yaml")
 MIXED = (  # a size more, models that were not pre-trained, sets that only MNLI answers, one's own files, annotated here
@@ -27,6 +29,14 @@ def symbert(finished, monkeypatch, capsys):
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture(scope="module")
+def plan(finished) -> str:
+    """What the plan of the finished run says."""
+    with contextlib.chdir(finished.directory), contextlib.redirect_stdout(io.StringIO()) as said:
+        assert cli.main(["plan", *OPTIONS]) == 0
+    return said.getvalue()
 
 
 @pytest.mark.parametrize("options", [(), ("scale=paper", "source=hub"), MIXED, SOME_SEEDS])
@@ -53,19 +63,18 @@ def test_the_documents_plan_of_one_gpu_is_its_plan(checkout, root, monkeypatch, 
     assert printed[first : first + len(table)] == table and len(table) == 7
 
 
-def test_of_a_finished_experiment_nothing_is_to_come(symbert):
-    said = symbert("plan")
-    (row,) = [line.split("|")[1].split() for line in said.splitlines() if line.startswith("all ")]
-    assert row[:3] == ["0", "-", "-"] and row[-2:] == ["0", "B"], said
-    assert "tiny-original seed 1: done" in said and "fine-tuning tiny: demo-embedded" in said
-    assert "pre-training tiny-pairwise seed 1: demo-embedded on " in said
+def test_of_a_finished_experiment_nothing_is_to_come(plan):
+    (row,) = [line.split("|")[1].split() for line in plan.splitlines() if line.startswith("all ")]
+    assert row[:3] == ["0", "-", "-"] and row[-2:] == ["0", "B"], plan
+    assert "tiny-original seed 1: done" in plan and "fine-tuning tiny: demo-embedded" in plan
+    assert "pre-training tiny-pairwise seed 1: demo-embedded on " in plan
 
 
-def test_the_disk_that_a_run_was_planned_to_take_is_about_what_it_took(finished, symbert):
+def test_the_disk_that_a_run_was_planned_to_take_is_about_what_it_took(finished, plan):
     """What a state folder holds is less than the plan, which has one more checkpoint to resume from, and most of it."""
     results = finished.directory / "results/demo-embedded/pretrain"
     held = sum(path.stat().st_size for path in results.glob("*/seed-1/state/*/**/*") if path.is_file())
-    (row,) = [line.split() for line in symbert("plan").splitlines() if line.startswith("pretrain ")]
+    (row,) = [line.split() for line in plan.splitlines() if line.startswith("pretrain ")]
     assert row[5] == "MB" and 0.7 < held / (float(row[4]) * 1e6) < 1
 
 
@@ -98,8 +107,6 @@ def test_after_pruning_there_is_nothing_to_do(copy, symbert):
 
 
 def test_a_start_says_its_plan_and_ends_with_74_before_any_job_where_there_is_no_room(root, tmp_path):
-    from workflow.checkout import check_out
-
     copy = check_out(root, tmp_path / "run")
     outcome = copy.tiny("pretrain", "--config", ENORMOUS, "sweep={curve: {sizes: []}}")
     assert outcome.code == 74, outcome.output
