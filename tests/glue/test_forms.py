@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from symbert.files import read_json
+from symbert.glue import forms
 from symbert.glue.batches import read_rows, shuffled_batches
 from symbert.glue.forms import formed, normal, overlap
 from symbert.glue.heads import HEADS
@@ -31,7 +32,7 @@ def read(task: str, *rows: dict) -> list[dict]:
     schema = published_schema(SUPERGLUE[task])
     empty = {field.name: "" if pa.types.is_string(field.type) else None for field in schema}
     table = pa.Table.from_pylist([empty | row for row in rows], schema=schema)
-    return formed(SUPERGLUE[task], "validation", table).to_pylist()
+    return [row for part in formed(SUPERGLUE[task], "validation", table) for row in part.to_pylist()]
 
 
 def truth_of(rows: list[dict]) -> np.ndarray:
@@ -49,6 +50,20 @@ def test_copa_reads_the_premise_and_its_question_beside_each_choice():
     ]
     assert rows[2]["text"] == "It rained. What was the cause of this?"
     assert [(row["group"], row["label"]) for row in rows] == [(0, 0), (0, 1), (1, 1), (1, 0)]
+
+
+def test_queries_are_read_some_rows_at_a_time_and_numbered_over_all(monkeypatch):
+    """Each of ReCoRD's ten entities is a row with the whole passage: all at once they were gigabytes."""
+    monkeypatch.setattr(forms, "AT_ONCE", 4)
+    rows = [
+        {"passage": "p", "query": f"{at} @placeholder", "entities": ["A", "B", "C"], "answers": ["B"]}
+        for at in range(5)
+    ]
+    table = pa.Table.from_pylist(rows)
+    parts = list(formed(SUPERGLUE["record"], "train", table))
+    assert [part.num_rows for part in parts] == [4, 4, 4, 3]
+    assert [group for part in parts for group in part["group"].to_pylist()] == [at // 3 for at in range(15)]
+    assert [label for part in parts for label in part["label"].to_pylist()] == [0, 1, 0] * 5
 
 
 def test_multirc_groups_the_answers_to_a_question_that_do_not_stand_together():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
-from symbert.glue.prepare import facts_of, pair_encoder, prepare_task, tokenise
+from symbert.glue import prepare
+from symbert.glue.prepare import facts_of, pair_encoder, prepare_task, tokenise, write_prepared
 from symbert.glue.sources import download_task, resolve_glue
 from symbert.tasks import GLUE
 
@@ -129,3 +130,33 @@ def test_rows_that_nobody_prepared_are_named_and_no_bug(tmp_path):
             DataError, match=r"rte\.parquet: no prepared rows, or damaged; delete it and run prepare-task"
         ):
             facts_of(file)
+
+
+def test_rows_are_written_as_they_come_and_no_row_group_is_larger_than_was_said(tmp_path, monkeypatch):
+    """All rows of a task were held until the last was tokenised: of ReCoRD a million."""
+    monkeypatch.setattr(prepare, "ROW_GROUP", 1000)
+    made, written = [], []
+
+    def tables():
+        for number in range(10):
+            made.append(number)
+            written.append(sum(file.stat().st_size for file in tmp_path.iterdir()))
+            yield pa.table(
+                {"split": ["train"] * 20, "label": pa.array(range(20 * number, 20 * number + 20), pa.int64())}
+            )
+
+    write_prepared(tmp_path / "rows.parquet", tables(), {"task": "rte"})
+    assert made == list(range(10)) and written[-1] > written[0]
+    assert pq.read_table(tmp_path / "rows.parquet")["label"].to_pylist() == list(range(200))
+    groups = pq.read_metadata(tmp_path / "rows.parquet")
+    counts = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+    assert counts == [60, 60, 60, 20], "20 rows are 345 bytes: a group is closed by the first table beyond its size"
+    assert facts_of(tmp_path / "rows.parquet") == {"task": "rte"}
+
+
+def test_rows_below_a_row_group_are_the_bytes_of_one_table(tmp_path):
+    table = pa.table({"split": ["train"] * 9, "label": pa.array(range(9), pa.int64())})
+    write_prepared(tmp_path / "parts.parquet", [table.slice(0, 4), table.slice(4)], {})
+    whole = pa.concat_tables([table.slice(0, 4), table.slice(4)]).replace_schema_metadata({prepare.FACTS: "{}"})
+    pq.write_table(whole, tmp_path / "whole.parquet", write_page_checksum=True)
+    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

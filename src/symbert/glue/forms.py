@@ -1,13 +1,15 @@
 """What a classifier reads of a row whose columns are not one or two texts: texts, label, and which rows are a group.
 
-A function below takes the rows of a split, as the hub has them, and gives a list of `Reading`. A task without a form is
-read as its columns stand. `symbert.suites` says which task has which form, and where it comes from.
+A function below takes the rows of a split one by one, as the hub has them, and gives each `Reading`. A task without a
+form is read as its columns stand. `symbert.suites` says which task has which form, and where it comes from.
 """
 
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,8 @@ QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as
 PLACEHOLDER, HIGHLIGHT = "@placeholder", "@highlight"  # of ReCoRD
 TEXTS = ("text", "pair")  # columns of what is read
 TRUTH = {"label": pa.int64(), "group": pa.int32(), "credit": pa.float32()}
+
+AT_ONCE = 2_000  # rows that are Python objects: ReCoRD has a million, each with its passage
 
 Row = dict[str, Any]
 
@@ -32,31 +36,34 @@ class Reading:
     credit: float = 0.0  # of the answer, 0 to 1
 
 
-def formed(task: Task, split: str, rows: pa.Table) -> pa.Table:
-    """The rows themselves or, of a task with a form, split, text, pair and label of what that makes of them.
+def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows themselves or, of a task with a form, split, text, pair and label of what that makes of them, some rows
+    at a time.
 
     Rows of several answers to one question have `group` and `credit`, too.
     """
     if not task.form:
-        return rows
-    readings: list[Reading] = globals()[task.form](rows.to_pylist())
-    texts = dict(zip(TEXTS, zip(*(reading.texts for reading in readings), strict=True), strict=False))
-    columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
-    truth = TRUTH if readings[0].group is not None else {"label": TRUTH["label"]}
-    columns |= {name: pa.array([getattr(reading, name) for reading in readings], kind) for name, kind in truth.items()}
-    return pa.table({"split": pa.array([split] * len(readings), pa.string()), **columns})
+        yield rows
+        return
+    each = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
+    every = iter(globals()[task.form](each))
+    while readings := list(islice(every, AT_ONCE)):
+        texts = dict(zip(TEXTS, zip(*(reading.texts for reading in readings), strict=True), strict=False))
+        columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
+        truth = TRUTH if readings[0].group is not None else {"label": TRUTH["label"]}
+        columns |= {name: pa.array([getattr(one, name) for one in readings], kind) for name, kind in truth.items()}
+        yield pa.table({"split": pa.array([split] * len(readings), pa.string()), **columns})
 
 
-def choices(rows: list[Row]) -> list[Reading]:
+def choices(rows: Iterable[Row]) -> Iterator[Reading]:
     """COPA: the premise and the question beside each of the two choices."""
-    return [
-        Reading((f"{row['premise']} {QUESTIONS[row['question']]}", row[choice]), int(row["label"] == number), group)
-        for group, row in enumerate(rows)
-        for number, choice in enumerate(("choice1", "choice2"))
-    ]
+    for group, row in enumerate(rows):
+        premise = f"{row['premise']} {QUESTIONS[row['question']]}"
+        for number, choice in enumerate(("choice1", "choice2")):
+            yield Reading((premise, row[choice]), int(row["label"] == number), group)
 
 
-def answers(rows: list[Row]) -> list[Reading]:
+def answers(rows: Iterable[Row]) -> list[Reading]:
     """MultiRC: the paragraph beside question and answer; the answers to one question are a group."""
     groups: dict[tuple[int, int], int] = {}
     readings = []
@@ -67,24 +74,22 @@ def answers(rows: list[Row]) -> list[Reading]:
     return sorted(readings, key=lambda reading: reading.group)
 
 
-def candidates(rows: list[Row]) -> list[Reading]:
+def candidates(rows: Iterable[Row]) -> Iterator[Reading]:
     """ReCoRD: the passage beside the query, in which each entity of the passage takes its turn in the gap.
 
     An entity is right when it is an answer, and has the highest F1 of its words and those of an answer as its credit.
     """
-    readings = []
     for group, row in enumerate(rows):
         passage, right = row["passage"].replace(HIGHLIGHT, " "), {normal(answer) for answer in row["answers"]}
         for entity in dict.fromkeys(row["entities"]):
             credit = max((overlap(entity, answer) for answer in row["answers"]), default=0.0)
             query = row["query"].replace(PLACEHOLDER, entity)
-            readings.append(Reading((passage, query), int(normal(entity) in right), group, credit))
-    return readings
+            yield Reading((passage, query), int(normal(entity) in right), group, credit)
 
 
-def marked_words(rows: list[Row]) -> list[Reading]:
+def marked_words(rows: Iterable[Row]) -> Iterator[Reading]:
     """WiC: both sentences with the word between asterisks, where it is asked about."""
-    return [Reading(tuple(_marked_word(row, number) for number in (1, 2)), row["label"]) for row in rows]
+    return (Reading(tuple(_marked_word(row, number) for number in (1, 2)), row["label"]) for row in rows)
 
 
 def _marked_word(row: Row, number: int) -> str:
@@ -92,9 +97,9 @@ def _marked_word(row: Row, number: int) -> str:
     return f"{text[:start]}* {text[start:end]} *{text[end:]}"
 
 
-def marked_phrases(rows: list[Row]) -> list[Reading]:
+def marked_phrases(rows: Iterable[Row]) -> Iterator[Reading]:
     """WSC: one text with the noun phrase between asterisks and the pronoun between hash signs."""
-    return [Reading((_marked_phrases(row),), row["label"]) for row in rows]
+    return (Reading((_marked_phrases(row),), row["label"]) for row in rows)
 
 
 def _marked_phrases(row: Row) -> str:

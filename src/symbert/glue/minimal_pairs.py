@@ -5,7 +5,6 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -122,19 +121,25 @@ def measure_blimp(
         parts.append(spread(part, wanted.max_evaluation_examples, draw))
     used, device = pa.concat_tables(parts), pick_device()
     tokenizer, model = pair_encoder(vocabulary, wanted.max_length), load_model(checkpoint).to(device)
-    rows = [[each.ids for each in tokenizer.encode_batch_fast(used[name].to_pylist())] for name in SENTENCES]
+    rows = [
+        [encoding.ids for texts in used[name].chunks for encoding in tokenizer.encode_batch_fast(texts.to_pylist())]
+        for name in SENTENCES  # a paradigm at a time: encodings are large
+    ]
     if (highest := max(max(map(max, each)) for each in rows)) >= model.config.vocab_size:
         raise IntegrityError(
             f"{vocabulary}: has token id {highest}, the model of {checkpoint} has {model.config.vocab_size:,} pieces; "
             "give the vocabulary of the checkpoint"
         )
     better = judged(model, *rows, read_vocabulary(vocabulary)[SPECIAL_TOKENS["mask"]])
-    judgements = pd.DataFrame({"pairs": 1, "right": better > 0, "ties": better == 0}).astype(int)
-    counts = judgements.groupby(used["paradigm"].to_pylist(), sort=False).sum()
+    of_paradigms = np.split(better, np.cumsum([part.num_rows for part in parts])[:-1])
+    counts = {
+        paradigm: {"pairs": each.size, "right": int((each > 0).sum()), "ties": int((each == 0).sum())}
+        for paradigm, each in zip(PARADIGMS, of_paradigms, strict=True)
+    }
     record = {
         **Run(size, attention, pretrain_seed, host).facts,
         "step": step,
-        "paradigms": counts.to_dict("index"),
+        "paradigms": counts,
         "partial": len(used) != PAIRS_OF_PARADIGM * len(PARADIGMS),
         "stand_in": STAND_IN in (pairs.schema.metadata or {}),
         "settings_hash": hash_of(wanted),

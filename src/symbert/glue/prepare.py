@@ -1,6 +1,8 @@
 """From a task's text to token ids: [CLS] a [SEP] or [CLS] a [SEP] b [SEP], tokenised once for all models and seeds."""
 
 import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from symbert.tasks import task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 2_000
+ROW_GROUP = 2**28  # bytes from which rows are written and no longer held; of all tasks ReCoRD alone has more
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 
 
@@ -55,20 +58,39 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
         facts |= {"labels": row.labels, "metrics": row.metrics}
     if row.has_contexts:
         used["train"], used[HELD_OUT] = hold_out(used["train"])
-        prepared = [
+        prepared = (
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
-        ]
+        )
     else:
-        read = [formed(row, split, rows) for split, rows in used.items()]
-        prepared = [tokenise(row, rows, tokenizer).add_column(0, "split", rows["split"]) for rows in read]
-    write_prepared(output, pa.concat_tables(prepared), facts)
+        read = (part for split, rows in used.items() for part in formed(row, split, rows))
+        prepared = (tokenise(row, part, tokenizer).add_column(0, "split", part["split"]) for part in read)
+    write_prepared(output, prepared, facts)
 
 
-def write_prepared(output: Path, table: pa.Table, facts: dict[str, Any]) -> None:
-    """Publish a prepared file and, in its schema's metadata, what it says of itself."""
-    with publish(output) as temporary:
-        described = table.replace_schema_metadata({FACTS: json.dumps(facts)})
-        pq.write_table(described, temporary, write_page_checksum=True)
+def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, Any]) -> None:
+    """Publish a prepared file of all rows and, in its schema's metadata, what it says of itself.
+
+    Tables are made while the file is written: no more are held than a row group has.
+    """
+    tables = iter(tables)
+    first = next(tables)
+    schema = first.schema.with_metadata({FACTS: json.dumps(facts)})
+    with publish(output) as temporary, pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
+        for rows in _row_groups(chain([first], tables)):
+            writer.write_table(rows)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of tables, one after the other, in tables of ROW_GROUP bytes, the last one of fewer."""
+    held, size = [], 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= ROW_GROUP:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held)
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:

@@ -34,12 +34,12 @@ def prepare_robustness(raw: Path, task: str, vocabulary: Path, settings: Path, r
     facts, texts = {}, {"": table.slice(0, 0)}
     for name, description, rows in chain(_noise(row, table, wanted, chosen), _challenges(row, wanted, chosen)):
         facts[name], texts[name] = description, rows
-    prepared = [
+    prepared = (
         tokenise(row, rows, tokenizer).add_column(0, "set", pa.array([name] * len(rows), pa.string()))
         for name, rows in texts.items()
-    ]
+    )
     stand_in = STAND_IN in (table.schema.metadata or {})
-    write_prepared(output, pa.concat_tables(prepared), {"task": task, "stand_in": stand_in, "sets": facts})
+    write_prepared(output, prepared, {"task": task, "stand_in": stand_in, "sets": facts})
 
 
 def _noise(task: Task, table: pa.Table, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
