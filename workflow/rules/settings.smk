@@ -16,6 +16,7 @@ rule write_settings:
         f"{RESULTS}/settings/{{section}}.json",
     log:
         f"{LOGS}/write_settings/{{section}}.log",
+    priority: LONGEST  # for which they wait
     conda:
         ENVIRONMENT
     params:
