@@ -1,6 +1,7 @@
 """How checkpoints judge minimal pairs: the records of `measure-blimp` as a table of accuracies."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from symbert.files import read_json
 from symbert.glue.kept import checked
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report.order import model_rank
+from symbert.report.runs import run_name
 
 COUNTS = {"pairs": int, "right": int, "ties": int}
 CHECKPOINT = {"size": str, "attention": str, "pretrain_seed": int, "step": int}  # of a host: HOST, or the encoder
@@ -20,13 +22,16 @@ FLAGS = {"partial": bool, "stand_in": bool}
 RECORD = {**CHECKPOINT, **FLAGS, "paradigms": {str: COUNTS}, "settings_hash": str, "data_sha256": str}
 REMEDY = "run measure-blimp again"
 
+Checkpoint = tuple[str | int, ...]  # its host, and the values of CHECKPOINT
 
-def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFrame:
+
+def read_judgements(files: list[Path], settings_hash: str | None, wanted: Iterable[Checkpoint] = ()) -> pd.DataFrame:
     """A row per checkpoint and paradigm, in the order of tables: the checkpoint and its host, `phenomenon`, `paradigm`,
     its pairs, `accuracy` in percent, and whether the pairs are stand-ins or not all that are published.
 
     A tie counts half, as a coin would. DataError names the file of another shape, of pairs that do not add up, and of
-    other settings or pairs than the others'; IntegrityError one that was damaged since it was written.
+    other settings or pairs than the others', and a checkpoint that is there twice, or `wanted` and not there;
+    IntegrityError a file that was damaged since it was written.
     """
     records = []
     for file in files:
@@ -34,6 +39,11 @@ def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFram
         records.append(record)
         for flaw in _flaws(record, records[0], settings_hash):
             raise DataError(f"{file}: {flaw}; {REMEDY}")
+    judged = Counter(map(_checkpoint_of, records))
+    for checkpoint in [one for one in judged if judged[one] > 1]:
+        raise DataError(f"blimp: {_in_words(checkpoint)} is there twice; give it once")
+    for checkpoint in [one for one in wanted if one not in judged]:
+        raise DataError(f"blimp: {_in_words(checkpoint)} is missing; run measure-blimp for it")
     records.sort(key=_rank)
     rows = [
         {"host": record.get(HOST, ENCODER), **{key: record[key] for key in (*CHECKPOINT, *FLAGS)}}
@@ -44,6 +54,15 @@ def read_judgements(files: list[Path], settings_hash: str | None) -> pd.DataFram
     table = pd.DataFrame(rows)
     table["accuracy"] = 100 * (table["right"] + table["ties"] / 2) / table["pairs"]
     return table
+
+
+def _checkpoint_of(record: dict[str, Any]) -> Checkpoint:
+    return record.get(HOST, ENCODER), *(record[key] for key in CHECKPOINT)
+
+
+def _in_words(checkpoint: Checkpoint) -> str:
+    host, *run, step = checkpoint
+    return f"{'' if host == ENCODER else f'{host} '}{run_name(*run)} step {step}"
 
 
 def _rank(record: dict[str, Any]) -> tuple[Any, ...]:

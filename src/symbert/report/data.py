@@ -8,7 +8,7 @@ import pandas as pd
 
 from symbert.errors import DataError, UsageError
 from symbert.files import read_json, write_text
-from symbert.hosts import OTHERS
+from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.blimp import read_judgements
@@ -149,7 +149,10 @@ class Data:
     @cached_property
     def blimp(self) -> pd.DataFrame:
         """How checkpoints judge minimal pairs, as `symbert measure-blimp` counted it."""
-        return read_judgements(self.files["blimp"], (self.settings.suites or {}).get("blimp"))
+        wanted = [(ENCODER, *run, self.settings.steps) for run in self.settings.runs]
+        judges = [run for run in self.settings.host_runs or [] if HOSTS[run[0]].has_likelihoods]
+        wanted += [(host, *run, self._steps_of_hosts[host]) for host, *run in judges]
+        return read_judgements(self.files["blimp"], (self.settings.suites or {}).get("blimp"), wanted)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
