@@ -59,6 +59,11 @@ def test_a_fact_that_the_run_did_not_note_is_left_out(missing):
         assert "* validation loss at the last step: 5.4322 nats" in card
 
 
+def test_a_model_with_rotary_positions_is_not_loaded_by_a_class_that_refuses_it():
+    card = model_card({**TRAINED, "position_embedding_type": "rotary"})
+    assert "load_model(Path(" in card and "AutoModel" not in card
+
+
 def test_the_front_matter_is_yaml_with_a_licence():
     front = yaml.safe_load(model_card(TRAINED).split("---\n")[1])
     assert front["license"] == "mit" and front["library_name"] == "transformers"

@@ -321,6 +321,31 @@ def _(place):
     return words
 
 
+ROPE = "{num_hidden_layers: 1, hidden_size: 8, num_attention_heads: %d, intermediate_size: 8, "
+ROPE += "position_embedding_type: rotary}"
+
+
+@provokes("config: 'sizes.…': a head has … numbers, which rotary positions take in pairs; …")
+def _(place):
+    return ["plan", "--config", f"sizes={{rope: {ROPE % 8}}}"]
+
+
+@provokes("config: …, which does not know the rotary positions of the size …; leave one of them out")
+def _(place):
+    sweep = "sweep={sizes: [rope], hosts: [vision], curve: {sizes: []}}"
+    return ["plan", "--config", f"sizes={{rope: {ROPE % 2}}}", sweep]
+
+
+@provokes("config: 'position_embedding_type' is rotary, which … does not know; …")
+def _(place):
+    config = configuration_of("tiny", "original", vocabulary_size=9)
+    config.position_embedding_type = "rotary"
+    model = DecoderModel(config)
+    write_weights(model, place.folder / "made/model.safetensors")
+    place.write("made/config.json", json.dumps(model.config.to_dict()))
+    return ["export", "--checkpoint", place.folder / "made", "--to", "bert", "--output", place.folder / "bert"]
+
+
 @provokes("config: 'sweep.hosts' has …, but 'parallel' names no text; …")
 def _(place):
     return ["plan", "--config", "sweep={hosts: [translation]}"]

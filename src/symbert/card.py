@@ -7,6 +7,7 @@ from typing import Any
 from symbert.errors import ConfigError
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_of
+from symbert.sizes import ROTARY
 from symbert.sources import SOURCES, is_stand_in
 
 UNFIT = "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. "
@@ -201,7 +202,8 @@ def _loading(config: dict[str, Any]) -> str:
     needs = (
         "Stock transformers loads it; no code of this project is needed." if is_stock else "Needs this project's code."
     )
-    lines = _with_auto_classes(kind, is_stock) if is_stock or kind.noun == ENCODERS else OURS
+    has_auto_class = kind.noun == ENCODERS and config.get("position_embedding_type") != ROTARY
+    lines = _with_auto_classes(kind, is_stock) if is_stock or has_auto_class else OURS
     return f"""\
 ## Loading
 

@@ -16,6 +16,7 @@ from symbert.hosts import HOSTS
 from symbert.keys import PARALLEL_FILES, Configuration
 from symbert.own import define_own
 from symbert.settings import SECTIONS, settings_from
+from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import SOURCES, check_directory, is_stand_in
 from symbert.suites import SUITES
 from symbert.tasks import task_named
@@ -209,6 +210,13 @@ def _check_sweep(config: Config) -> None:
         for split, path in task_named(task).files.items():
             if not Path(path).exists():
                 raise MissingInputError(f"config: 'tasks.{task}.{split}': no file {path}; correct it")
+    for size in config["sweep"]["sizes"]:
+        readers = {"'sweep.anatomy' is true": config["sweep"]["anatomy"]}
+        readers |= {"'sweep.hosts' has vision": "vision" in config["sweep"]["hosts"]}
+        for reader in [name for name, wanted in readers.items() if wanted and isinstance(SIZES[size], RotaryShape)]:
+            raise ConfigError(
+                f"config: {reader}, which does not know the rotary positions of the size {size}; leave one of them out"
+            )
     for size in curve["sizes"]:
         if size not in config["sweep"]["sizes"]:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")

@@ -147,6 +147,7 @@ class OwnSize(Settings):
     num_attention_heads: Count
     intermediate_size: Count
     initializer_range: Positive | None = None
+    position_embedding_type: Literal["learned", "rotary"] = "learned"
 
 
 class OwnTask(Settings):

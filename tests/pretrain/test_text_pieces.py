@@ -10,7 +10,7 @@ PIECES = TextPieces.learned_from(TEXT * 3, 120)
 
 
 def test_a_line_comes_back_with_its_case_its_spaces_and_its_signs():
-    for line in [*TEXT, "the Tabby cat: (didn't) move!", "Kater; 猫 sat。"]:
+    for line in [*TEXT, "the Tabby cat; (didn't) move!", "Kater; 猫 sat。"]:
         (ids,) = PIECES.encode([line])
         assert PIECES.decode(ids) == line
 

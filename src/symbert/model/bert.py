@@ -27,7 +27,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 from symbert.errors import ConfigError
 from symbert.hosts import host_named_in
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
-from symbert.model.configuration import configuration_of, refuse_decoder
+from symbert.model.configuration import configuration_of, refuse_decoder, refuse_rotary
 from symbert.model.network import Classifier, Model, SpanModel
 from symbert.model.sites import attention_of
 from symbert.sizes import VOCABULARY_SIZE
@@ -55,6 +55,7 @@ class SymBertPreTrainedModel(BertPreTrainedModel):
                 "with symbert.model.loading.load_model, or export it"
             )
         refuse_decoder(config)
+        refuse_rotary(config, "Hugging Face's BERT")
         super().__init__(config, **options)
 
     @torch.no_grad()

@@ -14,7 +14,7 @@ from symbert.files import read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.shapes import flaws
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.sizes import ROTARY, SIZES, VOCABULARY_SIZE
 
 # What stands in the config.json of a BERT, with the values that ours have where nothing else is said.
 DEFAULTS = {
@@ -85,6 +85,20 @@ def configuration_of(
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
+
+
+def has_rotary_positions(config: BertConfig) -> bool:
+    """Whether queries and keys are turned by their places (`symbert.model.rotary`), and places have no embeddings."""
+    return getattr(config, "position_embedding_type", None) == ROTARY
+
+
+def refuse_rotary(config: BertConfig, kind: str) -> None:
+    """ConfigError for rotary positions, where a model is made that has none."""
+    if has_rotary_positions(config):
+        raise ConfigError(
+            f"config: 'position_embedding_type' is {ROTARY}, which {kind} does not know; load the checkpoint with "
+            "symbert.model.loading.load_model instead, or train a size with learned positions"
+        )
 
 
 def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:

@@ -33,7 +33,7 @@ from symbert.model.bert import (
     SymBertPreTrainedModel,
     in_hugging_face,
 )
-from symbert.model.configuration import Configuration
+from symbert.model.configuration import Configuration, refuse_rotary
 from symbert.model.decoder import DecoderModel
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.model.network import HostModel, Model
@@ -61,6 +61,7 @@ def fold(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
+    refuse_rotary(model.config, "Hugging Face's BERT")
     if isinstance(model, Model):
         model = in_hugging_face(model)
     refuse_non_finite(model, "the model")

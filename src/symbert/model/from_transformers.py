@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from symbert.model.rotary import turned_sides
+
 Attention = Callable[..., tuple[Tensor, Tensor | None]]  # mixed values `batch token heads head`, and the weights
 
 
@@ -66,6 +68,7 @@ def sdpa_attention_forward(
 ) -> tuple[Tensor, None]:
     """PyTorch's kernels, which give no weights. Of a causal module, a token sees no later ones, unless a mask says what
     it sees."""
+    query, key = turned_sides(module, query, key)
     is_causal = module.is_causal and attention_mask is None and query.shape[2] > 1
     mixed = F.scaled_dot_product_attention(
         query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling, is_causal=is_causal
@@ -84,6 +87,7 @@ def eager_attention_forward(
     **kwargs,
 ) -> tuple[Tensor, Tensor]:
     """Step by step, with the weights `batch heads token token`; a mask is added to the logits."""
+    query, key = turned_sides(module, query, key)
     logits = (query @ key.transpose(2, 3)) * scaling
     weights = (logits if attention_mask is None else logits + attention_mask).softmax(-1)
     weights = F.dropout(weights, dropout, module.training)

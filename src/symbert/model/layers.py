@@ -8,17 +8,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from symbert.model.configuration import Configuration
+from symbert.model.configuration import Configuration, has_rotary_positions
 from symbert.model.sites import attend_across, attention_of, causal_attention_of, cross_attention_of, mask_for
 
 
 class Embeddings(nn.Module):
-    """The sum of the embeddings of a token's piece, of its place and of its text, normalised."""
+    """The sum of the embeddings of a token's piece, of its place, unless positions are rotary, and of its text,
+    normalised."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.has_places = not has_rotary_positions(config)
+        if self.has_places:
+            self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -28,7 +31,9 @@ class Embeddings(nn.Module):
         """`batch token hidden`; without `types` there is one text, without `places` each row begins at the first."""
         types = torch.zeros_like(ids) if types is None else types
         places = self.places[:, : ids.shape[1]] if places is None else places
-        summed = self.word_embeddings(ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
+        summed = self.word_embeddings(ids) + self.token_type_embeddings(types)
+        if self.has_places:
+            summed = summed + self.position_embeddings(places)
         return self.dropout(self.LayerNorm(summed))
 
 

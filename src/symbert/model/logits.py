@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from symbert.model.attention import SelfAttention
 from symbert.model.layers import CrossAttention
+from symbert.model.rotary import turned_sides
 from symbert.model.sites import mask_for, query_key_value
 
 
@@ -54,7 +55,7 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
 
 def logits_of(module: SelfAttention, hidden: Tensor) -> Tensor:
     """The logits of a layer without any mask, `batch heads token token`."""
-    query, key, _ = module.query_key_value(hidden)
+    query, key = turned_sides(module, *module.query_key_value(hidden)[:2])
     return (query @ key.transpose(-1, -2)).float() * module.scaling
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from symbert.model.attention import SelfAttention
 from symbert.model.layers import Bert, Layer
+from symbert.model.rotary import turned_sides
 
 MOVED = 0.1  # standard deviation: five times that of a start
 # Largest relative difference of layers in float64 that rounds differently: products over rows of other lengths differ
@@ -159,9 +160,10 @@ def _mix(
     attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, packing: Packing, attend: Attend
 ) -> Tensor:
     """Mixed values `row query hidden` of padded queries; keys and values are padded here."""
+    query, key = turned_sides(attention, query, _padded(key, packing))  # the first token's place is 0, too
     mixed = attend(
         query,
-        _padded(key, packing),
+        key,
         _padded(value, packing),
         attn_mask=packing.attended,
         dropout_p=attention.config.attention_probs_dropout_prob if attention.training else 0.0,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from symbert.errors import ConfigError
 from symbert.model.attention import QueryKeyValue, SelfAttention, SymmetricOthersAttention
+from symbert.model.configuration import has_rotary_positions
 from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS, BertConfig, eager_attention_forward
 from symbert.operators import operator_of
 
@@ -33,7 +34,7 @@ def attention_of(config: BertConfig) -> SelfAttention:
         made = getattr(importlib.import_module(module), name)
         if not issubclass(made, SelfAttention) or inspect.isabstract(made):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        return made(config, **operator.arguments)
+        site = made(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
         if operator.is_built_in:
             raise
@@ -42,6 +43,13 @@ def attention_of(config: BertConfig) -> SelfAttention:
             f"attention '{operator.name}': {operator.path}({given}) cannot be made ({type(error).__name__}: "
             f"{' '.join(str(error).split())}); correct the class or its arguments"
         ) from error
+    site.has_rotary_positions = has_rotary_positions(config)
+    if site.has_rotary_positions and made.forward not in PLAIN_ACROSS:
+        raise ConfigError(
+            f"attention '{operator.name}': has a forward of its own, which may not turn queries and keys by their "
+            "places; write what it does into query_key_value, or leave it out of sizes with rotary positions"
+        )
+    return site
 
 
 def causal_attention_of(config: BertConfig) -> SelfAttention:
@@ -130,6 +138,7 @@ def cross_attention_of(config: BertConfig) -> SelfAttention:
             f"attention '{config.attention}': has a forward of its own, which knows no second sequence, so that no "
             "cross-attention can have it; write what it does into query_key_value, or leave it out of this host"
         )
+    operator.has_rotary_positions = False  # places in two sequences have no difference
     return operator
 
 

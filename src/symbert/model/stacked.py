@@ -135,6 +135,7 @@ class StackedOperator(nn.Module):
         self.names = [f"operator.{name}" for name in named[0]]
         self.weights = nn.ParameterList([stacked([one[name] for one in named]) for name in named[0]])
         self.config, self.scaling = operators[0].config, operators[0].scaling
+        self.has_rotary_positions = operators[0].has_rotary_positions
         code = Projections(operators[0])
         self.computed = vmap(lambda weights, hidden: functional_call(code, weights, (hidden,)))
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from symbert.errors import ConfigError
 from symbert.flops import vision_step_flops
-from symbert.model.configuration import Configuration
+from symbert.model.configuration import Configuration, refuse_rotary
 from symbert.model.layers import Layers
 from symbert.model.network import HostModel
 from symbert.model.parameters import matrix_weights
@@ -116,6 +116,7 @@ class VisionModel(HostModel):
     """
 
     def __init__(self, config: Configuration) -> None:
+        refuse_rotary(config, "a model of patches")
         own = copy.copy(config)
         own.architectures = ["VisionModel"]
         if own.image_size % own.patch_size:

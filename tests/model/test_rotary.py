@@ -1,0 +1,199 @@
+"""Rotary positions: Hugging Face's own, the same in every way in which a row is computed, or refused."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+from model.hosts import moved, small_config
+from symbert.errors import ConfigError
+from symbert.layout import Run
+from symbert.model.attention import OriginalAttention
+from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
+from symbert.model.decoder import DecoderModel
+from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.model.fold import fold
+from symbert.model.logits import describe_attention, logits_of, weights_of
+from symbert.model.network import Classifier, MaskedModel
+from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
+from symbert.model.parameters import counts_of
+from symbert.model.rotary import turned
+from symbert.model.sites import attention_of, cross_attention_of
+from symbert.model.stacked import Stack, why_not_stacked
+from symbert.operators import OPERATORS, Operator
+from symbert.sizes import SIZES, define
+
+ROTARY = {"position_embedding_type": "rotary"}
+IDS = torch.randint(1, 100, (2, 9), generator=torch.Generator().manual_seed(0))
+SHAPE = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def test_queries_and_keys_are_turned_as_hugging_face_turns_those_of_llama():
+    config = LlamaConfig(hidden_size=64, num_attention_heads=2)
+    query, key = drawn(2, 2, 40, 32).float(), 2 * drawn(2, 2, 40, 32).float()
+    cosines, sines = LlamaRotaryEmbedding(config)(query, torch.arange(40)[None])
+    expected = apply_rotary_pos_emb(query, key, cosines, sines)
+    for found, theirs in zip((turned(query), turned(key)), expected, strict=True):
+        torch.testing.assert_close(found, theirs, rtol=0, atol=1e-5)
+    assert (turned(query)[:, :, 1:] - query[:, :, 1:]).abs().amax() > 0.5
+
+
+def test_a_product_is_that_of_complex_numbers_turned_by_the_difference_of_places():
+    """Re(q k̄ e^{i(m − n)θ}), summed over the pairs of a head (Su et al. 2021, equation 16)."""
+    query, key = drawn(7, 8), drawn(14, 8)[7:]
+    found = turned(query) @ turned(key).T
+    for m in range(7):
+        for n in range(7):
+            expected = 0.0
+            for pair in range(4):
+                one = complex(query[m, pair], query[m, pair + 4])
+                other = complex(key[n, pair], key[n, pair + 4])
+                angle = (m - n) * 10_000 ** (-2 * pair / 8)
+                expected += (one * other.conjugate() * complex(math.cos(angle), math.sin(angle))).real
+            assert found[m, n].item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_logits_of_every_operator_depend_on_differences_of_places_alone(name):
+    """The same tokens three places later have the same logits among themselves, and other ones in another order."""
+    site = attention_of(small_config(name, **ROTARY)).double()
+    for parameter in site.parameters():
+        parameter.data = 0.3 * drawn(*parameter.shape)
+    hidden, before = drawn(1, 6, 64), 2 * drawn(1, 3, 64)
+    later = logits_of(site, torch.cat([before, hidden], 1))[..., 3:, 3:]
+    found = logits_of(site, hidden)
+    torch.testing.assert_close(later, found, rtol=0, atol=1e-5 * found.abs().max().item())
+    swapped = logits_of(site, hidden.flip(1)).flip(-1, -2)
+    assert (swapped - found).abs().max() > 0.01 * found.abs().max()
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_a_model_attends_with_turned_sides_and_has_no_embeddings_of_places(implementation):
+    config = small_config(**ROTARY)
+    config._attn_implementation = implementation
+    model = moved(MaskedModel(config))
+    site, hidden = model.bert.encoder.layer[0].attention.self, drawn(2, 9, 64)
+    query, key, value = site.query_key_value(hidden)
+    weights = (turned(query) @ turned(key).mT / math.sqrt(32)).softmax(-1)
+    expected = (weights @ value).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(site(hidden)[0], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(weights_of(site, hidden), weights.float())
+    assert not any("position" in name for name in model.state_dict())
+    assert describe_attention(model, IDS)["logit_std"][0] > 0
+
+
+def test_order_matters_to_a_model_with_rotary_positions():
+    """Without any, a token has the same logits wherever it stands."""
+    model = moved(MaskedModel(small_config(**ROTARY)))
+    found = model.bert(IDS)
+    turned_round = model.bert(IDS.flip(1)).flip(1)
+    assert (found - turned_round).abs().max() > 0.1
+    for layer in model.bert.encoder.layer:
+        layer.attention.self.has_rotary_positions = False
+    torch.testing.assert_close(model.bert(IDS), model.bert(IDS.flip(1)).flip(1), rtol=0, atol=1e-10)
+
+
+def test_packed_rows_have_what_each_has_alone():
+    model = moved(Classifier(small_config(**ROTARY), 3))
+    lengths = np.array([5, 2, 9, 5, 3])
+    packing, ids = Packing.of(lengths, torch.device("cpu")), IDS.flatten().repeat(2)[: lengths.sum()]
+    embedded = model.bert.embeddings(ids[None], None, packing.position_ids[None])
+    assert encoder_for(model.bert) is encode
+    found, expected = encode(model.bert, embedded, packing), encode_by_length(model.bert, embedded, packing)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+
+
+def test_stacked_models_have_what_each_has_alone():
+    models = {seed: moved(Classifier(small_config(**ROTARY), 3)) for seed in (1, 2)}
+    models[2].bert.encoder.layer[0].attention.self.query.weight.data += 0.3 * drawn(64, 64)
+    assert why_not_stacked(models[1]) is None
+    lengths = np.array([[4, 7], [6, 5]])
+    packing, together = Packing.of(lengths, torch.device("cpu")), Stack(models).model.eval()
+    ids = IDS.flatten()[:11].repeat(2, 1)
+    positions = packing.position_ids.reshape(2, 11)
+    found = encode(together.bert, together.bert.embeddings(ids, None, positions), packing).unflatten(0, (2, 2))
+    for row, model in enumerate(models.values()):
+        alone = Packing.of(lengths[row], torch.device("cpu"))
+        embedded = model.bert.embeddings(ids[row : row + 1], None, alone.position_ids[None])
+        torch.testing.assert_close(found[row], encode(model.bert, embedded, alone), rtol=0, atol=1e-11)
+    assert (found[0] - found[1]).abs().max() > 0.01
+
+
+def test_a_decoder_sees_no_later_tokens_and_its_source_has_no_places():
+    model = moved(DecoderModel(small_config(**ROTARY)))
+    later = IDS.clone()
+    later[:, 5:] = 7
+    torch.testing.assert_close(model.logits(later)[:, :5], model.logits(IDS)[:, :5], rtol=0, atol=1e-12)
+    pair = moved(EncoderDecoderModel(small_config(**ROTARY)))
+    sites = [layer.crossattention.self for layer in pair.decoder.bert.encoder.layer]
+    assert not any(site.has_rotary_positions for site in sites)
+    assert not cross_attention_of(small_config(**ROTARY)).has_rotary_positions
+    assert pair.decoder.bert.encoder.layer[0].attention.self.has_rotary_positions
+
+
+class Halved(OriginalAttention):
+    """As `original`, half as much."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return super().forward(hidden, attention_mask, **kwargs)[0] / 2, None
+
+
+def test_an_operator_with_a_forward_of_its_own_is_refused_by_name(monkeypatch):
+    """It may compute the logits itself, of sides that nothing has turned."""
+    monkeypatch.setitem(OPERATORS, "halved", Operator("halved", f"{__name__}:Halved"))
+    with pytest.raises(ConfigError, match="attention 'halved': has a forward of its own, which may not turn"):
+        attention_of(small_config("halved", **ROTARY))
+    assert not attention_of(small_config("halved")).has_rotary_positions
+
+
+def test_what_hugging_faces_bert_cannot_be_is_refused():
+    for model in (MaskedModel, DecoderModel, EncoderDecoderModel):
+        with pytest.raises(ConfigError, match="'position_embedding_type' is rotary, which Hugging Face's BERT"):
+            fold(moved(model(small_config(**ROTARY))))
+    with pytest.raises(ConfigError, match="'position_embedding_type' is rotary"):
+        SymBertForMaskedLM(SymBertConfig.from_dict(vars(small_config(**ROTARY))))
+
+
+@pytest.fixture
+def rope(monkeypatch):
+    """A size with rotary positions."""
+    monkeypatch.setattr("symbert.sizes.SIZES", SIZES)
+    shape = define("rope", {**SHAPE, **ROTARY})
+    yield shape
+    del SIZES["rope"]
+
+
+def test_a_size_says_so_by_data_alone_and_its_parameters_are_counted(rope):
+    assert Run("rope", "original", 1).model["position_embedding_type"] == "rotary"
+    assert rope.parameters() == counts_of("rope", ["original"])["parameters"]["original"]
+    assert SIZES["tiny"].parameters() - rope.parameters() == 512 * 64
+
+
+def test_runs_with_learned_positions_are_those_of_before():
+    """Their identity and their config.json do not speak of positions."""
+    try:
+        define("deep", {**SHAPE, "position_embedding_type": "learned"})
+        for size in ("tiny", "deep"):
+            assert "position_embedding_type" not in Run(size, "original", 1).model
+    finally:
+        del SIZES["deep"]
+    assert "position_embedding_type" not in small_config().to_dict()
+
+
+def test_a_model_with_rotary_positions_compiles_to_one_graph():
+    model = moved(DecoderModel(small_config("pairwise", **ROTARY)))
+    compiled = torch.compile(model.logits, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(IDS), model.logits(IDS), rtol=0, atol=1e-12)
+
+
+def test_gradients_go_through_the_turn():
+    query = drawn(1, 4, 8).requires_grad_()
+    torch.autograd.gradcheck(lambda each: F.softmax(turned(each) @ turned(each).mT, -1), (query,))
