@@ -72,7 +72,7 @@ print(json.dumps([sections(read_chosen(Path(), "paper", None, word and [word]), 
 def test_a_new_key_is_a_line_of_the_configuration_and_a_field_of_a_stage(root, tmp_path):
     """It was six places: one was a list of what the report does not compare, another the schema."""
     for part in ("src/symbert", "workflow/scales"):
-        shutil.copytree(root / part, tmp_path / part)
+        shutil.copytree(root / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     line = "  layer_decay: 1.0             # factor of the rate from layer to layer\n"
     text = (root / "config.yaml").read_text()
     (tmp_path / "config.yaml").write_text(text.replace("  epochs: 5", f"{line}  epochs: 5"))

@@ -27,11 +27,11 @@ def changed(root, tmp_path):
     )
 
     def codes(*edits: tuple[str, str], doubling: str = "") -> dict[str, str]:
-        shutil.rmtree(tmp_path / "symbert", ignore_errors=True)
-        shutil.copytree(root / "src/symbert", tmp_path / "symbert")
+        package, file = root / "src/symbert", tmp_path / "symbert/model/attention.py"
+        if not file.is_file():
+            shutil.copytree(package, tmp_path / "symbert", ignore=shutil.ignore_patterns("__pycache__"))
         (tmp_path / "symbert/doubling.py").write_text(doubling)
-        file = tmp_path / "symbert/model/attention.py"
-        text = file.read_text(encoding="utf-8")
+        text = (package / "model/attention.py").read_text(encoding="utf-8")
         for old, new in edits:
             assert old in text
             text = text.replace(old, new)

@@ -141,7 +141,8 @@ def test_all_formats_of_a_table_are_made(report):
 @pytest.fixture
 def package(root, tmp_path):
     """A copy of the package."""
-    return Path(shutil.copytree(root / "src/symbert", tmp_path / "symbert"))
+    ignored = shutil.ignore_patterns("__pycache__")  # into which other processes write meanwhile
+    return Path(shutil.copytree(root / "src/symbert", tmp_path / "symbert", ignore=ignored))
 
 
 @pytest.mark.parametrize(
