@@ -143,6 +143,18 @@ def test_runs_of_the_experiment_that_is_extended_are_taken_from_its_folder(folde
     assert whole["scores.csv"].count(b"\n") == 3 and "pretrain/tiny-symmetric/seed-1/done.json" in whole
 
 
+def test_how_checkpoints_judged_pairs_is_in_the_archive_once(folder, tmp_path):
+    place, other = Path("blimp/tiny-original/seed-1/step-1800.json"), tmp_path / "theirs"
+    for results, words in ((folder, '{"step": 1800}'), (other, '{"step": 0}')):
+        for name in (place, place.with_name("step-300.json")) if results is other else (place,):
+            (results / name).parent.mkdir(parents=True, exist_ok=True)
+            (results / name).write_text(words)
+    contents = contents_of(Results([folder, other]))
+    judged = {name: json.loads(text) for name, text in contents.items() if name.startswith("blimp/")}
+    assert judged == {str(place): {"step": 1800}, str(place.with_name("step-300.json")): {"step": 0}}
+    assert "`blimp/`" in contents["README.md"].decode()
+
+
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
     with pytest.raises(UsageError, match=r"small\.tar; name a \.zip file"):
         bundle([folder], tmp_path / "small.tar")

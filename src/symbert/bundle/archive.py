@@ -121,6 +121,7 @@ PLACES = {
     ("checklist.md",): "the reproducibility checklist of ACL venues, answered from the files here",
     ("LICENCES.md", "LICENSE"): "licences of the data, and that of code and results",
     ("settings/", "import.json"): "settings, and where imported scores come from",
+    ("blimp/",): "in how many pairs of each paradigm of BLiMP a checkpoint finds the acceptable sentence likelier",
     ("pretrain/", "corpus/", "glue/", "benchmarks/"): "losses, machines, counts, sources and hours",
     ("Snakefile", "workflow/", "src/", "envs/"): "the code and its pinned packages, as they were when this was written",
     ("CITATION.cff", "codemeta.json"): "how to cite symbert",

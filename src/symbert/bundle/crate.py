@@ -23,6 +23,7 @@ FOLDERS = {  # of many files each, which are described together
     "benchmarks/": "Hours of the jobs, as Snakemake measured them",
     "corpus/": "Counts, checksums and sources of the corpus",
     "glue/": "Sources of the tasks",
+    "blimp/": "How checkpoints judge minimal pairs, by paradigm",
 }
 NAMES = {
     "report.html": "The report on one page",

@@ -69,6 +69,9 @@ class Results:
         for home in self.homes.values():
             folder = next(each for each in self.folders if home.is_relative_to(each))
             files |= {str((home / name).relative_to(folder)): home / name for name in FILES_OF_RUN}
+        for folder in reversed(self.folders):
+            judged = sorted(folder.glob("blimp/**/step-*.json"))
+            files |= {str(file.relative_to(folder)): file for file in judged}
         return files
 
     @cached_property
