@@ -133,6 +133,21 @@ def test_a_secret_of_the_environment_is_refused_by_its_name(results, folder, mon
     assert "canary" not in str(error.value)
 
 
+def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder):
+    """Only those of encoders were, though the tables have the numbers of all."""
+    settings = {**small.SETTINGS, "host_runs": [["decoder", "tiny", "original", 1]]}
+    small.write(folder / "settings/report.json", settings)
+    home, run = folder / "pretrain/decoder/tiny-original/seed-1", {"size": "tiny", "attention": "original"}
+    run |= {"pretrain_seed": 1, "model_host": "decoder"}
+    small.write(home / "done.json", {**run, "parameters": 1, "validation_loss": 3.0, "steps": 1800})
+    small.write(home / "timing.json", {**run, **small.SESSION, "host": "secret-node", "sessions": 1})
+    small.write(home / "metrics.jsonl", "")
+    contents = contents_of(Results([folder]))
+    inside = {name.rpartition("/")[2] for name in contents if name.startswith("pretrain/decoder/tiny-original/seed-1/")}
+    assert inside == {"done.json", "timing.json", "metrics.jsonl"}
+    assert not any(b"secret-node" in content for content in contents.values())
+
+
 def test_runs_of_the_experiment_that_is_extended_are_taken_from_its_folder(folder, tmp_path):
     other = tmp_path / "results/extended"
     for part in ("pretrain/tiny-symmetric", "glue/tiny-original"):

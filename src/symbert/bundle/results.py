@@ -8,6 +8,8 @@ from typing import Any
 
 from symbert.errors import MissingInputError
 from symbert.files import read_json
+from symbert.hosts import ENCODER
+from symbert.layout import RUN, of_host
 from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
 from symbert.settings import ReportSettings, read_settings
 from symbert.suites import SUITES
@@ -76,10 +78,11 @@ class Results:
 
     @cached_property
     def homes(self) -> dict[str, Path]:
-        """The folder of each run of pre-training, by its path below the results; none of an import."""
+        """The folder of each run of pre-training, of any host, by its path below the results; none of an import."""
+        runs = [(ENCODER, *run) for run in self.settings.runs] + [*(self.settings.host_runs or [])]
         homes = {}
-        for size, attention, seed in [] if self.is_import else self.settings.runs:
-            run = f"{size}-{attention}/seed-{seed}"
+        for host, size, attention, seed in [] if self.is_import else runs:
+            run = of_host(RUN, host).format(size=size, attention=attention, seed=seed)
             places = [folder / "pretrain" / run for folder in self.folders]
             home = next((place for place in places if (place / "done.json").is_file()), None)
             if home is None:
