@@ -14,6 +14,7 @@ from symbert.declared import items_in, options_of, suggestion, types_within, wor
 from symbert.errors import ConfigError, MissingInputError
 from symbert.hosts import HOSTS
 from symbert.keys import PARALLEL_FILES, Configuration
+from symbert.launch import refuse_sharding
 from symbert.own import define_own
 from symbert.settings import SECTIONS, settings_from
 from symbert.sizes import SIZES, RotaryShape
@@ -153,26 +154,6 @@ def _check_processes(config: Config) -> None:
         )
     if config["pretrain"]["shard_parameters"] and processes > 1:
         refuse_sharding(config["recipe"], batch_size, processes, config["sweep"]["hosts"])
-
-
-def refuse_sharding(recipe: str, batch_size: int, processes: int, hosts: list[str]) -> None:
-    """ConfigError where processes cannot have the parameters in parts."""
-    if recipe == "fast":
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
-            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
-        )
-    if any(HOSTS[host].rows == "pairs" for host in hosts):
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
-            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
-            "host translation"
-        )
-    if batch_size % processes:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.batch_size' is {batch_size}, no multiple of "
-            f"the {processes} processes, which compute layer by layer together; choose a multiple"
-        )
 
 
 def _check_parallel(config: Config) -> None:

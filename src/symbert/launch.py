@@ -3,6 +3,9 @@
 Snakemake fills the braces in from the job. All else are numbers, so nothing needs quoting.
 """
 
+from symbert.errors import ConfigError
+from symbert.hosts import HOSTS
+
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
 # The rule's shell runs on the first node of the job. Two jobs there, of the few that a node has, differ in their port.
@@ -25,3 +28,23 @@ def threads_per_process(processes: int, nodes: int) -> str:
     """The threads of one process: its share of what the job has on its node, and one at least."""
     share = processes // nodes
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
+
+
+def refuse_sharding(recipe: str, batch_size: int, processes: int, hosts: list[str]) -> None:
+    """ConfigError where processes cannot have the parameters in parts."""
+    if recipe == "fast":
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
+            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
+        )
+    if any(HOSTS[host].rows == "pairs" for host in hosts):
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
+            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
+            "host translation"
+        )
+    if batch_size % processes:
+        raise ConfigError(
+            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.batch_size' is {batch_size}, no multiple of "
+            f"the {processes} processes, which compute layer by layer together; choose a multiple"
+        )

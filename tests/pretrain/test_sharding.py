@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,10 +32,15 @@ from symbert.training.optimizer import Updater, build_optimizer
 FORK = multiprocessing.get_context("fork")
 CPU = torch.device("cpu")
 STEPS = 3
+LENGTH = {"steps": 12, "save_every": 4, "evaluate_every": 6, "dropout": 0.0}  # of a run
+PATIENCE = 300  # seconds
 
 
 def in_processes(function: Callable, size: int) -> list:
-    """What the function returns in each of `size` processes, which find each other as those of a torchrun do."""
+    """What the function returns in each of `size` processes, which find each other as those of a torchrun do.
+
+    None of one that was killed.
+    """
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     ends = []
     for rank in range(size):
@@ -44,12 +50,20 @@ def in_processes(function: Callable, size: int) -> list:
         theirs.close()
         ends.append((process, mine))
     try:
-        returned = [mine.recv() for _, mine in ends]
+        returned = [_received(mine) for _, mine in ends]
     finally:
         for process, _ in ends:
             process.join(30)
             process.kill()
     return returned
+
+
+def _received(end):
+    assert end.poll(PATIENCE), "a process waits for another one"
+    try:
+        return end.recv()
+    except EOFError:
+        return None
 
 
 def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
@@ -94,7 +108,6 @@ def learn(manifest, brief, tmp_path):
 
 
 WAYS = {
-    "two": (2, {}),
     "four, in micro-batches": (4, {"micro_batch_size": 1}),
     "two, with activations computed again": (2, {"recomputes": True, "attention": "shared"}),
     "two, of a decoder": (2, {"host": "decoder"}),
@@ -129,42 +142,65 @@ def train(arguments: list[str], size: int, shards: bool = True) -> list[int]:
     return in_processes(lambda: main(words), size)
 
 
-def back_to(step: int, run: Path, folder: Path) -> Path:
-    """A copy of a finished run whose newest checkpoint is that of `step`."""
-    copied = shutil.copytree(run, folder)
-    for checkpoint in (copied / "state/resume").glob("step-*"):
-        if int(checkpoint.name.removeprefix("step-")) > step:
-            shutil.rmtree(checkpoint)
-    for published in ("done.json", "metrics.jsonl", "timing.json"):
-        (copied / published).unlink()
-    return copied
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """The folder of one uninterrupted run of four processes, made by the first test that needs it."""
+    return tmp_path_factory.mktemp("together")
 
 
-def test_a_run_of_two_goes_on_to_the_same_bits_and_its_files_are_those_of_any_number(tmp_path, manifest, brief):
-    """One process wrote all files, in the form that one process alone writes."""
-    runs = {name: tmp_path / name for name in ("alone", "together")}
-    settings = brief(dropout=0.0)
-    assert main(options(manifest, settings, runs["alone"])) == 0
-    assert train(options(manifest, settings, runs["together"]), 2) == [0, 0]
-    one, two = lines(runs["alone"]), lines(runs["together"])
-    assert two["train"] == pytest.approx(one["train"], rel=1e-4)
-    assert two["validation"] == pytest.approx(one["validation"], rel=1e-4)
-    for name in ("weights/step-00000030.safetensors", "resume/step-00000030/optimizer.safetensors"):
-        ours, theirs = (load_file(run / "state" / name) for run in runs.values())
+@pytest.fixture
+def by_four(together, manifest, brief):
+    if not (together / "done.json").exists():
+        assert train(options(manifest, brief(**LENGTH), together), 4) == [0] * 4
+    return together
+
+
+def test_the_files_of_four_processes_are_those_that_one_process_writes(tmp_path, manifest, brief, by_four):
+    assert main(options(manifest, brief(**LENGTH), tmp_path)) == 0
+    one, four = lines(tmp_path), lines(by_four)
+    assert four["train"] == pytest.approx(one["train"], rel=1e-4)
+    assert four["validation"] == pytest.approx(one["validation"], rel=1e-4)
+    for name in ("weights/step-00000012.safetensors", "resume/step-00000012/optimizer.safetensors"):
+        ours, theirs = (load_file(run / "state" / name) for run in (by_four, tmp_path))
         assert {key: value.shape for key, value in ours.items()} == {key: value.shape for key, value in theirs.items()}
-    session = read_json(runs["together"] / "timing.json")
-    assert session["shard_parameters"] and session["processes"] == 2
+    session = read_json(by_four / "timing.json")
+    assert session["shard_parameters"] and session["processes"] == 4
 
-    again = back_to(10, runs["together"], tmp_path / "again")
-    assert train(options(manifest, settings, again), 2) == [0, 0]
-    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
-        assert sha256_of(again / name) == sha256_of(runs["together"] / name), name
-    assert [each["step"] for each in read_json(again / "state/provenance.json")["sessions"]] == [30, 30]
 
-    for name, size, shards in (("by four", 4, True), ("by one", 1, False)):
-        other = back_to(20, runs["together"], tmp_path / name)
-        assert train(options(manifest, settings, other), size, shards) == [0] * size
-        assert lines(other)["train"] == pytest.approx(two["train"], rel=1e-4)
+def test_when_one_of_four_is_killed_the_others_end_with_74_and_all_go_on_to_the_same_bits(
+    tmp_path, manifest, brief, by_four, monkeypatch
+):
+    """Weights were kept and a checkpoint saved at step 4; the process dies before the exchange of another step."""
+    step = Trainer.step
+
+    def fatal_step(trainer: Trainer, number: int):
+        if number == 6 and trainer.world.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(trainer, number)
+
+    arguments = options(manifest, brief(**LENGTH), tmp_path / "killed")
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "step", fatal_step)
+        assert train(arguments, 4) == [74, None, 74, 74]
+    status = read_json(tmp_path / "killed/state/status.json")
+    assert (status["state"], status["exit_code"]) == ("failed", 74)
+    assert "another process of this run ended" in status["reason"]
+    assert train(arguments, 4) == [0] * 4
+    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000012.safetensors"):
+        assert sha256_of(tmp_path / "killed" / name) == sha256_of(by_four / name), name
+    sessions = read_json(tmp_path / "killed/state/provenance.json")["sessions"]
+    assert [session["step"] for session in sessions] == [4, 12]
+
+
+@pytest.mark.parametrize(("size", "shards"), [(2, True), (1, False)])
+def test_any_number_of_processes_goes_on_with_a_checkpoint(tmp_path, manifest, brief, by_four, size, shards):
+    run = shutil.copytree(by_four, tmp_path / "run")
+    shutil.rmtree(run / "state/resume/step-00000012")
+    for published in ("done.json", "metrics.jsonl", "timing.json"):
+        (run / published).unlink()
+    assert train(options(manifest, brief(**LENGTH), run), size, shards) == [0] * size
+    assert lines(run)["train"] == pytest.approx(lines(by_four)["train"], rel=1e-4)
+    assert [session["step"] for session in read_json(run / "state/provenance.json")["sessions"]] == [12, 12]
 
 
 def test_dropout_differs_between_processes_and_two_trainings_have_the_same_bits(learn):

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from symbert.checks import refuse_sharding
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import write_json
+from symbert.launch import refuse_sharding
 from symbert.layout import Run
 from symbert.model.logits import describe_attention
 from symbert.model.network import initialize
