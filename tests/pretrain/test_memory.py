@@ -59,15 +59,17 @@ def kept_by(layers: torch.nn.Module, hidden: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("recomputes", [False, True])
-def test_layers_in_32_bits_keep_what_the_formula_counts_but_for_masks_of_dropout(recomputes):
+def test_layers_in_32_bits_keep_what_is_predicted_but_for_masks_of_dropout(recomputes):
     """Without dropout, whose masks (2 h) have 32 bits on a CPU; statistics of norms and attention are not counted."""
-    model = MaskedModel(configuration_of("small", "original", dropout=0.0))
+    model, tokens = MaskedModel(configuration_of("small", "original", dropout=0.0)), 2 * 64
     if recomputes:
         model.recompute_activations()
-    hidden = torch.zeros(2, 64, 512, requires_grad=True)
-    kept = kept_by(model.bert.encoder.layer, hidden) / (2 * 64 * 4)
-    counted = 4 * 512 if recomputes else (34 - 2) * 512 + 8 * 2048
-    assert kept == pytest.approx(counted, rel=0.01)
+    kept = kept_by(model.bert.encoder.layer, torch.zeros(2, 64, 512, requires_grad=True))
+    usual, less = (need("small", 2, 64, in_16_bits=False, logits=0, recomputes=each) for each in (False, True))
+    embeddings = 5 * 512 * tokens
+    layer = (usual.activations - embeddings) / 4
+    predicted = less.activations - embeddings - layer if recomputes else 4 * (layer - 2 * 512 * tokens)
+    assert kept == pytest.approx(predicted, rel=0.01)
 
 
 def test_an_xlarge_in_eight_parts_has_the_predicted_state_after_a_step():
