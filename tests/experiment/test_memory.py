@@ -35,8 +35,8 @@ def test_the_scale_for_24_gb_needs_5_of_them_and_its_page_says_so(single_gpu, ro
     assert known == 24e9 and 5.2e9 < needs["small"].total < 5.3e9
     refuse_too_large(needs, known, "faithful")
     (title, line, empty) = memory_lines(needs, known, "faithful")
-    assert title and not empty and line.startswith("  small: 5.22 GB of 24 GB: 461 MB of weights, gradients, moments, ")
-    assert line.endswith(" of activations (64 sequences at a time)")
+    assert title and not empty and line.startswith("  small: 5.22 GB of 24 GB: 461 MB weights, gradients, moments; ")
+    assert line.endswith(" activations of 64 sequences")
     assert "need 5.2 GB of the 24" in (root / "docs/scales.md").read_text("utf-8")
     single_gpu.config["pretrain"]["micro_batch_size"] = None
     assert 19e9 < needs_of(single_gpu)["small"].total < 19.5e9
@@ -52,6 +52,14 @@ def test_what_does_not_fit_is_refused_with_the_keys_with_which_it_does(paper):
     assert str(refused.value).endswith("256 sequences at a time, and one has 40 GB; set pretrain.micro_batch_size: 128")
     paper.config["pretrain"]["micro_batch_size"] = 128
     refuse_too_large(needs_of(paper), 40e9, "faithful")
+
+
+def test_the_longest_line_fits_120_columns_and_is_the_example_of_the_page(paper, root):
+    ways = {"processes": 8, "shard_parameters": True, "recompute_activations": True}
+    paper.config["pretrain"] |= ways
+    paper.config["sweep"] |= {"sizes": ["xlarge"], "attention": ["original"]}
+    lines = memory_lines(needs_of(paper), 24e9, "faithful")
+    assert lines[1] in (root / "docs/pretraining.md").read_text("utf-8").splitlines() and len(lines[1]) <= 120
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def memory_lines(needs: Needs, memory: float | None, recipe: str) -> list[str]:
     room = f" of {data_size(memory)}" if memory else ""
     lines = []
     for name, need in needs.items():
-        held = f"{data_size(need.state)} of weights, gradients, moments"
-        gathered = f", {data_size(need.gathered)} gathered" if need.gathered else ""
-        kept = f", {data_size(need.activations)} of activations ({need.sequences} sequences at a time)"
+        held = f"{data_size(need.state)} weights, gradients, moments"
+        gathered = f"; {data_size(need.gathered)} gathered" if need.gathered else ""
+        kept = f"; {data_size(need.activations)} activations of {need.sequences} sequences"
         most = "at most " if recipe == "fast" else ""
         lines.append(f"{name}: {most}{data_size(need.total)}{room}: {held}{gathered}{kept}")
     return ["memory of a GPU, predicted", *(f"  {line}" for line in lines), ""] if lines else []

@@ -172,8 +172,7 @@ def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
     parameters = dict(model.named_parameters())
     for file_name, tensor in load_file(path).items():
         name, _, key = file_name.rpartition("/")
-        is_alike = name in parameters and tensor.shape == parameters[name].shape
-        states.setdefault(name, {})[key] = part_of(tensor, parameters[name]) if is_alike else tensor
+        states.setdefault(name, {})[key] = part_of(tensor, parameters.get(name, tensor))
     names = {parameter: name for name, parameter in parameters.items()}
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     if others := sorted(states.keys() - set(ordered)):

@@ -50,9 +50,17 @@ def gather(tensors: Tensors, keeps: bool) -> Tensors:
 
 
 def part_of(tensor: Tensor, other: Tensor) -> Tensor:
-    """Of a whole tensor the part that this process has of another one of its shape; all of it, where that is whole."""
-    if not _is_part(other):
+    """Of a whole tensor the part that this process has of another one; all of it where that is whole, or it a number.
+
+    ConfigError for tensors of two shapes: an optimizer keeps others than those that its parameters have.
+    """
+    if not _is_part(other) or tensor.ndim == 0:
         return tensor
+    if tensor.shape != other.shape:
+        raise ConfigError(
+            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.optimizer' keeps {tuple(tensor.shape)} "
+            f"numbers of a weight of {tuple(other.shape)}, which have no parts alike; set shard_parameters: false"
+        )
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(tensor, other.device_mesh, other.placements, src_data_rank=None)
