@@ -23,6 +23,7 @@ from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
 from symbert.layout import Run
 from symbert.model.network import MaskedModel
+from symbert.pretrain import world
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.sharding import part_of, shard
 from symbert.pretrain.train import Trainer
@@ -34,7 +35,7 @@ FORK = multiprocessing.get_context("fork")
 CPU = torch.device("cpu")
 STEPS = 3
 LENGTH = {"steps": 12, "save_every": 4, "evaluate_every": 6, "dropout": 0.0}  # of a run
-PATIENCE = 300  # seconds
+PATIENCE = 120  # seconds
 
 
 def in_processes(function: Callable, size: int) -> list:
@@ -72,6 +73,9 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
     places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
     os.environ |= {**place, "TORCHELASTIC_RUN_ID": "x", **{name: str(value) for name, value in places.items()}}
     torch.set_num_threads(1)
+    # A fork ends without cleaning up: Gloo's threads need the interpreter's lock, for longer than SETTLING where others
+    # keep the machine busy, and whoever deletes their group holds it.
+    world.SETTLING, dist.destroy_process_group = 0.0, lambda: None
     try:
         end.send(function())
     except Exception as error:
