@@ -26,7 +26,7 @@ def test_operators_and_sizes_of_ones_own_are_planned_by_their_names(root, tmp_pa
     machine = ("--cores", "8", "--resources", "gpu=1")
     outcome = copy.snakemake("--dry-run", *machine, "--config", *own, sweep)
     assert outcome.code == 0 and outcome.jobs["pretrain_model"] == 4, outcome.output
-    job = r"size=(\w+), attention=(\S+), seed=1\n(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
+    job = r"size=(\w+), attention=(\S+), seed=1\n(?:    priority: \d\n)?(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
     asked = set(re.findall(job, outcome.output))
     assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
 
