@@ -108,7 +108,7 @@ class Folder:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT, **notes.environment(self.root, clock)},
+                env={**os.environ, **ENVIRONMENT, "SOURCE_DATE_EPOCH": "0", **notes.environment(self.root, clock)},
                 start_new_session=True,
                 preexec_fn=heed_signals,
             )

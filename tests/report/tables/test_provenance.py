@@ -26,6 +26,13 @@ def test_versions_are_those_installed_and_hashes_those_of_the_files(settings_fil
     assert version_of("no-such-package") == "absent"
 
 
+def test_a_report_that_is_made_again_does_not_have_to_differ_by_its_moment(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert facts()["written"] == f"2023-11-14 22:13:20 UTC on {platform.node()}"
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "")
+    assert facts()["written"] > "2026", "an empty variable says nothing"
+
+
 def test_the_runs_machines_are_named_once(pretrained):
     files = [*pretrained("original", host="a"), *pretrained("shared", host="b", sessions=3)]
     told = facts(files=files)

@@ -3,6 +3,7 @@
 The commit is noted when the table is written. It is no input of any rule, so that a commit makes nothing anew.
 """
 
+import os
 import platform
 import time
 from importlib import metadata
@@ -44,7 +45,7 @@ def provenance_table(data: Data) -> Table:
     facts = {
         "symbert": symbert.__version__,
         "commit": commit_of(PROJECT),
-        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC on {platform.node()}",
+        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(moment()))} UTC on {platform.node()}",
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
     }
@@ -63,6 +64,12 @@ def provenance_table(data: Data) -> Table:
         "same hash means the same settings."
     )
     return table_of([{"what": what, "value": value} for what, value in facts.items()], caption, "tab:provenance")
+
+
+def moment() -> float:
+    """Now, in seconds of the epoch, unless SOURCE_DATE_EPOCH says when: then a report that is made again from the same
+    results has the same bytes (reproducible-builds.org/specs/source-date-epoch)."""
+    return float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
 
 
 def version_of(package: str) -> str:
