@@ -97,6 +97,15 @@ def test_a_single_seed_is_said_to_be_chance_and_has_no_band(run, plot):
     assert "may be chance" in drawn.caption and not panels_of(drawn.figure)[0].collections
 
 
+def test_a_perplexity_that_hardly_falls_has_numbers_beside_it(run, plot):
+    """Between 260 and 300 lies no round number, so the axis had none."""
+    drawn = plot(run("decoder", "original", 1, (299.0, 280.0, 264.0)))
+    (panel,) = panels_of(drawn.figure)
+    drawn.figure.canvas.draw()
+    low, high = panel.get_ylim()
+    assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 2
+
+
 def test_files_of_other_runs_are_refused(run, plot):
     first, second = run("decoder", "original", 1, (9.0, 8.0, 7.0)), run("decoder", "original", 2, (9.0, 8.0, 7.0))
     with pytest.raises(DataError, match="done and metrics are not of the same runs"):

@@ -46,8 +46,12 @@ def hosts_figure(data: Data) -> Plot:
 
 
 def _set_log_values(panel: Axes) -> None:
-    """A logarithmic axis of what is drawn, with round numbers."""
+    """A logarithmic axis of what is drawn, with round numbers; a linear one where fewer than two of them fit."""
     panel.set_yscale("log")
-    panel.yaxis.set_major_locator(FixedLocator(panels.round_numbers(*panel.get_ylim(), VALUES)))
+    ticks = panels.round_numbers(*panel.get_ylim(), VALUES)
+    if len(ticks) < 2:
+        panel.set_yscale("linear")
+        return
+    panel.yaxis.set_major_locator(FixedLocator(ticks))
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_formatter("{x:g}")
