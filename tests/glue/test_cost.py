@@ -99,9 +99,9 @@ def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_to
     assert bytes_to_download(chosen) == bytes_to_download(paper) + SUITES["blimp"].bytes
     write(folder / chosen.pairs, 0)
     assert bytes_to_download(chosen) == bytes_to_download(paper)
-    copies = 67_000 * 2 * (PIECES - 2)
-    assert judging_work(chosen, "base").flops == encoder_flops(
-        SIZES["base"], SIZES["base"].layer_weights, copies, PIECES
-    )
+    copies, base, run = 67_000 * 2 * (PIECES - 2), SIZES["base"], Run("base", "original", 1)
+    assert judging_work(chosen, run).flops == encoder_flops(base, base.layer_weights, copies, PIECES)
     tenth = Experiment(merge(chosen.config, {"suites": {"blimp": {"max_evaluation_examples": 100}}}))
-    assert judging_work(tenth, "base").flops == pytest.approx(judging_work(chosen, "base").flops / 10)
+    assert judging_work(tenth, run).flops == pytest.approx(judging_work(chosen, run).flops / 10)
+    decoder = Run("base", "original", 1, "decoder")
+    assert judging_work(chosen, decoder).flops == pytest.approx(judging_work(chosen, run).flops / (PIECES - 2))
