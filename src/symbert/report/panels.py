@@ -62,7 +62,7 @@ def prepare(panel: Axes, vertical: str) -> None:
     """Label the axes of a panel over pre-training steps; few ticks, large steps in thousands."""
     panel.set_xlabel("pre-training step")
     panel.set_ylabel(vertical)
-    panel.xaxis.set_major_locator(MaxNLocator(5))
+    panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short(step)))
     panel.yaxis.set_major_locator(MaxNLocator(6))
     panel.margins(x=0.02, y=0.06)
