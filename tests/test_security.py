@@ -202,6 +202,7 @@ OWN_TASK = {
     **{"columns": [f"text{COMMANDS}"], "label": f"label{COMMANDS}", "labels": ["0", f"1{COMMANDS}"]},
     "metric": "accuracy",
 }
+PARALLEL = ("source", "target", "validation_source", "validation_target")
 HOSTILE = {
     "hub": {
         "source": "hub",
@@ -224,7 +225,12 @@ HOSTILE = {
         "operators": {"own": {"class": "shared", "own": COMMANDS}},
         "storage": {name: f"{name}{COMMANDS}" for name in ("raw", "shards", "checkpoints")},
         "tasks": {"own": OWN_TASK},
-        "sweep": {"tasks": ["rte", "mnli", "own"], "attention": ["original", "own"]},
+        "parallel": {name: f"{name}{COMMANDS}" for name in PARALLEL},
+        "sweep": {
+            "hosts": ["encoder", "translation"],
+            "tasks": ["rte", "mnli", "own"],
+            "attention": ["original", "own"],
+        },
     },
 }
 # Names of something that must be known, or be a word: no others are taken.
@@ -296,6 +302,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     """Each command of a dry run is given to bash, with nothing for `python`."""
     for name in ("mirror", "glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
+    for name in PARALLEL:
+        (tmp_path / f"{name}{COMMANDS}").write_text("a line\n")
     (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
     for split in ("train", "validation"):
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:

@@ -5,7 +5,9 @@ import contextlib
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from types import SimpleNamespace
 from unittest import mock
 
@@ -20,6 +22,7 @@ slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
 pytest.importorskip("snakemake.api")  # its modules can be imported in this order alone
 from snakemake.dag import DAG  # noqa: E402
 from snakemake.exceptions import WorkflowError  # noqa: E402
+from snakemake.scheduling.job_scheduler import JobScheduler  # noqa: E402
 
 
 @pytest.fixture
@@ -189,6 +192,41 @@ def test_jobs_begin_as_soon_as_they_can():
     assert workflow.scheduler.job_rate_limiter is None
 
 
+class Impatient:
+    """A lock for which nobody waits for ever."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self.lock.acquire(timeout=5):
+            raise TimeoutError("nobody lets go of the lock")
+
+    def __exit__(self, *_) -> None:
+        self.lock.release()
+
+
+def test_a_signal_that_comes_while_snakemake_notes_a_job_does_not_wait_for_itself():
+    before = signal.getsignal(signal.SIGTERM)
+    scheduler = SimpleNamespace(_lock=Impatient(), _user_kill=None, _open_jobs=threading.Semaphore(0))
+    scheduler.exit_gracefully = JobScheduler.exit_gracefully.__get__(scheduler)
+    try:
+        signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
+        internals.heed_termination(SimpleNamespace(scheduler=scheduler))
+        with scheduler._lock:
+            signal.raise_signal(signal.SIGTERM)
+            assert scheduler._user_kill is None
+        assert scheduler._open_jobs.acquire(timeout=5) and scheduler._user_kill == "graceful"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_that_somebody_else_heeds_is_left_to_them():
+    before = signal.getsignal(signal.SIGTERM)
+    internals.heed_termination(SimpleNamespace(scheduler=SimpleNamespace(exit_gracefully=print)))
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 class NumberedJob(int):
     """A job of a graph that is only numbers."""
 
@@ -314,6 +352,7 @@ def uses(workflow):
         "is_main_process": lambda: internals.starts_jobs(workflow),
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
         "scheduler.job_rate_limiter": lambda: internals.drop_rate_limit(workflow),
+        "scheduler.exit_gracefully": lambda: internals.heed_termination(workflow),
         "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
         "configfiles": lambda: internals.config_files(workflow),
         "output_settings": lambda: internals.take_terminal(workflow, Listener),

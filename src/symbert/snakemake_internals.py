@@ -4,8 +4,10 @@ Each function says what it is for. The names were read in the versions of READ_I
 the start ends with one line (ConfigError), before any job.
 """
 
+import _thread
 import logging
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -137,6 +139,17 @@ def drop_rate_limit(workflow: Any) -> None:
     """
     _attribute(workflow, "scheduler.job_rate_limiter")
     workflow.scheduler.job_rate_limiter = None
+
+
+def heed_termination(workflow: Any) -> None:
+    """Let SIGTERM end Snakemake at any moment, from `onstart` on.
+
+    By itself Snakemake hangs where the signal comes while it notes what a job has done: the handler waits for a lock,
+    which the thread that it interrupts has. Another thread can wait for it.
+    """
+    end = _attribute(workflow, "scheduler.exit_gracefully")
+    if signal.getsignal(signal.SIGTERM) == end:
+        signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
 
 
 def ask_also(workflow: Any, more: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -250,4 +250,5 @@ def test_the_timing_of_these_tests_has_the_keys_that_pretraining_writes(write_ru
     done, _ = write_run("tiny", "original", POINTS)
     measured = Pace(1, 1.0, 1.0, torch.device("cpu")).summary()
     facts = {*Run("tiny", "original", 1).__dict__, *SOFT, *SCIENTIFIC, *INCIDENTAL, *measured}
+    facts -= {"shard_parameters"}  # only of several processes
     assert json.loads(write_timing(done).read_text()).keys() == {*facts, "started", "until", "step", "sessions"}

@@ -55,6 +55,7 @@ from symbert.snakemake_internals import (
     config_files,
     drop_rate_limit,
     force,
+    heed_termination,
     is_everything,
     is_on_cluster,
     jobs_to_run,

@@ -33,5 +33,6 @@ onstart:
         if CONSOLE:
             CONSOLE.expect(jobs, expected_seconds(EXPERIMENT, jobs))
         unmark(Path(RESULTS))
+        heed_termination(workflow)
         if not on_cluster:
             drop_rate_limit(workflow)
