@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import resource
 import statistics
 
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from legibility import assert_legible
-from symbert.errors import ConfigError, UsageError
+from symbert.errors import ConfigError, InputOutputError, UsageError
 from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
 from symbert.report.data import Data, write_exhibit
@@ -25,7 +26,7 @@ from symbert.report.plots import Plot, write_plot
 from symbert.report.runs import exits_of, losses_of, read_runs
 from symbert.report.scores import read_scores
 from symbert.report.statistics import Crossing, curves_of
-from symbert.report.style import RC, house_style, looks_of
+from symbert.report.style import RC, house_style, looks_of, save_figure
 from symbert.report.survival import Exits
 
 ATTENTION = tuple(OPERATORS)
@@ -536,3 +537,18 @@ def test_operators_differ_for_people_who_see_no_red_or_no_green():
 
 def test_nothing_is_smaller_than_8_points():
     assert min(value for key, value in RC.items() if key.endswith(("font.size", "labelsize", "titlesize"))) >= 8
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf"])
+def test_a_disk_that_fails_while_a_figure_is_written_is_no_bug_of_matplotlibs(tmp_path, suffix):
+    figure = Figure()
+    for panel in figure.subplots(2, 2).flat:
+        panel.set_title("abc")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(InputOutputError, match=f"figure.{suffix}: File too large"):
+            save_figure(figure, [tmp_path / f"figure.{suffix}"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*tmp_path.iterdir()]

@@ -7,6 +7,7 @@ the same story in grey. Figures are as wide as one or two columns of a paper: no
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -129,5 +130,7 @@ def save_figure(figure: Figure, output: list[Path]) -> None:
         if path.suffix not in metadata:
             raise UsageError(f"{path}: no figure format for '{path.suffix}'; choose from {', '.join(metadata)}")
     for path in output:
+        picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
+        figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=metadata[path.suffix])
         with publish(path) as temporary:
-            figure.savefig(temporary, format=path.suffix[1:], dpi=DPI, metadata=metadata[path.suffix])
+            temporary.write_bytes(picture.getvalue())
