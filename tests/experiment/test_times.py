@@ -1,8 +1,9 @@
 import os
+import time
 
 import pytest
 
-from symbert.experiment.times import MARK, mark_complete, mend_times, unmark
+from symbert.experiment.times import MARK, SKEW, mark_complete, mend_times, recall_times, unmark
 
 
 @pytest.fixture
@@ -45,3 +46,14 @@ def test_an_archive_that_keeps_whole_seconds_has_kept_the_times(results):
     when = int((results / MARK).stat().st_mtime)
     os.utime(results / MARK, (when, when))
     assert not mend_times(results)
+
+
+def test_a_clock_that_was_ahead_does_not_end_all_that_follows(results):
+    now = time.time()
+    os.utime(results / "deep/new", (now + 86400, now + 86400))
+    os.utime(results / "old", (now + SKEW / 2, now + SKEW / 2))
+    assert recall_times(results, results, results.parent / "shards", results.parent / "absent") == 1
+    assert abs((results / "deep/new").stat().st_mtime - now) < SKEW / 2
+    assert (results / "old").stat().st_mtime == pytest.approx(now + SKEW / 2), "a file server's clock"
+    assert (results.parent / "shards/rows").stat().st_mtime == 1002
+    assert recall_times(results) == 0

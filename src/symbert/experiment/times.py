@@ -1,4 +1,4 @@
-"""File times of results: a copy without them (`cp -r`) must not run anything again.
+"""File times of results: a copy without them (`cp -r`) must not run anything again, nor a clock that was ahead end all.
 
 Snakemake takes an output that is older than its input for outdated. A file beside the results says when all was up to
 date. Where it does not have the time that it tells of, the results were copied without their times, which then mean
@@ -7,11 +7,13 @@ nothing: all files are given one time.
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from symbert.files import read_json_or_empty, write_json
 
 MARK = "complete.json"
+SKEW = 60  # seconds by which the clocks of a file server and of its users may differ
 
 
 def mark_complete(results: Path) -> None:
@@ -38,7 +40,27 @@ def mend_times(results: Path, *others: Path) -> bool:
     now = int(time.time())
     for folder in dict.fromkeys([results, *others]):
         for path in folder.rglob("*"):
-            if path.is_file() and not path.is_symlink() and os.access(path, os.W_OK):
+            if _may_change(path):
                 os.utime(path, (now, now))
     mark_complete(results)
     return True
+
+
+def recall_times(*folders: Path) -> int:
+    """Give files whose times lie ahead of the clock, by more than SKEW, the present one; returns how many had such.
+
+    The clock was ahead when they were written. By itself Snakemake then refuses all that is made of them, until the
+    clock has reached their times.
+    """
+    now, count = time.time(), 0
+    for directory, _, names in (entry for folder in dict.fromkeys(folders) for entry in os.walk(folder)):
+        for path in map(Path(directory).joinpath, names):
+            with suppress(FileNotFoundError):  # another start is at work
+                if path.lstat().st_mtime > now + SKEW and _may_change(path):
+                    os.utime(path, (now, now))
+                    count += 1
+    return count
+
+
+def _may_change(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and os.access(path, os.W_OK)
