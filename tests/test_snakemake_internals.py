@@ -17,6 +17,7 @@ from hypothesis import strategies as some
 
 from symbert import snakemake_internals as internals
 from symbert.errors import ConfigError
+from workflow.checkout import Checkout
 
 slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
 pytest.importorskip("snakemake.api")  # its modules can be imported in this order alone
@@ -290,6 +291,35 @@ def test_groups_are_checked_in_one_look_and_a_snakemake_that_checks_otherwise_is
         ConfigError, match=r"has no 'DAG._check_groups', .*; install that version: pip install snakemake"
     ):
         internals.check_groups_together()
+
+
+ANCIENT = """
+rule all:
+    input: "last"
+rule last:
+    input: "middle"
+    output: "last"
+    shell: "touch last"
+rule middle:
+    input: ancient("first")
+    output: "middle"
+    shell: "touch middle"
+rule first:
+    output: "first"
+    shell: "touch first"
+"""
+
+
+@pytest.mark.parametrize("made, jobs", [((), {"middle", "last", "all"}), (("middle", "last"), set())])
+def test_a_forced_job_of_an_ancient_file_is_not_all_that_runs(tmp_path, made, jobs):
+    for name in ("first", *made):
+        (tmp_path / name).touch()
+    with_look = f"from symbert.snakemake_internals import look_behind_ancient_files as look\nlook()\nlook()\n{ANCIENT}"
+    (tmp_path / "Snakefile").write_text(with_look)
+    words = ["--cores", "1", "--dry-run", "--forcerun", "first", "--rerun-triggers", "mtime"]
+    planned = Checkout(tmp_path).snakemake(*words)
+    assert planned.code == 0, planned.output
+    assert set(re.findall(r"^(?:local)?rule (\w+):", planned.output, re.M)) == {"first", *jobs}, planned.output
 
 
 class Listener(logging.Handler):

@@ -93,6 +93,41 @@ def refuse_circles(dag: Any) -> None:
         raise WorkflowError(f"groups of jobs wait for each other: {' → '.join(reversed(names))}") from None
 
 
+def look_behind_ancient_files() -> None:
+    """Let Snakemake see what is missing behind a job whose file is `ancient` to others.
+
+    By itself it does not look at what follows from a job that must run, because that has to run as well. Behind an
+    ancient file it need not, so where a job is forced (its file is incomplete or outdated) and that file exists,
+    Snakemake runs this job alone and says that all is done.
+    """
+    from snakemake.dag import DAG
+
+    whole = _attribute(DAG, "update_needrun")
+    if whole.__module__ == __name__:
+        return
+
+    async def update_needrun(dag: Any, *arguments: Any, **options: Any) -> None:
+        dag.bfs = _jobs_that_follow  # in this method it has no other use
+        try:
+            await whole(dag, *arguments, **options)
+        finally:
+            del dag.bfs
+
+    _attribute(DAG, "bfs")
+    DAG.update_needrun = update_needrun
+
+
+def _jobs_that_follow(depending: Any, job: Any) -> set[Any]:
+    """A job, and those that run when it does: not by ancient files alone."""
+    following, queue = {job}, [job]
+    while queue:
+        for other, files in depending[queue.pop()].items():
+            if other not in following and not all(file.is_ancient for file in files):
+                following.add(other)
+                queue.append(other)
+    return following
+
+
 def is_everything(workflow: Any) -> bool:
     """Whether no target was named but `all`."""
     return set(_attribute(workflow, "dag_settings.targets")) <= {"all"}

@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -49,6 +50,16 @@ def root(tmp_path_factory, brief) -> Path:
 
 def files_below(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_what_cannot_be_removed_any_more_does_not_stay_among_the_stand_ins(root, brief, tmp_path, monkeypatch):
+    """A folder below them stayed where the disk became read-only before its end."""
+    read_only = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    monkeypatch.setattr("symbert.corpus.embedded.build_blocklist", lambda *_: refuse(read_only))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    with pytest.raises(OSError, match="Read-only"):
+        write_embedded_corpus(brief, tmp_path, root / "documentation.parquet")
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
 
 
 def test_another_process_writes_the_same_bytes(root, brief, tmp_path):

@@ -113,7 +113,7 @@ def write_embedded_corpus(settings: Path, root: Path, documentation: Path = DOCU
     write_text(root / BLOCKLIST_CHECKSUMS.location, f"{digest_of(archive, 'md5')}  {archive.name}\n")
     progress.update(3, "model of harmful text, blocklist")
     perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
-    with tempfile.TemporaryDirectory(dir=root, prefix=".blocklist-") as folder:
+    with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
         build_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
         blocklist = Blocklist(Path(folder, "trie"))
         records = (_oscar_record(page, perplexity, blocklist) for page in with_examples(plain))
