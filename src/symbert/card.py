@@ -174,10 +174,12 @@ def _shown(fact: Any) -> str:
 def _limits(config: dict[str, Any], facts: dict[str, Any]) -> str:
     unfit = UNFIT if is_stand_in(facts.get("corpus_source")) else ""
     if not _kind(config).reads_text:
-        return """\
+        is_own_text = HOSTS[facts.get("model_host", ENCODER)].rows == "pairs"
+        data = "on text of its user's own" if is_own_text else "on one small task: it is of no other use"
+        return f"""\
 ## What it is not
 
-It was made to compare attention operators under equal conditions, on one small task: it is of no other use."""
+It was made to compare attention operators under equal conditions, {data}."""
     return f"""\
 ## What it is not
 

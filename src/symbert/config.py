@@ -25,9 +25,6 @@ from symbert.settings import (
 from symbert.sources import CORPUS_CHECKSUMS, HARMFUL_MODEL, SOURCES, VOCABULARY, Config
 from symbert.suites import BESIDE_GLUE, SUITES
 
-# What the workflow reads of import.json.
-IMPORT = {"sweep": {"sizes": [str], "attention": [str], "finetune_seeds": [int], "curve": {"finetune_seeds": [int]}}}
-IMPORT |= {"inputs": {str: [str]}, "inputs_of_size": {str: {str: [str]}}}
 # What `corpus.filter: none` stands for.
 NO_FILTER: Config = {"rules": [], **{key: marks["unused"] for key, marks in marks_of(Filter).items()}}
 
@@ -286,24 +283,3 @@ def is_outdated(path: str, values: Config) -> bool:
         return False
     except DataError:
         return True
-
-
-def seeds_of(scores: Path) -> list[int]:
-    """The fine-tuning seeds of the records in a file of scores; none where it is damaged."""
-    try:
-        return [record["finetune_seed"] for record in read_json(scores, [{"finetune_seed": int}])]
-    except DataError:
-        return []
-
-
-def imported(results: Path) -> Config:
-    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the files of a report."""
-    if not (results / "import.json").is_file():
-        name = results.name.removeprefix("imported-")
-        raise MissingInputError(
-            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
-        )
-    record = read_json(results / "import.json", IMPORT, f"remove {results} and run symbert import-scores again")
-    for files in (record["inputs"], *record["inputs_of_size"].values()):
-        files.update({option: [str(results / path) for path in paths] for option, paths in files.items()})
-    return record

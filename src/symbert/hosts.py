@@ -3,7 +3,7 @@
 To add one, write its model and its objective (`symbert.pretrain.objective`), and an entry here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,6 @@ LETTERS, SHORTEST, LONGEST = 64, 8, 16  # of a source: how many kinds, and of ho
 PAIR_VOCABULARY = 3 + len(TASKS_OF_PAIRS) + LETTERS  # padding, start and end, and the tasks among them
 PAIR_TOKENS = 1 + LONGEST  # that either side of the model reads, padding among them
 HELD_OUT_PAIRS = 512
-
 
 # The images of `symbert.pretrain.images`, by the names that a configuration has.
 DIGITS = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
@@ -155,14 +154,16 @@ HOSTS: dict[str, Host] = {
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
-# The rules of the workflow that train, extract a checkpoint, and have it judge BLiMP's pairs, and the host of each.
-PRETRAINING = {"pretrain_model": ENCODER, **{f"pretrain_{host.replace('-', '_')}": host for host in OTHERS}}
-EXTRACTION = {"extract_checkpoint": ENCODER, **{f"extract_{host.replace('-', '_')}": host for host in OTHERS}}
 
-JUDGING = {
-    "measure_blimp": ENCODER,
-    **{f"measure_blimp_{host.replace('-', '_')}": host for host in OTHERS if HOSTS[host].has_likelihoods},
-}
+
+def _rules(of_encoder: str, of_others: str, others: Iterable[str] = OTHERS) -> dict[str, str]:
+    """The rules of the workflow that do one thing, and the host of each."""
+    return {of_encoder: ENCODER, **{f"{of_others}_{host.replace('-', '_')}": host for host in others}}
+
+
+PRETRAINING = _rules("pretrain_model", "pretrain")
+EXTRACTION = _rules("extract_checkpoint", "extract")
+JUDGING = _rules("measure_blimp", "measure_blimp", [host for host in OTHERS if HOSTS[host].has_likelihoods])
 
 
 def host_named_in(architectures: list[str] | None) -> str | None:

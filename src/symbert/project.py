@@ -16,6 +16,7 @@ from symbert.commit import PROJECT
 from symbert.config import Config, merge
 from symbert.declared import in_words, suggestion, types_within
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.files import read_json
 from symbert.hosts import EXTRACTION, JUDGING, PRETRAINING
 from symbert.keys import FOLDER, Configuration, Own
 from symbert.layout import Experiment
@@ -23,6 +24,9 @@ from symbert.own import KEYS, define
 from symbert.settings import Settings, settings_from
 from symbert.suites import SUITES
 
+# What the workflow reads of import.json.
+IMPORT = {"sweep": {"sizes": [str], "attention": [str], "finetune_seeds": [int], "curve": {"finetune_seeds": [int]}}}
+IMPORT |= {"inputs": {str: [str]}, "inputs_of_size": {str: {str: [str]}}}
 STAGES = ("settings", "corpus", "pretrain", "glue", "report")  # of the workflow, each with its files of rules
 
 
@@ -207,3 +211,16 @@ def stages_of_rules(project: Path) -> dict[str, str]:
         if (stage := path.stem.partition("_")[0]) in STAGES
         for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
     }
+
+
+def imported(results: Path) -> Config:
+    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the files of a report."""
+    if not (results / "import.json").is_file():
+        name = results.name.removeprefix("imported-")
+        raise MissingInputError(
+            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
+        )
+    record = read_json(results / "import.json", IMPORT, f"remove {results} and run symbert import-scores again")
+    for files in (record["inputs"], *record["inputs_of_size"].values()):
+        files.update({option: [str(results / path) for path in paths] for option, paths in files.items()})
+    return record

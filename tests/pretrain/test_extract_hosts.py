@@ -149,6 +149,7 @@ def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path
     assert f"# {host.capitalize()} tiny-pairwise, step 20 of 30" in card
     assert HOSTS[host].task in card and f"{HOSTS[host].measure.replace('_', ' ')} at the last step: 0.8750" in card
     assert "masked token" not in card and "None" not in card
+    assert ("on one small task" in card) == (HOSTS[host].rows is None), "a user's own text is none"
 
 
 def test_a_decoder_has_a_tokenizer_and_a_model_of_no_corpus_has_none(extracted, tmp_path):

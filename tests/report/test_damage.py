@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from damage import assert_named, options
-from symbert.config import imported
 from symbert.errors import DataError
+from symbert.project import imported
 
 TASKS = ["cola", "rte"]
 

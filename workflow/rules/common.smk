@@ -49,7 +49,7 @@ from symbert import config as configuration
 from symbert.console import Console
 from symbert.gpus import count_gpus
 from symbert.log import LOG_ONLY
-from symbert.project import read_config, read_yaml, refuse_repeated_keys, scale_file
+from symbert.project import imported, read_config, read_yaml, refuse_repeated_keys, scale_file
 from symbert.snakemake_internals import (
     ask_also,
     config_files,

@@ -10,7 +10,7 @@ from symbert.experiment.durations import expected_seconds
 from symbert.experiment.times import mark_complete, mend_times, recall_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
-from symbert.glue.state import judged_home, measured_tasks, own_tasks, robustness_home, rows_file, scores_home
+from symbert.glue.state import judged_home, measured_tasks, own_tasks, robustness_home, rows_file, scores_home, seeds_of
 from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.rows import manifest_of_pairs, pairs_home
@@ -292,7 +292,7 @@ def forced_by_other_seeds(suite):
 
     def none(wildcards):
         file = SCORE.format(suite=suite.name, task=first, **wildcards)
-        has_others = Path(file).is_file() and configuration.seeds_of(Path(file)) != finetune_seeds(wildcards)
+        has_others = Path(file).is_file() and seeds_of(Path(file)) != finetune_seeds(wildcards)
         return force_if_outdated(file, has_others)
 
     return none

@@ -3,7 +3,7 @@ RESULTS = f"results/imported-{config['imported']}"
 LOGS = f"{RESULTS}/logs"
 
 with one_line_errors():
-    IMPORTED = configuration.imported(Path(RESULTS))
+    IMPORTED = imported(Path(RESULTS))
 
 SWEEP, INPUTS, OF_SIZE = IMPORTED["sweep"], IMPORTED["inputs"], IMPORTED["inputs_of_size"]
 WORDS = {"finetune_seeds": SWEEP["finetune_seeds"], "curve_seeds": SWEEP["curve"]["finetune_seeds"]}

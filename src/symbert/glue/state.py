@@ -9,8 +9,8 @@ from pathlib import Path
 
 from symbert.config import Config, is_outdated
 from symbert.corpus.state import corpus_home
-from symbert.errors import ConfigError
-from symbert.files import read_json_or_empty
+from symbert.errors import ConfigError, DataError
+from symbert.files import read_json, read_json_or_empty
 from symbert.glue.challenges import challenges_for
 from symbert.glue.noise import name_of_set
 from symbert.glue.own_files import identity_of
@@ -222,3 +222,11 @@ def stale_files(experiment: Experiment, suite: str, folder: Path) -> Iterator[Pa
         if record.get("settings_hash") != today or is_current:
             # The record, weights and their checksum, and the scores on other sets.
             yield from sorted([*folder.glob(f"{path.stem}.*"), *folder.glob(f"robustness-{path.stem}-*.json")])
+
+
+def seeds_of(scores: Path) -> list[int]:
+    """The fine-tuning seeds of the records in a file of scores; none where it is damaged."""
+    try:
+        return [record["finetune_seed"] for record in read_json(scores, [{"finetune_seed": int}])]
+    except DataError:
+        return []
