@@ -363,11 +363,6 @@ def test_a_settings_file_is_outdated_when_it_says_something_else_or_is_damaged(t
         assert configuration.is_outdated(str(path), {"steps": 20}) == outdated
 
 
-def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):
-    with pytest.raises(MissingInputError, match="symbert import-scores DIR --name theirs"):
-        configuration.imported(tmp_path / "imported-theirs")
-
-
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})

@@ -4,7 +4,7 @@ import pytest
 
 from symbert.config import experiment_name
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError, explain
-from symbert.project import read_chosen, read_config, refuse_repeated_keys
+from symbert.project import imported, read_chosen, read_config, refuse_repeated_keys
 
 
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
@@ -158,3 +158,8 @@ def test_keys_that_are_there_once_in_each_mapping_are_no_repetition(tmp_path, te
 
 def test_the_files_of_the_project_have_no_key_twice(root):
     refuse_repeated_keys([root / "config.yaml", *(root / "workflow").rglob("*.yaml")])
+
+
+def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):
+    with pytest.raises(MissingInputError, match="symbert import-scores DIR --name theirs"):
+        imported(tmp_path / "imported-theirs")
