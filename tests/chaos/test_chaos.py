@@ -3,17 +3,19 @@
 import errno
 import os
 import random
+import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from chaos import disk
 from chaos.campaign import Campaign, outcome_of, page_of, read_record
-from chaos.faults import DAMAGES, FULL, NAMES, TIME, Fault, Undisturbed, draw_trial
+from chaos.faults import DAMAGES, FULL, NAMES, STOPPED, TIME, Fault, Undisturbed, draw_trial
 from chaos.preload import Call, Notes, compile_library, compiler, unsynced
-from chaos.stages import TARGETS, artefacts, difference, is_compared, is_measured
-from chaos.trial import Result
+from chaos.stages import TARGETS, Folder, Start, artefacts, difference, is_compared, is_measured
+from chaos.trial import Result, Trial
 
 FEW = 6  # faults of each stage in the short campaign
 needs_compiler = pytest.mark.skipif(
@@ -193,6 +195,26 @@ def test_the_page_counts_each_fault_once(tmp_path):
     record = tmp_path / "record.jsonl"
     record.write_text('{"trial": 0}\n{"tri')
     assert read_record(record) == [{"trial": 0}], "the campaign was killed while it wrote"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_stopped_job_may_be_killed_before_it_can_go_on(tmp_path, is_killed):
+    """It was believed to be there still: another fault had killed its whole group in the same moment."""
+    notes, reference = (
+        Notes(tmp_path, tmp_path / "strike.so"),
+        SimpleNamespace(undisturbed=lambda stage: Undisturbed((), {})),
+    )
+    trial = Trial(Folder(tmp_path, tmp_path), reference, notes, "glue", "7")
+    trial.faults = [Fault(0, STOPPED.name, process=LOG)]
+    notes.mark(0, LOG)
+    process = subprocess.Popen(["sleep", "0.2"], start_new_session=True)
+    trial.stopped = Start(process, tmp_path / "output", {LOG: process.pid})
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    if is_killed:
+        trial.stopped.kill_all()
+    trial._go_on()
+    assert process.wait() == (-signal.SIGKILL if is_killed else 0) and trial.result.lost == ""
 
 
 @pytest.fixture(scope="module")

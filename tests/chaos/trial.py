@@ -192,9 +192,10 @@ class Trial:
         return None
 
     def _go_on(self) -> None:
-        """Let the job that was stopped go on, and wait for its end."""
+        """Let the job that was stopped go on, and wait for its end, unless another fault has killed all meanwhile."""
         stopped, self.stopped = self.stopped, None
-        os.kill(self._stopped(stopped), signal.SIGCONT)
+        if pid := self._stopped(stopped):
+            os.kill(pid, signal.SIGCONT)
         if not stopped.wait_for_all(LINGER):
             self.result.lost = "a stopped job does not end when it goes on"
 
