@@ -19,12 +19,12 @@ fail() { echo "first_hour: $1" >&2; exit 1; }
 [ ! -e "$clone" ] || fail "$clone is there already; name another folder"
 
 # What README.md takes for granted as the user's own.
-mkdir -p "$folder/own/crawl"
+mkdir -p "$folder/own/crawl/data"
 printf 'text,label\n' > "$folder/own/irony.csv"
 for number in $(seq 40); do
   printf 'What a fine day number %s.,no\nOf course it rains again on day %s.,yes\n' "$number" "$number"
 done >> "$folder/own/irony.csv"
-cat "$origin"/docs/*.md > "$folder/own/crawl/docs.txt"
+cat "$origin"/docs/*.md > "$folder/own/crawl/data/docs.txt"
 
 # Blocks of commands as they are; blocks with a title become files.
 awk '

@@ -130,13 +130,12 @@ def _counts(lines: list[Line]) -> Counter:
 
 def page_of(lines: list[Line]) -> str:
     """The table of a campaign."""
-    seeds = ", ".join(map(str, sorted({line["seed"] for line in lines})))
     commits = Counter(str(line["commit"]) for line in lines)
     page = [
         "# Faults of the whole chain",
         "",
-        f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, seed {seeds}: "
-        f"`make chaos CHAOS='--faults {len(lines)} --seed {seeds}'`. Code: "
+        f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, by {_commands(lines)}. "
+        "Code: "
         + ", ".join(f"{commit} ({count})" for commit, count in commits.items())
         + ". `make chaos` goes on from its record to 500. What the words mean, docs/benchmarks.md says.",
         "",
@@ -160,6 +159,16 @@ def page_of(lines: list[Line]) -> str:
             if own:
                 page.append(f"| {kind} | {stage} | {len(own)} | {_cells(own)} |")
     return "\n".join([*page, ""])
+
+
+def _commands(lines: list[Line]) -> str:
+    """The commands that made a record, one for each seed; each counts the faults of those before it."""
+    commands = []
+    for seed, last in {line["seed"]: number for number, line in enumerate(lines, start=1)}.items():
+        own = {line["stage"] for line in lines if line["seed"] == seed}
+        stages = "" if own == set(TARGETS) else f" --stages {' '.join(stage for stage in TARGETS if stage in own)}"
+        commands.append(f"`make chaos CHAOS='--faults {last} --seed {seed}{stages}'`")
+    return " and then ".join(commands)
 
 
 def _cells(lines: list[Line]) -> str:
