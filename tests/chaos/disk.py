@@ -15,7 +15,7 @@ DELETED = (
     re.compile(r"; delete (\S+) and "),
     re.compile(r"^symbert [\w-]+: (\S+?): .*delete it"),
 )  # a file that is named
-AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?$")  # a rule, or its command
+AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?(?: \(.*\))?$")  # a rule, or its command
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 
 

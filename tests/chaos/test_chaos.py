@@ -170,6 +170,10 @@ def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
         ("symbert pack-shards: results/a.json: not JSON (x); delete results/a.json and run tokenize-part", []),
         ("symbert finetune: results/a.json: sha256 expected 1…, found 2…; delete it and run again", []),
         ("symbert exhibit: results/b.json: not JSON (x); run tokenize-part again", ["--forcerun", "tokenize_part"]),
+        (
+            "symbert pretrain-model: a.npy: gone; run pack_shards again (of a translation: x)",
+            ["--forcerun", "pack_shards"],
+        ),
         ("symbert exhibit: scores: stale: x; run the finetune rule for these again", ["--forcerun", "finetune"]),
     ],
 )
