@@ -134,8 +134,8 @@ def page_of(lines: list[Line]) -> str:
     page = [
         "# Faults of the whole chain",
         "",
-        f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, by {_commands(lines)}. "
-        "Code: "
+        f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, by "
+        f"{_commands(lines)}. Code: "
         + ", ".join(f"{commit} ({count})" for commit, count in commits.items())
         + ". `make chaos` goes on from its record to 500. What the words mean, docs/benchmarks.md says.",
         "",
