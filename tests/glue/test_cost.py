@@ -99,6 +99,8 @@ def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_to
     assert bytes_to_download(chosen) == bytes_to_download(paper) + SUITES["blimp"].bytes
     write(folder / chosen.pairs, 0)
     assert bytes_to_download(chosen) == bytes_to_download(paper)
+    second = Experiment(merge(chosen.config, {"experiment": "second", "extends": chosen.name}))
+    assert bytes_to_download(second) == bytes_to_download(paper), "they are read where they are"
     copies, base, run = 67_000 * 2 * (PIECES - 2), SIZES["base"], Run("base", "original", 1)
     assert judging_work(chosen, run).flops == encoder_flops(base, base.layer_weights, copies, PIECES)
     tenth = Experiment(merge(chosen.config, {"suites": {"blimp": {"max_evaluation_examples": 100}}}))

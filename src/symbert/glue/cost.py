@@ -14,6 +14,7 @@ from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.state import (
     RAW_ROWS,
     is_judged,
+    pairs_file,
     robustness_home,
     robustness_seeds,
     rows_file,
@@ -159,7 +160,7 @@ def missing_tasks(experiment: Experiment) -> list[str]:
 def bytes_to_download(experiment: Experiment) -> float:
     """Of the tasks' tables, and of BLiMP's pairs."""
     is_remote = SOURCES[source_of(experiment.config, "glue")].is_remote
-    lacks_pairs = is_remote and experiment.has_judges and not Path(experiment.pairs).is_file()
+    lacks_pairs = is_remote and experiment.has_judges and not Path(pairs_file(experiment)).is_file()
     return _bytes_of(missing_tasks(experiment)) + (SUITES["blimp"].bytes if lacks_pairs else 0)
 
 
