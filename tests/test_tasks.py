@@ -90,7 +90,8 @@ def test_each_task_of_superglue_names_functions_that_exist_and_counts_as_publish
     rows = (task.official_rows for task in SUITES["superglue"].tasks.values())
     assert " ".join(f"{each['train']}/{each['validation']}" for each in rows) == published
     for task in PUBLISHED.values():
-        assert task.head in HEADS and {*task.metrics} <= {*METRICS, *METRICS_OF_GROUPS}
+        assert HEADS[task.head].rows_of_example == task.rows_of_example, "in batches as in a plan"
+        assert {*task.metrics} <= {*METRICS, *METRICS_OF_GROUPS}
         assert not task.form or getattr(forms, task.form).__doc__
     for task in SUITES["superglue"].tasks.values():
         assert getattr(embedded_superglue, task.stand_in).__doc__

@@ -29,11 +29,16 @@ def encoder_flops(shape: Encoder, layer_weights: int, sequences: float, tokens: 
     return 2.0 * total * layer_weights + 4.0 * shape.num_hidden_layers * total * tokens * shape.hidden_size
 
 
+def head_flops(shape: Encoder, vocabulary_size: int, predicted: float) -> float:
+    """Operations of the head, forward, on `predicted` tokens."""
+    return 2.0 * predicted * shape.hidden_size * (shape.hidden_size + vocabulary_size)
+
+
 def step_flops(
     shape: Encoder, layer_weights: int, vocabulary_size: int, sequences: float, tokens: int, masked: float
 ) -> float:
     """Operations, forward and backward, of a step of pre-training, `masked` of all tokens to predict."""
-    head = 2.0 * masked * shape.hidden_size * (shape.hidden_size + vocabulary_size)
+    head = head_flops(shape, vocabulary_size, masked)
     return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 HIGHEST_GRADE = 5  # of similarity; the lowest is 0
+CHOICES = 2  # of which one is right
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,17 @@ class Task:
     has_label: bool = True  # the hub has a column of labels; none: the form makes them
     row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
     rows_of_row: int = 1  # that the form makes of one, about
+    rows_of_stand_in: int = 0  # that it makes of a stand-in's row, at most; 0: as many
 
     @property
     def num_labels(self) -> int:
         """Outputs: one for a grade, or for each of several choices."""
         return 1 if self.head in ("grades", "choices") else len(self.labels)
+
+    @property
+    def rows_of_example(self) -> int:
+        """Rows that are drawn together, and that a batch counts as one: all choices, of which one is right."""
+        return CHOICES if self.head == "choices" else 1
 
     @property
     def has_contexts(self) -> bool:

@@ -1,9 +1,14 @@
+import math
+from random import Random
+
 import pytest
 
 from symbert.blimp import PIECES
 from symbert.config import merge
+from symbert.corpus.documentation import read_documentation
 from symbert.cost import Work, configured_speed
-from symbert.flops import encoder_flops
+from symbert.flops import encoder_flops, step_flops
+from symbert.glue import embedded_superglue
 from symbert.glue.cost import (
     bytes_to_download,
     evaluated_rows,
@@ -14,9 +19,12 @@ from symbert.glue.cost import (
     missing_tasks,
     robustness_work,
 )
+from symbert.glue.embedded import STAND_IN_ROWS, Pool, of_split, sentences_in
+from symbert.glue.forms import candidates
 from symbert.layout import Experiment, Run
 from symbert.sizes import SIZES
 from symbert.suites import SUITES
+from symbert.tasks import task_named
 from traces import write
 
 
@@ -41,6 +49,27 @@ def test_glue_takes_the_papers_number_of_steps(paper):
     """Five seeds of eight tasks, five epochs in batches of 16."""
     assert 5 * sum(finetuning_steps(paper, task) for task in paper.tasks) == 1_483_075
     assert evaluated_rows(paper, "mnli") == 9_815 + 9_832
+
+
+def test_a_step_on_record_was_thought_to_take_queries_where_it_takes_candidates(paper):
+    """A plan had 62,960 steps, and a tenth of the time that steps take beside their arithmetic."""
+    every = Experiment(merge(paper.config, {"sweep": {"suites": ["superglue"], "tasks": [*SUITES["superglue"].tasks]}}))
+    wanted = {"record": 1_007_300, "multirc": 27_243, "copa": 400}  # candidates, answers, and pairs of choices
+    assert {task: finetuning_steps(every, task) for task in wanted} == {
+        task: 10 * math.ceil(examples / 16) for task, examples in wanted.items()
+    }
+    assert (evaluated_rows(every, "record"), evaluated_rows(every, "copa")) == (100_000, 200)
+    trained = encoder_flops(SIZES["base"], SIZES["base"].layer_weights, 3 * 10 * 1_007_300 + 100_000, 250)
+    assert finetuning_work(every, "base", "record").flops == pytest.approx(trained)
+
+
+def test_a_stand_in_of_record_was_thought_to_have_as_many_candidates_as_a_published_query(experiment):
+    every = Experiment(merge(experiment.config, {"sweep": {"suites": ["superglue"], "tasks": ["record"]}}))
+    task = task_named("record")
+    sentences = sentences_in(read_documentation())
+    rows = embedded_superglue.rows_of(task, Pool(of_split(sentences, task, "train"), Random(1)), STAND_IN_ROWS)
+    made = math.ceil(len(list(candidates(rows))) / every.finetuning("record").batch_size)
+    assert finetuning_steps(every, "record") == pytest.approx(every.finetuning("record").epochs * made, rel=0.03)
 
 
 def test_limits_and_stand_ins_make_tasks_smaller(experiment):
@@ -99,9 +128,19 @@ def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_to
     assert bytes_to_download(chosen) == bytes_to_download(paper) + SUITES["blimp"].bytes
     write(folder / chosen.pairs, 0)
     assert bytes_to_download(chosen) == bytes_to_download(paper)
+    second = Experiment(merge(chosen.config, {"experiment": "second", "extends": chosen.name}))
+    assert bytes_to_download(second) == bytes_to_download(paper), "they are read where they are"
     copies, base, run = 67_000 * 2 * (PIECES - 2), SIZES["base"], Run("base", "original", 1)
-    assert judging_work(chosen, run).flops == encoder_flops(base, base.layer_weights, copies, PIECES)
+    forward = step_flops(base, base.layer_weights, chosen.vocabulary_size, copies, PIECES, copies) / 3
+    assert judging_work(chosen, run).flops == pytest.approx(forward)
     tenth = Experiment(merge(chosen.config, {"suites": {"blimp": {"max_evaluation_examples": 100}}}))
     assert judging_work(tenth, run).flops == pytest.approx(judging_work(chosen, run).flops / 10)
-    decoder = Run("base", "original", 1, "decoder")
-    assert judging_work(chosen, decoder).flops == pytest.approx(judging_work(chosen, run).flops / (PIECES - 2))
+
+
+def test_judging_pairs_was_thought_to_take_no_scores_of_word_pieces(paper):
+    """They are most of what a small model computes, and every token of a sentence has them, whichever host it is."""
+    sentences, tiny = 67_000 * 2, SIZES["tiny"]
+    scores = 2 * sentences * (PIECES - 2) * tiny.hidden_size * (tiny.hidden_size + 30_522)
+    for host, read in (("encoder", sentences * (PIECES - 2)), ("decoder", sentences)):
+        layers = encoder_flops(tiny, tiny.layer_weights, read, PIECES)
+        assert judging_work(paper, Run("tiny", "original", 1, host)).flops == pytest.approx(layers + scores)

@@ -12,6 +12,7 @@ from symbert.glue.state import (
     judged_home,
     measured_tasks,
     own_tasks,
+    pairs_file,
     robustness_seeds,
     rows_file,
     scored_seeds,
@@ -185,3 +186,14 @@ def test_judgements_of_the_extended_experiment_are_used(changed, folder):
     assert is_judged(second, run_state(second, ORIGINAL), 2400)
     other = changed({**suites, "experiment": "third", "extends": first.name, "suites": {"blimp": {"max_length": 16}}})
     assert judged_home(other, ORIGINAL, 2400).name == "third"
+
+
+def test_pairs_of_the_extended_experiment_were_thought_downloaded_anew_for_the_checkpoints_that_judge(changed, folder):
+    """Other bytes of the same pairs, as another pyarrow writes them, made a table of both refuse the judgements."""
+    first = changed({"sweep": {"suites": ["blimp"]}})
+    second = changed({"sweep": {"suites": ["blimp"]}, "experiment": "second", "extends": first.name})
+    assert pairs_file(second) == second.pairs
+    write(folder / first.pairs, 0)
+    assert pairs_file(second) == first.pairs
+    write(folder / first.results / "settings/glue_source.json", {"source": "elsewhere"})
+    assert pairs_file(second) == second.pairs, "those of the other are of another source"

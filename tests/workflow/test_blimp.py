@@ -37,3 +37,11 @@ def test_checkpoints_judge_pairs_beside_glue_alone_and_for_an_experiment_that_ex
     fewer = ("experiment=both", "extends=alone", "sweep={suites: [glue, blimp], tasks: [rte]}")
     changed = copy.tiny("--dry-run", "--config", *fewer, "suites={blimp: {max_evaluation_examples: 3}}").jobs
     assert changed["measure_blimp"] == 4 and "finetune" not in changed
+
+    wider = ("experiment=wider", "extends=alone", "sweep={suites: [blimp], attention: [original, pairwise, symmetric]}")
+    judged = copy.tiny("--config", *wider)
+    assert judged.code == 0, judged.output[-5000:]
+    assert judged.jobs["measure_blimp"] == 2, "of the operator that is new"
+    assert not {"write_embedded_blimp", "download_blimp"} & set(judged.jobs), "on the pairs that the others judged"
+    report = (copy.directory / "results/wider/report/tables/blimp.csv").read_text()
+    assert len(report.splitlines()) == 1 + len(MODELS) + 2

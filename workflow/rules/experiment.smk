@@ -10,7 +10,8 @@ from symbert.experiment.durations import expected_seconds
 from symbert.experiment.times import mark_complete, mend_times, recall_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
-from symbert.glue.state import judged_home, measured_tasks, own_tasks, robustness_home, rows_file, scores_home, seeds_of
+from symbert.glue.state import judged_home, measured_tasks, own_tasks, pairs_file, robustness_home, rows_file
+from symbert.glue.state import scores_home, seeds_of
 from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.rows import manifest_of_pairs, pairs_home

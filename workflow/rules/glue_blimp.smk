@@ -49,7 +49,7 @@ for judging, host in [each for each in JUDGING.items() if each[1] in SWEEP["host
             judging
         input:
             checkpoint=checkpoint_of(host),
-            raw=rules.download_blimp.output,
+            raw=lambda wildcards: pairs_file(EXPERIMENT),
             vocabulary=WORD_PIECES,
             settings=settings("blimp"),
         output:

@@ -9,11 +9,12 @@ from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES, STAND_IN_PAIRS
 from symbert.config import source_of
 from symbert.cost import Cost, Files, Speed, Work, configured_speed
 from symbert.files import read_json_or_empty
-from symbert.flops import encoder_flops
+from symbert.flops import encoder_flops, head_flops
 from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.state import (
     RAW_ROWS,
     is_judged,
+    pairs_file,
     robustness_home,
     robustness_seeds,
     rows_file,
@@ -35,34 +36,41 @@ BYTES_OF_A_ROW = 100  # of a file of the user's own, about
 def finetuning_steps(experiment: Experiment, task: str) -> int:
     """Optimizer steps of one seed."""
     settings = experiment.finetuning(task)
-    return settings.epochs * math.ceil(_rows(experiment, task, "train") / settings.batch_size)
+    examples = _rows(experiment, task, "train") // task_named(task).rows_of_example
+    return settings.epochs * math.ceil(examples / settings.batch_size)
 
 
 def evaluated_rows(experiment: Experiment, task: str) -> int:
-    """Rows of the splits that a fine-tuned model is scored on."""
+    """Rows, as a classifier reads them, of the splits that a fine-tuned model is scored on."""
     return sum(_rows(experiment, task, split) for split in task_named(task).scores)
 
 
 def _rows(experiment: Experiment, task: str, split: str) -> int:
-    """Rows of a split; one that is limited, or made here, has fewer than the official one. Of own files about."""
+    """Rows of a split as a classifier reads them: what the form makes of those that are published.
+
+    A split that is limited, or made here, has fewer than the official one. Of own files about.
+    """
     settings, row = experiment.preparation(task), task_named(task)
+    made_of_row = row.rows_of_row
     if row.files:
         path = Path(row.files[split])
         files = (file for file in (path, *path.rglob("*")) if file.is_file())
         rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
     elif is_stand_in(source_of(experiment.config, "glue")):
         rows = STAND_IN_ROWS if split == "train" else STAND_IN_EVALUATION_ROWS
+        made_of_row = row.rows_of_stand_in or row.rows_of_row
     else:
         rows = row.official_rows[split]
     limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
-    return min(rows, limit or rows)
+    return min(rows, limit or rows) * made_of_row
 
 
 def finetuning_work(experiment: Experiment, size: str, task: str, seeds: int = 1) -> Work:
     """One task on one checkpoint, with its evaluation."""
     shape, steps = SIZES[size], finetuning_steps(experiment, task)
-    training = 3 * steps * _examples_flops(experiment, size, task, experiment.finetuning(task).batch_size)
-    evaluation = _examples_flops(experiment, size, task, evaluated_rows(experiment, task))
+    epoch = _rows_flops(experiment, size, task, _rows(experiment, task, "train"))
+    training = 3 * experiment.finetuning(task).epochs * epoch
+    evaluation = _rows_flops(experiment, size, task, evaluated_rows(experiment, task))
     return Work(seeds * (training + evaluation), seeds * steps * shape.num_hidden_layers)
 
 
@@ -70,7 +78,7 @@ def robustness_work(experiment: Experiment, size: str, task: str, seeds: int = 1
     """Scores on noise, of models that were kept, or else are fine-tuned again. Out-of-domain sets are not counted."""
     glue = experiment.config["glue"]
     levels = 1 + len(glue["robustness"]["noise"]) * len(glue["robustness"]["noise_kinds"])
-    scoring = Work(seeds * levels * _examples_flops(experiment, size, task, evaluated_rows(experiment, task)))
+    scoring = Work(seeds * levels * _rows_flops(experiment, size, task, evaluated_rows(experiment, task)))
     return scoring if glue["keep_finetuned"] else scoring + finetuning_work(experiment, size, task, seeds)
 
 
@@ -79,10 +87,9 @@ def example_tokens(experiment: Experiment, task: str) -> int:
     return min(task_named(task).row_tokens, experiment.preparation(task).max_length)
 
 
-def _examples_flops(experiment: Experiment, size: str, task: str, rows: int) -> float:
-    """Operations, forward, on rows of a task as published."""
-    read = rows * task_named(task).rows_of_row
-    return encoder_flops(SIZES[size], SIZES[size].layer_weights, read, example_tokens(experiment, task))
+def _rows_flops(experiment: Experiment, size: str, task: str, rows: int) -> float:
+    """Operations, forward, on rows of a task as a classifier reads them."""
+    return encoder_flops(SIZES[size], SIZES[size].layer_weights, rows, example_tokens(experiment, task))
 
 
 def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
@@ -104,12 +111,13 @@ def finetuning_cost(experiment: Experiment, state: RunState, step: int, speed: S
 
 
 def judging_work(experiment: Experiment, run: Run) -> Work:
-    """A checkpoint on BLiMP's pairs: an encoder reads as many copies of each sentence as it has tokens."""
+    """A checkpoint on BLiMP's pairs: an encoder reads as many copies of each sentence as it has tokens to predict."""
     pairs = STAND_IN_PAIRS if is_stand_in(source_of(experiment.config, "glue")) else PAIRS_OF_PARADIGM
     pairs = min(pairs, experiment.judging.max_evaluation_examples or pairs)
-    copies = len(PARADIGMS) * pairs * 2 * (PIECES - 2 if run.host == ENCODER else 1)
-    shape = SIZES[run.size]
-    return Work(encoder_flops(shape, shape.layer_weights, copies, PIECES))
+    sentences, shape = len(PARADIGMS) * pairs * 2, SIZES[run.size]
+    predicted = sentences * (PIECES - 2)
+    layers = encoder_flops(shape, shape.layer_weights, predicted if run.host == ENCODER else sentences, PIECES)
+    return Work(layers + head_flops(shape, experiment.vocabulary_size, predicted))
 
 
 def judging_cost(experiment: Experiment, state: RunState, step: int, speed: Speed) -> Cost:
@@ -159,7 +167,7 @@ def missing_tasks(experiment: Experiment) -> list[str]:
 def bytes_to_download(experiment: Experiment) -> float:
     """Of the tasks' tables, and of BLiMP's pairs."""
     is_remote = SOURCES[source_of(experiment.config, "glue")].is_remote
-    lacks_pairs = is_remote and experiment.has_judges and not Path(experiment.pairs).is_file()
+    lacks_pairs = is_remote and experiment.has_judges and not Path(pairs_file(experiment)).is_file()
     return _bytes_of(missing_tasks(experiment)) + (SUITES["blimp"].bytes if lacks_pairs else 0)
 
 

@@ -18,6 +18,8 @@ from symbert.progress import Progress
 from symbert.suites import SUITES
 from symbert.task import Task
 
+ENTITIES = SUITES["superglue"].tasks["record"].rows_of_stand_in  # of a passage, at most
+
 Row = dict[str, Any]
 
 
@@ -102,7 +104,7 @@ def cloze(pool: Pool, sentence: Sentence) -> list[Row]:
     other = pool.elsewhere(sentence)
     place = pool.draw.randrange(len(sentence.words))
     query = [*sentence.words[:place], PLACEHOLDER, *sentence.words[place + 1 :]]
-    entities = list(dict.fromkeys([*pool.draw.sample(other.words, 3), sentence.words[place]]))
+    entities = list(dict.fromkeys([*pool.draw.sample(other.words, ENTITIES - 1), sentence.words[place]]))
     pool.draw.shuffle(entities)
     text = {"passage": f"{sentence.text} {other.text}", "query": text_of(query)}
     return [{**text, "entities": entities, "answers": [sentence.words[place]]}]

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
-from symbert.task import Task
+from symbert.task import CHOICES, Task
 
 if TYPE_CHECKING:
     from symbert.glue.batches import TaskRows
@@ -69,7 +69,7 @@ class Grades(Classes):
 class Choices(Grades):
     """One output for each of two rows, of which one is right; the cross-entropy between them."""
 
-    rows_of_example = 2
+    rows_of_example = CHOICES
     label = np.int64
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:

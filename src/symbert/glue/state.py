@@ -162,6 +162,11 @@ def rows_file(experiment: Experiment, name: str, task: str) -> str:
     return str(file_of(experiment.home(has_rows)))
 
 
+def pairs_file(experiment: Experiment) -> str:
+    """The file of BLiMP's pairs, in the folder where it is or will be."""
+    return experiment.home(lambda one: Path(one.pairs).is_file() and one.agrees("glue_source")).pairs
+
+
 def _seeds(records: list[Values], basis: Values | None) -> set[int]:
     """The seeds of the records of today's weights and settings."""
     return {one.get("finetune_seed") for one in records if basis is not None and basis.items() <= one.items()}
