@@ -1,12 +1,14 @@
 import copy
+import re
 
 import pytest
 import yaml
 
 from symbert.checks import check, refuse_stand_ins
-from symbert.config import merge
+from symbert.config import merge, training_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.operators import OPERATORS
+from symbert.project import read_config
 from symbert.sizes import SIZES
 from symbert.suites import SUITES
 from symbert.tasks import PUBLISHED
@@ -64,6 +66,54 @@ def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, changes
         check(merge(config, changes))
     assert "\n" not in str(caught.value)
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize(
+    ("pretrain", "vision", "told"),
+    [
+        (
+            {"schedule_steps": 2400},
+            {"steps": 5000},
+            "'pretrain.schedule_steps' is 2400, before the last of 'hosts.vision.steps' (5000): nothing is learnt at a "
+            "rate of 0; set both, such as hosts='{vision: {steps: 5000, schedule_steps: null}}'",
+        ),
+        (
+            {},
+            {"steps": 2400, "schedule_steps": 300},
+            "'hosts.vision.schedule_steps' is 300, before the last of 'hosts.vision.steps' (2400): nothing is learnt "
+            "at a rate of 0; set both, such as hosts='{vision: {steps: 2400, schedule_steps: null}}'",
+        ),
+        (
+            {"processes": 4},
+            {"batch_size": 3},
+            "'pretrain.processes' is 4, more than the 3 sequences of 'hosts.vision.batch_size'; start fewer",
+        ),
+        (
+            {"processes": 4, "shard_parameters": True},
+            {"batch_size": 6},
+            "'pretrain.shard_parameters' is true, but 'hosts.vision.batch_size' is 6, no multiple of the 4 processes, "
+            "which compute layer by layer together; choose a multiple",
+        ),
+    ],
+)
+def test_a_hosts_own_values_are_checked_as_those_of_the_encoder_are(config, pretrain, vision, told):
+    """Only `pretrain` was, and 5,000 steps of a schedule of 1,600, the example of config.yaml, ended at a rate of 0."""
+    chosen = {"pretrain": pretrain, "hosts": {"vision": vision}}
+    with pytest.raises(ConfigError) as refused:
+        check(merge(config, {**chosen, "sweep": {"hosts": ["encoder", "vision"]}}))
+    assert str(refused.value) == f"config: {told}"
+    check(merge(config, chosen))  # of a host that is not in the sweep nothing is trained
+
+
+def test_the_comments_example_of_hosts_is_a_setting_that_trains(root):
+    """It had 5,000 steps alone: of these 3,400 at a rate of 0 at scale demo, and a warm-up of 10,000 at scale paper."""
+    (example,) = re.findall(
+        r"^hosts: \{\} .* have another value in another host: (\{.*\}) \(", (root / "config.yaml").read_text(), re.M
+    )
+    for scale in ("demo", "paper"):
+        chosen = {"scale": scale, "source": "hub", "sweep": {"hosts": ["vision"]}, "hosts": yaml.safe_load(example)}
+        training = training_of(read_config(root, chosen), "vision")
+        assert training.steps == 5000 and training.schedule_steps is None and training.warmup_steps < 5000
 
 
 def test_a_missing_mirror_directory_is_named(config):

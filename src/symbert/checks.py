@@ -9,7 +9,16 @@ from typing import Any
 import yaml
 from msgspec import to_builtins
 
-from symbert.config import NO_FILTER, Config, experiment_name, files_of, robustness_of, source_of
+from symbert.config import (
+    NO_FILTER,
+    Config,
+    experiment_name,
+    files_of,
+    robustness_of,
+    source_of,
+    training_key,
+    training_of,
+)
 from symbert.declared import items_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.hosts import HOSTS
@@ -46,8 +55,9 @@ def check(config: Config) -> None:
     _check_protocols(config)
     _check_braces(config)
     _check_robustness(config)
-    _check_processes(config)
+    check_processes(config)
     _check_parallel(config)
+    _check_schedules(config)
     _check_sweep(config)
 
 
@@ -140,20 +150,23 @@ def _check_robustness(config: Config) -> None:
         check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
 
 
-def _check_processes(config: Config) -> None:
-    processes, nodes, batch_size = (config["pretrain"][key] for key in ("processes", "nodes", "batch_size"))
+def check_processes(config: Config) -> None:
+    """ConfigError where several processes cannot train together as they are asked to, in whatever host."""
+    processes, nodes = (config["pretrain"][key] for key in ("processes", "nodes"))
     if processes % nodes:
         raise ConfigError(
             f"config: 'pretrain.processes' is {processes}, which 'pretrain.nodes' ({nodes}) does not divide; "
             "choose a multiple of it"
         )
-    if processes > batch_size:
-        raise ConfigError(
-            f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
-            "'pretrain.batch_size'; start fewer"
-        )
-    if config["pretrain"]["shard_parameters"] and processes > 1:
-        refuse_sharding(config["recipe"], batch_size, processes, config["sweep"]["hosts"])
+    for host in config["sweep"]["hosts"]:
+        batch_size, key = training_of(config, host).batch_size, training_key(config, host, "batch_size")
+        if processes > batch_size:
+            raise ConfigError(
+                f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
+                f"'{key}'; start fewer"
+            )
+        if config["pretrain"]["shard_parameters"] and processes > 1:
+            refuse_sharding(config["recipe"], host, processes, batch_size, key)
 
 
 def _check_parallel(config: Config) -> None:
@@ -170,6 +183,20 @@ def _check_parallel(config: Config) -> None:
     for key in PARALLEL_FILES if text else ():
         if not Path(text[key]).is_file():
             raise MissingInputError(f"config: 'parallel.{key}': no file {text[key]}; correct it")
+
+
+def _check_schedules(config: Config) -> None:
+    """In no host does the rate end before the training."""
+    for host in config["sweep"]["hosts"]:
+        training = training_of(config, host)
+        if (training.schedule_steps or training.steps) < training.steps:
+            end, last = (training_key(config, host, key) for key in ("schedule_steps", "steps"))
+            both = f"{{steps: {training.steps}, schedule_steps: null}}"
+            remedy = f"hosts='{{{host}: {both}}}'" if "hosts" in end + last else f"pretrain='{both}'"
+            raise ConfigError(
+                f"config: '{end}' is {training.schedule_steps}, before the last of '{last}' ({training.steps}): "
+                f"nothing is learnt at a rate of 0; set both, such as {remedy}"
+            )
 
 
 def _check_sweep(config: Config) -> None:
@@ -203,12 +230,6 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
         if size not in curve["steps"]:
             raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
-    if (pretrain["schedule_steps"] or pretrain["steps"]) < pretrain["steps"]:
-        raise ConfigError(
-            f"config: 'pretrain.schedule_steps' is {pretrain['schedule_steps']}, before the last of 'pretrain.steps' "
-            f"({pretrain['steps']}): nothing is learnt at a rate of 0; set both, such as "
-            f"pretrain='{{steps: {pretrain['steps']}, schedule_steps: null}}'"
-        )
     for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
         if step > pretrain["steps"] or step % pretrain["save_every"]:
             raise ConfigError(

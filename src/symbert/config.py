@@ -137,6 +137,11 @@ def training_of(config: Config, host: str) -> PretrainSettings:
     return _training({**config, "pretrain": {**config["pretrain"], **own}}, "pretrain", PretrainSettings)
 
 
+def training_key(config: Config, host: str, key: str) -> str:
+    """Where a value of `training_of` stands in the configuration."""
+    return f"hosts.{host}.{key}" if key in config["hosts"].get(host, {}) else f"pretrain.{key}"
+
+
 def training_section(host: str) -> str:
     """The section that a host's rules read."""
     return "pretrain" if host == ENCODER else f"pretrain-{host}"

@@ -30,14 +30,14 @@ def threads_per_process(processes: int, nodes: int) -> str:
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
 
 
-def refuse_sharding(recipe: str, batch_size: int, processes: int, hosts: list[str]) -> None:
-    """ConfigError where processes cannot have the parameters in parts."""
+def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key: str = "pretrain.batch_size") -> None:
+    """ConfigError where processes cannot have the parameters in parts; `key` is where the size of the batch stands."""
     if recipe == "fast":
         raise ConfigError(
             "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
             "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
         )
-    if any(HOSTS[host].rows == "pairs" for host in hosts):
+    if HOSTS[host].rows == "pairs":
         raise ConfigError(
             "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
             "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
@@ -45,6 +45,6 @@ def refuse_sharding(recipe: str, batch_size: int, processes: int, hosts: list[st
         )
     if batch_size % processes:
         raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.batch_size' is {batch_size}, no multiple of "
+            f"config: 'pretrain.shard_parameters' is true, but '{key}' is {batch_size}, no multiple of "
             f"the {processes} processes, which compute layer by layer together; choose a multiple"
         )

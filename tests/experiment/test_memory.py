@@ -33,7 +33,7 @@ def test_each_size_that_is_to_be_trained_on_a_gpu_is_predicted_once(paper, exper
 def test_the_scale_for_24_gb_needs_5_of_them_and_its_page_says_so(single_gpu, root):
     needs, known = needs_of(single_gpu), memory_of_gpu(single_gpu)
     assert known == 24e9 and 5.2e9 < needs["small"].total < 5.3e9
-    refuse_too_large(needs, known, "faithful")
+    refuse_too_large(needs, known, single_gpu.config)
     (title, line, empty) = memory_lines(needs, known, "faithful")
     assert title and not empty and line.startswith("  small: 5.22 GB of 24 GB: 461 MB weights, gradients, moments; ")
     assert line.endswith(" activations of 64 sequences")
@@ -44,14 +44,14 @@ def test_the_scale_for_24_gb_needs_5_of_them_and_its_page_says_so(single_gpu, ro
 
 def test_what_does_not_fit_is_refused_with_the_keys_with_which_it_does(paper):
     needs = needs_of(paper)
-    refuse_too_large(needs, 80e9, "faithful")
-    refuse_too_large(needs, None, "faithful")
+    refuse_too_large(needs, 80e9, paper.config)
+    refuse_too_large(needs, None, paper.config)
     with pytest.raises(MemoryExhaustedError) as refused:
-        refuse_too_large(needs, 40e9, "faithful")
+        refuse_too_large(needs, 40e9, paper.config)
     assert str(refused.value).startswith("config: base needs 60")
     assert str(refused.value).endswith("256 sequences at a time, and one has 40 GB; set pretrain.micro_batch_size: 128")
     paper.config["pretrain"]["micro_batch_size"] = 128
-    refuse_too_large(needs_of(paper), 40e9, "faithful")
+    refuse_too_large(needs_of(paper), 40e9, paper.config)
 
 
 def test_the_longest_line_fits_120_columns_and_is_the_example_of_the_page(paper, root):
@@ -73,15 +73,42 @@ def test_the_longest_line_fits_120_columns_and_is_the_example_of_the_page(paper,
 def test_a_model_of_a_billion_fits_small_gpus_in_parts_alone(paper, room, remedy):
     paper.config["sweep"] |= {"sizes": ["xlarge"]}
     with pytest.raises(MemoryExhaustedError, match=remedy):
-        refuse_too_large(needs_of(paper), room, "faithful")
+        refuse_too_large(needs_of(paper), room, paper.config)
 
 
 def test_of_compiled_models_only_what_they_hold_is_counted_on(paper):
     needs = needs_of(paper)
-    refuse_too_large(needs, 2e9, "fast")
+    paper.config["recipe"] = "fast"
+    refuse_too_large(needs, 2e9, paper.config)
     assert "base: at most 60" in memory_lines(needs, None, "fast")[2]
     with pytest.raises(MemoryExhaustedError, match="base needs 1.7"):
-        refuse_too_large(needs, 1e9, "fast")
+        refuse_too_large(needs, 1e9, paper.config)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "hosts", "remedy"),
+    [
+        ("faithful", {}, "set pretrain.processes: 4, pretrain.shard_parameters: true, pretrain.micro_batch_size: 2"),
+        (
+            "fast",
+            {},
+            "set recipe: faithful, pretrain.processes: 4, pretrain.shard_parameters: true, "
+            "pretrain.micro_batch_size: 2",
+        ),
+        ("faithful", {"translation": {}}, "take larger GPUs, or leave it out of the sweep"),
+        ("fast", {"translation": {}}, "take larger GPUs, or leave it out of the sweep"),
+        ("faithful", {"vision": {"batch_size": 2}}, "take larger GPUs, or leave it out of the sweep"),
+    ],
+)
+def test_a_remedy_is_one_that_the_check_of_the_configuration_takes(paper, recipe, hosts, remedy):
+    """`shard_parameters: true` was told to whoever compiles or translates, and was then refused with 78."""
+    paper.config["sweep"]["sizes"] = ["xlarge"]
+    needs = needs_of(paper)
+    paper.config["sweep"]["hosts"] += hosts
+    paper.config |= {"recipe": recipe, "hosts": hosts}
+    with pytest.raises(MemoryExhaustedError) as refused:
+        refuse_too_large(needs, 12e9, paper.config)
+    assert str(refused.value).endswith(f"one has 12 GB; {remedy}")
 
 
 def test_the_memory_is_that_of_the_configuration_or_else_of_a_visible_gpu(paper, monkeypatch):

@@ -1,6 +1,10 @@
 """Whether the models that are still to be trained fit a GPU."""
 
-from symbert.errors import MemoryExhaustedError
+from itertools import product
+
+from symbert.checks import check_processes
+from symbert.config import Config, merge
+from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.gpus import smallest_memory
 from symbert.layout import Experiment
 from symbert.pretrain.memory import MemoryNeed, memory_need
@@ -39,24 +43,34 @@ def memory_lines(needs: Needs, memory: float | None, recipe: str) -> list[str]:
     return ["memory of a GPU, predicted", *(f"  {line}" for line in lines), ""] if lines else []
 
 
-def refuse_too_large(needs: Needs, memory: float | None, recipe: str) -> None:
+def refuse_too_large(needs: Needs, memory: float | None, config: Config) -> None:
     """MemoryExhaustedError for a model that does not fit, with what would make it fit.
 
     Of compiled models, whose activations are not predicted, weights, gradients and moments alone count.
     """
     for name, need in needs.items() if memory else ():
-        needed = need.state if recipe == "fast" else need.total
+        needed = need.state if config["recipe"] == "fast" else need.total
         if needed > memory:
             raise MemoryExhaustedError(
                 f"config: {name} needs {data_size(needed)} on each GPU with {need.sequences} sequences at a time, and "
-                f"one has {data_size(memory)}; {_remedy(need, memory)}"
+                f"one has {data_size(memory)}; {_remedy(need, memory, config)}"
             )
 
 
-def _remedy(need: MemoryNeed, memory: float) -> str:
-    """The keys with which a model fits, those first that cost least time."""
-    fitting = next((one for one in need.alternatives() if one.total <= memory), None)
-    if fitting is None:
-        return "take larger GPUs, or leave it out of the sweep"
-    changed = {key: value for key, value in fitting.keys.items() if value != need.keys[key]}
-    return f"set {', '.join(f'pretrain.{key}: {str(value).lower()}' for key, value in changed.items())}"
+def _remedy(need: MemoryNeed, memory: float, config: Config) -> str:
+    """The keys with which a model fits and the configuration is not refused, those first that cost least time."""
+    for recipe, way in product(dict.fromkeys((config["recipe"], "faithful")), need.alternatives()):
+        if way.total <= memory and _is_allowed(merge(config, {"recipe": recipe, "pretrain": way.keys})):
+            changed = {} if recipe == config["recipe"] else {"recipe": recipe}
+            changed |= {f"pretrain.{key}": value for key, value in way.keys.items() if value != need.keys[key]}
+            return f"set {', '.join(f'{key}: {str(value).lower()}' for key, value in changed.items())}"
+    return "take larger GPUs, or leave it out of the sweep"
+
+
+def _is_allowed(config: Config) -> bool:
+    """Whether processes may train so."""
+    try:
+        check_processes(config)
+    except ConfigError:
+        return False
+    return True

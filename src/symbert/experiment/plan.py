@@ -70,7 +70,7 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
     print("\n".join(lines_of(experiment, planned)), flush=True)
     refuse_small(planned.files)
     needs = memory_needs(experiment, planned.runs)
-    refuse_too_large(needs, memory_of_gpu(experiment), experiment.config["recipe"])
+    refuse_too_large(needs, memory_of_gpu(experiment), experiment.config)
 
 
 def count_jobs(

@@ -69,7 +69,7 @@ class Trainer:
             )
         self.is_sharded = shard_parameters and self.world.size > 1
         if self.is_sharded:
-            refuse_sharding(settings.recipe, settings.batch_size, self.world.size, [run.host])
+            refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
         self.first, self.last = self.world.share(settings.batch_size)  # this process's sequences of a batch
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, self.last - self.first)
         self.objective = objective_of(run, settings, manifest)
