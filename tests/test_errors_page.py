@@ -3,6 +3,7 @@
 import errno
 import inspect
 import json
+import math
 import os
 import re
 import signal
@@ -12,14 +13,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpus import sites
 from corpus.hub_site import HubSite, served_hub
 from corpus.test_blocklist import write_archive
-from pretrain.corpora import options, write_corpus
+from pretrain.corpora import options, write_corpus, write_vocabulary
 from pretrain.parallel import settings_of
 from symbert import cli, errors
+from symbert.blimp import PARADIGMS
 from symbert.corpus.sources import CORPUS_CHECKSUMS, VOCABULARY
 from symbert.errors import SymbertError
 from symbert.files import single_writer
@@ -139,6 +143,29 @@ def resolved(place: Place, repository: str, **changes: object) -> list[object]:
     return ["resolve-corpus", "--settings", settings, "--repositories", repository, "--output", place.folder / "out"]
 
 
+def decoder(place: Place, bias: float = 0.0, **changes: object) -> Path:
+    """A checkpoint of an untrained decoder of nine word pieces, with this number added to the logit of one."""
+    config = configuration_of("tiny", "original", vocabulary_size=9)
+    vars(config).update(changes)
+    model, folder = DecoderModel(config), place.folder / "made"
+    model.cls["predictions"].bias.data[5] += bias
+    write_weights(model, folder / "model.safetensors")
+    place.write("made/config.json", json.dumps(model.config.to_dict()))
+    return folder
+
+
+def judged(place: Place, checkpoint: Path, **changes: object) -> list[object]:
+    """A command that judges a pair of each paradigm of BLiMP by a decoder with these pieces."""
+    vocabulary, raw = place.folder / "vocab.txt", place.folder / "pairs.parquet"
+    write_vocabulary(vocabulary, 9)
+    pairs = [{"paradigm": name, "sentence_good": "w0 w1", "sentence_bad": "w1 w0"} for name in PARADIGMS]
+    pq.write_table(pa.Table.from_pylist(pairs), raw)
+    values = {"checkpoint": checkpoint, "raw": raw, "vocabulary": vocabulary, "size": "tiny", "attention": "original"}
+    values |= {"settings": place.write_section("blimp", allow_partial=True), "pretrain-seed": 1, "step": 0}
+    values |= {"output": place.folder / "record.json", "threads": 1, "host": "decoder", **changes}
+    return ["measure-blimp", *(word for name, value in values.items() for word in (f"--{name}", value))]
+
+
 def listed(place: Place, archive: Path) -> list[object]:
     """A command that reads an archive of UT1."""
     return ["build-blocklist", "--archive", archive, "--output", place.folder / "trie", "--summary", place.folder / "s"]
@@ -191,10 +218,7 @@ def _(place):
 
 @provokes("--to is …, which no … becomes; give --to …")
 def _(place):
-    model = DecoderModel(configuration_of("tiny", "original", vocabulary_size=9))
-    write_weights(model, place.folder / "made/model.safetensors")
-    place.write("made/config.json", json.dumps(model.config.to_dict()))
-    return ["export", "--checkpoint", place.folder / "made", "--to", "vit", "--output", place.folder / "vit"]
+    return ["export", "--checkpoint", decoder(place), "--to", "vit", "--output", place.folder / "vit"]
 
 
 @provokes("pretrain-model: a model of the host … is trained on packed rows; give --manifest")
@@ -338,12 +362,8 @@ def _(place):
 
 @provokes("config: 'position_embedding_type' is rotary, which … does not know; …")
 def _(place):
-    config = configuration_of("tiny", "original", vocabulary_size=9)
-    config.position_embedding_type = "rotary"
-    model = DecoderModel(config)
-    write_weights(model, place.folder / "made/model.safetensors")
-    place.write("made/config.json", json.dumps(model.config.to_dict()))
-    return ["export", "--checkpoint", place.folder / "made", "--to", "bert", "--output", place.folder / "bert"]
+    made = decoder(place, position_embedding_type="rotary")
+    return ["export", "--checkpoint", made, "--to", "bert", "--output", place.folder / "bert"]
 
 
 @provokes("config: 'sweep.hosts' has …, but 'parallel' names no text; …")
@@ -600,6 +620,11 @@ def _(place):
     return hosted(place, "Doubled", "encoder-decoder")
 
 
+@provokes("…: its … is …, expected …; give the checkpoint of that …")
+def _(place):
+    return judged(place, decoder(place), host="encoder")
+
+
 @provokes("…: holds a run with other settings (…); name a new 'experiment', or set 'on_settings_change: supersede'")
 def _(place):
     assert cli.main([str(word) for word in trained(place)]) == 0
@@ -610,3 +635,13 @@ def _(place):
 @provokes("…: loss …, gradient norm … at step …; the last checkpoint is kept: lower 'pretrain.learning_rate' …")
 def _(place):
     return trained(place, learning_rate=1e30, warmup_steps=12, steps=20, evaluate_every=20, save_every=20)
+
+
+@provokes("…: validation loss …; the last checkpoint is kept: lower 'pretrain.learning_rate' …")
+def _(place):
+    return trained(place, learning_rate=1e30, warmup_steps=0, steps=1, evaluate_every=1, save_every=1)
+
+
+@provokes("…: the likelihoods of … pairs are not finite; give an earlier step …")
+def _(place):
+    return judged(place, decoder(place, bias=math.nan))

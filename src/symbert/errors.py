@@ -95,7 +95,7 @@ class ConfigError(SymbertError):
 
 
 class DivergedError(SymbertError):
-    """The training loss is not finite."""
+    """A loss or a likelihood is not finite."""
 
     exit_code = 79
 

@@ -20,7 +20,7 @@ from glue.test_sources import flips
 from model.hosts import moved, small_config
 from model.test_likelihood import stock
 from symbert.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
-from symbert.errors import DataError, IntegrityError
+from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json, write_text
 from symbert.glue.minimal_pairs import (
     SENTENCES,
@@ -179,6 +179,28 @@ def test_a_checkpoint_without_its_head_is_refused(root, pairs, measure, vocabula
     with pytest.raises(
         IntegrityError, match=r"4 weights are missing, .* first cls.predictions.transform.LayerNorm.bias"
     ):
+        measure(file, vocabulary, path, allow_partial=True)
+
+
+def test_a_checkpoint_of_another_operator_or_host_is_refused(root, pairs, measure, vocabulary, tmp_path, checkpoint):
+    """It was believed that a record is of the checkpoint that was given: a decoder's stood there as an encoder's."""
+    file = pairs(root)
+    with pytest.raises(ConfigError, match=r"config.json: its attention is symmetric, expected pairwise; give"):
+        measure(file, vocabulary, checkpoint("symmetric"), allow_partial=True)
+    model = DecoderModel(small_config(attention="pairwise"))
+    write_weights(model, tmp_path / "decoder/model.safetensors")
+    write_json(tmp_path / "decoder/config.json", model.config.to_dict())
+    with pytest.raises(ConfigError, match=r"config.json: its host is decoder, expected encoder; .* or --host decoder$"):
+        measure(file, vocabulary, tmp_path / "decoder", allow_partial=True)
+
+
+def test_a_checkpoint_without_finite_likelihoods_is_refused(root, pairs, measure, vocabulary, checkpoint):
+    """It was believed that a comparison sees numbers: a model of nan was wrong in every pair, without a tie."""
+    path, file = checkpoint("pairwise"), pairs(root)
+    weights = load_file(path / "model.safetensors")
+    weights["cls.predictions.bias"][7] = torch.nan
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DivergedError, match=r"model.safetensors: the likelihoods of 670 pairs are not finite; give an"):
         measure(file, vocabulary, path, allow_partial=True)
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import pretrain.corpora as corpora
 from symbert.cli import main
+from symbert.errors import DivergedError
 from symbert.files import read_json
 from symbert.layout import Run
 from symbert.pretrain.data import PackedRows
@@ -59,6 +60,14 @@ def test_a_validation_gives_the_loss_and_its_perplexity(build):
     measured = build().evaluate()
     assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
     assert measured["loss"] == pytest.approx(math.log(60), abs=0.3), "a new model knows nothing of 60 word pieces"
+
+
+def test_a_perplexity_that_no_float_holds_is_a_divergence(build):
+    """It was believed that a finite loss has a perplexity: above 709 nats the run ended with an internal error."""
+    trainer = build()
+    trainer.model.cls["predictions"].bias.data[0] = 1e4  # a piece that no row has
+    with pytest.raises(DivergedError, match=r"decoder.*: validation loss 1000\d\..*, perplexity inf; .*learning_rate"):
+        trainer.evaluate()
 
 
 def test_a_run_of_a_decoder_says_its_host_and_its_perplexity(manifest, brief, tmp_path):

@@ -300,6 +300,17 @@ def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, m
     assert not (run / "done.json").exists()
 
 
+@pytest.mark.parametrize("host", ["encoder", "decoder"])
+def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, manifest, brief, here, host):
+    """It was believed that a training loss shows each divergence: the last step's weights are read by none."""
+    settings = brief(learning_rate=1e30, warmup_steps=0, steps=1, evaluate_every=1, save_every=1)
+    code, error = here(options(manifest, settings, tmp_path / "run", host=host))
+    assert code == 79 and "validation loss nan" in error and "pretrain.learning_rate" in error
+    status = read_json(tmp_path / "run/state/status.json")
+    assert (status["state"], status["step"], status["exit_code"]) == ("diverged", 1, 79)
+    assert not (tmp_path / "run/done.json").exists()
+
+
 def test_the_operators_see_the_same_batches_and_start_from_the_same_embeddings(tmp_path, manifest, brief, here):
     first = {}
     for attention in ("original", "symmetric"):

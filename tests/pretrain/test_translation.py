@@ -1,6 +1,7 @@
 """Translation: its batches, its scores, and that a small model learns a text that a baseline does not."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from transformers import EncoderDecoderModel as StockModel
 from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, IntegrityError
 from symbert.layout import Run
 from symbert.pretrain.objective import IGNORED, objective_of
 from symbert.pretrain.text_pieces import END, PADDING, START
@@ -192,3 +193,13 @@ def test_the_objective_needs_the_pieces_that_were_packed(build, manifest, tmp_pa
     settings = read_settings(brief(), PretrainSettings)
     objective = objective_of(RUN, settings, manifest)
     assert objective.build_model(0.0).config.vocab_size == len(objective.pieces.pieces)
+
+
+def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manifest, tmp_path, brief):
+    """It was believed that all that decides a score is compared with the manifest: as many other pieces went unseen."""
+    copied = shutil.copytree(manifest.parent, tmp_path / "text") / manifest.name
+    vocabulary = copied.parent / "vocabulary.json"
+    *others, one, another = json.loads(vocabulary.read_text())
+    vocabulary.write_text(json.dumps([*others, another, one]))
+    with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run pack_shards again .*pack_pairs"):
+        objective_of(RUN, read_settings(brief(), PretrainSettings), copied)

@@ -162,3 +162,20 @@ def test_a_run_that_diverges_keeps_the_losses_from_before(study, tmp_path, monke
     write_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
     runs = runs_of(read_runs(tmp_path / "runs.csv"), cell, [1, 2])
     assert runs.exits.steps.tolist() == [0, 10] and not runs.exits.left.any()
+
+
+def test_a_run_that_diverges_in_an_evaluation_keeps_the_losses_from_before(study, tmp_path, monkeypatch):
+    """It was believed that only a step diverges: a loss of nan ended the whole cell where its curve is written."""
+    cell = next(iter(seeds_by_cell(study)))
+    write_study_text(cell.text, tmp_path / "manifest.json")
+    usual, evaluated = Trainer.evaluate, []
+
+    def diverging(trainer: Trainer) -> dict[str, float]:
+        evaluated.append(trainer)
+        if len(evaluated) == 3:
+            raise DivergedError("validation loss nan")
+        return usual(trainer)
+
+    monkeypatch.setattr(Trainer, "evaluate", diverging)
+    (curve,) = train_runs(cell, [1], tmp_path / "manifest.json", tmp_path, SimpleNamespace(signal=None))
+    assert curve["steps"] == [5, 10] and len(curve["losses"]) == 2

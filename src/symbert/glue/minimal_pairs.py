@@ -15,16 +15,17 @@ from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, STAND_IN_PAIRS, publishe
 from symbert.corpus.documentation import DOCUMENTATION, read_documentation
 from symbert.corpus.sources import RESOLVED, open_source
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, read_vocabulary
-from symbert.errors import DataError, IntegrityError
+from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.glue import embedded
 from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
-from symbert.hosts import ENCODER
+from symbert.hosts import ENCODER, host_named_in
 from symbert.layout import Run
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
+from symbert.model.network import HostModel
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
 from symbert.settings import PairSettings, SourceSettings, hash_of, read_settings
@@ -110,9 +111,12 @@ def measure_blimp(
 
     Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
     because both have the same word pieces, is neither right nor wrong. DataError where a paradigm has not as many
-    pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's.
+    pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's,
+    ConfigError for a checkpoint of another operator or host, DivergedError for a likelihood that is not finite.
     """
     torch.set_num_threads(threads)
+    run = Run(size, attention, pretrain_seed, host)
+    model = _model_of(run, checkpoint)
     wanted, pairs = read_settings(settings, PairSettings), read_table(raw, str(raw), "delete it and run download-blimp")
     parts = []
     for draw, paradigm in enumerate(PARADIGMS):
@@ -120,7 +124,7 @@ def measure_blimp(
         check_complete(f"blimp: {paradigm}", part.num_rows, PAIRS_OF_PARADIGM, wanted)
         parts.append(spread(part, wanted.max_evaluation_examples, draw))
     used, device = pa.concat_tables(parts), pick_device()
-    tokenizer, model = pair_encoder(vocabulary, wanted.max_length), load_model(checkpoint).to(device)
+    tokenizer = pair_encoder(vocabulary, wanted.max_length)
     rows = [
         [encoding.ids for texts in used[name].chunks for encoding in tokenizer.encode_batch_fast(texts.to_pylist())]
         for name in SENTENCES  # a paradigm at a time: encodings are large
@@ -130,14 +134,19 @@ def measure_blimp(
             f"{vocabulary}: has token id {highest}, the model of {checkpoint} has {model.config.vocab_size:,} pieces; "
             "give the vocabulary of the checkpoint"
         )
-    better = judged(model, *rows, read_vocabulary(vocabulary)[SPECIAL_TOKENS["mask"]])
+    better = judged(model.to(device), *rows, read_vocabulary(vocabulary)[SPECIAL_TOKENS["mask"]])
+    if lost := int((~np.isfinite(better)).sum()):
+        raise DivergedError(
+            f"{checkpoint / 'model.safetensors'}: the likelihoods of {lost:,} pairs are not finite; give an earlier "
+            "step of its run"
+        )
     of_paradigms = np.split(better, np.cumsum([part.num_rows for part in parts])[:-1])
     counts = {
         paradigm: {"pairs": each.size, "right": int((each > 0).sum()), "ties": int((each == 0).sum())}
         for paradigm, each in zip(PARADIGMS, of_paradigms, strict=True)
     }
     record = {
-        **Run(size, attention, pretrain_seed, host).facts,
+        **run.facts,
         "step": step,
         "paradigms": counts,
         "partial": len(used) != PAIRS_OF_PARADIGM * len(PARADIGMS),
@@ -148,6 +157,19 @@ def measure_blimp(
         "data_sha256": sha256_of(raw),
     }
     write_json(output, hashed(record))
+
+
+def _model_of(run: Run, checkpoint: Path) -> HostModel:
+    """The model of a checkpoint; ConfigError where it has another operator or host than the run."""
+    model = load_model(checkpoint)
+    found = {"attention": model.config.attention, "host": host_named_in(model.config.architectures) or ENCODER}
+    for name, value in found.items():
+        if value != (expected := getattr(run, name)):
+            raise ConfigError(
+                f"{checkpoint / 'config.json'}: its {name} is {value}, expected {expected}; give the checkpoint of "
+                f"that {name}, or --{name} {value}"
+            )
+    return model
 
 
 def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Next tokens: what decoders are trained on, with the rows that encoders read."""
 
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from symbert.model.decoder import DecoderModel
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import Batch, Objective
 from symbert.settings import PretrainSettings
+
+MOST_NATS = math.log(sys.float_info.max)  # whose exponential a float holds
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class NextTokens(Objective):
         return model.logits(ids)
 
     def measures(self, loss: float, right: float) -> dict[str, float]:
-        """The perplexity of the validation rows, by word piece."""
-        return {"perplexity": math.exp(loss)}
+        """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
+        return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
 
     def flops(self, model: DecoderModel) -> float:
         """Of the layers and of the head, on all tokens."""

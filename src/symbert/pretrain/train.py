@@ -29,6 +29,10 @@ from symbert.training.recipe import RECIPES, attention_dropout, attention_kernel
 
 DESCRIBED = 8  # validation sequences from which the attention of the start is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
+REMEDY = (  # of a run that diverges
+    "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
+    "'experiment'"
+)
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
 
 
@@ -136,7 +140,10 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, float]:
-        """What the objective measures on the validation sequences; `loss` is the mean over all targets, in nats."""
+        """What the objective measures on the validation sequences; `loss` is the mean over all targets, in nats.
+
+        DivergedError when a number is not finite.
+        """
         self.model.eval()
         module = self.loss.module if self.is_replicated else self.loss  # exchanges no gradients
         loss = count = right = 0
@@ -148,7 +155,11 @@ class Trainer:
             self._help_others_evaluate(*share)
         loss, count, right, *tally = self.world.total(loss, count, right, *self._tally(share))
         measures = self.objective.measures(loss / count, right / self.objective.validation_count)
-        return {"loss": loss / count, **measures, **self.objective.scores(tally)}
+        measured = {"loss": loss / count, **measures, **self.objective.scores(tally)}
+        if not all(map(math.isfinite, measured.values())):
+            numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
+            raise DivergedError(f"{self.run}: validation {numbers}; {REMEDY}")
+        return measured
 
     def _tally(self, share: tuple[int, int]) -> list[float]:
         """What the objective counts of this process's validation sequences."""
@@ -214,9 +225,7 @@ class Trainer:
             measured = {name: str(value) for name, value in vars(result).items()}  # JSON has no NaN
             write_json(dump, {"step": step, **measured, "rows": rows})
         raise DivergedError(
-            f"{dump}: {self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; the last "
-            "checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
-            "'experiment'"
+            f"{dump}: {self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {REMEDY}"
         )
 
 

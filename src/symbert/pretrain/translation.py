@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from symbert.files import read_json
+from symbert.files import read_json, verify_sha256
 from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain import text_scores
@@ -30,7 +30,8 @@ class Translation(Objective):
 
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
         super().__init__(run, settings)
-        facts = read_json(manifest, {"sequence_length": int, "mean_tokens": {str: float}}, REMEDY)
+        fields = {"sequence_length": int, "mean_tokens": {str: float}, "vocabulary_sha256": str}
+        facts = read_json(manifest, fields, REMEDY)
         self.longest, self.mean_tokens = facts["sequence_length"], facts["mean_tokens"]
         self.training, self.validation = (
             [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
@@ -38,6 +39,7 @@ class Translation(Objective):
         )
         self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
         self.tokens = round(sum(self.mean_tokens.values()))
+        verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
         self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 

@@ -51,9 +51,9 @@ def _train(cell: Cell, seed: int, manifest: Path, runs: Path, stop: StopRequest)
             raise PreemptedError(f"{cell.name} seed {seed}: {stop.signal}; run the same command to go on")
         try:
             trainer.step(step)
+            if (step + 1) % cell.pretrain.evaluate_every == 0:
+                losses.append(round(trainer.evaluate()["loss"], 5))
+                steps.append(step + 1)
         except DivergedError:
             break
-        if (step + 1) % cell.pretrain.evaluate_every == 0:
-            steps.append(step + 1)
-            losses.append(round(trainer.evaluate()["loss"], 5))
     return {"steps": steps, "losses": losses, "initial": start, "machine": facts_of_machine(trainer.device)}
