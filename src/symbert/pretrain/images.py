@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symbert.draws import permute
-from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES, PATCHES
+from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES
 from symbert.layout import Run
 from symbert.model.vision import VisionModel
 from symbert.pretrain.objective import Batch, Objective
@@ -30,7 +30,6 @@ class Images(Objective):
     """The digit that an image shows (Alpaydin and Kaynak 1998), of 8 × 8 pixels; a fifth of the images is held out."""
 
     training_count, validation_count = IMAGES - HELD_OUT_IMAGES, HELD_OUT_IMAGES
-    tokens = PATCHES
 
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
         super().__init__(run, settings, manifest)

@@ -34,7 +34,7 @@ class Pace:
 
     def __init__(
         self,
-        tokens_per_step: int,
+        tokens_per_step: float,
         flops_per_step: float,
         peak: float,
         device: torch.device,

@@ -40,7 +40,6 @@ class SequenceToSequence(Objective):
     """Reversing, deleting and substituting letters. Pairs are drawn anew for every step: no epoch comes again."""
 
     validation_count = HELD_OUT_PAIRS
-    tokens = PAIR_TOKENS
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
         """An encoder and a decoder of one size."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.files import read_json
+from symbert.hosts import Rows
 from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain import text_scores
@@ -31,14 +32,14 @@ class Translation(Objective):
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
         super().__init__(run, settings)
         facts = read_json(manifest, {"sequence_length": int, "mean_tokens": {str: float}}, REMEDY)
-        self.longest, self.mean_tokens = facts["sequence_length"], facts["mean_tokens"]
+        self.longest, mean = facts["sequence_length"], facts["mean_tokens"]
         self.training, self.validation = (
             [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
             for split in ("train", "validation")
         )
         self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
-        self.tokens = round(sum(self.mean_tokens.values()))
         self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
@@ -95,7 +96,7 @@ class Translation(Objective):
 
     def flops(self, model: EncoderDecoderModel) -> float:
         """Of both sides of pairs of mean length, without padding."""
-        return model.step_flops(self.settings.batch_size, self.mean_tokens["source"], self.mean_tokens["target"])
+        return model.step_flops(self.settings.batch_size, self.rows.tokens, self.rows.target_tokens)
 
 
 def _batch_of(pairs: list[PackedRows], rows: NDArray[np.int64]) -> PairBatch:
