@@ -27,7 +27,7 @@ from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
-from symbert.settings import PairSettings, SourceSettings, hash_of, read_settings
+from symbert.settings import MinimalPairSettings, SourceSettings, hash_of, read_settings
 from symbert.training.device import facts_of_machine, pick_device
 
 SENTENCES = ("sentence_good", "sentence_bad")
@@ -113,7 +113,8 @@ def measure_blimp(
     pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's.
     """
     torch.set_num_threads(threads)
-    wanted, pairs = read_settings(settings, PairSettings), read_table(raw, str(raw), "delete it and run download-blimp")
+    wanted = read_settings(settings, MinimalPairSettings)
+    pairs = read_table(raw, str(raw), "delete it and run download-blimp")
     parts = []
     for draw, paradigm in enumerate(PARADIGMS):
         part = pairs.filter(pc.field("paradigm") == paradigm)
