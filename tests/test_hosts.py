@@ -10,6 +10,7 @@ from symbert.hosts import ENCODER, HOSTS, OTHERS, PRETRAINING
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 from symbert.project import stages_of_rules
+from symbert.syntax import syntax_of
 
 
 @pytest.fixture
@@ -123,3 +124,12 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
+
+
+@pytest.mark.parametrize(
+    ("host", "split"),
+    [("encoder-decoder", {"TRAINING", "VALIDATION", "HELD_OUT_PAIRS"}), ("vision", {"HELD_OUT_IMAGES"})],
+)
+def test_an_identity_says_which_data_are_held_out(host, split):
+    """Of pairs it did not: a run went on, or counted as done, after another split."""
+    assert split <= {name for _, name, _ in syntax_of(*HOSTS[host].data.split(":"))}

@@ -41,7 +41,7 @@ class Host:
     objective: str  # module:class of that
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
     rows: Literal["corpus", "pairs"] | None  # that are packed for it: of the corpus, or of the user's parallel text
-    data: str | None  # module:function that makes its data, whose code stands for them; None where rows are packed
+    data: str | None  # module:function that makes and splits its data, whose code is theirs; None where rows are packed
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
@@ -116,7 +116,7 @@ HOSTS: dict[str, Host] = {
         "symbert.pretrain.sequence_to_sequence:SequenceToSequence",
         "symbert.model.encoder_decoder:EncoderDecoderModel",
         rows=None,
-        data="symbert.pretrain.pairs:pairs_of",
+        data="symbert.pretrain.pairs:split_pairs",
         measure="exact_match",
         sites=3,
         parameters=lambda shape, vocabulary_size: shape.encoder_decoder_parameters(PAIR_VOCABULARY),

@@ -181,7 +181,7 @@ class ParallelText(Settings):
 PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
 
 
-class PairSettings(ParallelText, kw_only=True):
+class ParallelSettings(ParallelText, kw_only=True):
     """Parallel text as the rule reads it that packs its pairs."""
 
     sha256: dict[str, str]  # of each file, by its key

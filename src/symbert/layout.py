@@ -21,7 +21,7 @@ from symbert.files import sha256_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.keys import PARALLEL_FILES
 from symbert.operators import operator_code, operator_named
-from symbert.settings import GlueSettings, PairSettings, PretrainSettings, TaskSettings, code_of, settings_from
+from symbert.settings import GlueSettings, MinimalPairSettings, PretrainSettings, TaskSettings, code_of, settings_from
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
 from symbert.suites import SUITES
@@ -140,9 +140,9 @@ class Experiment:
         return settings_from(self.settings[suite_named(task).rows_section], TaskSettings, "config")
 
     @property
-    def judging(self) -> PairSettings:
+    def judging(self) -> MinimalPairSettings:
         """Which of BLiMP's pairs every checkpoint judges."""
-        return settings_from(self.settings["blimp"], PairSettings, "config")
+        return settings_from(self.settings["blimp"], MinimalPairSettings, "config")
 
     @cached_property
     def settings(self) -> dict[str, Config]:

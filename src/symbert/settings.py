@@ -163,7 +163,7 @@ class TaskSettings(Settings):
     allow_partial: Annotated[bool, NO_RESULT]
 
 
-class PairSettings(Settings):
+class MinimalPairSettings(Settings):
     """Which minimal pairs models judge, and how these become token ids."""
 
     max_length: Length
@@ -249,7 +249,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "pack": PackSettings,
     "pretrain": PretrainSettings,
     **{suite.rows_section: TaskSettings for suite in SUITES.values() if suite.tasks},
-    **{suite.name: GlueSettings if suite.tasks else PairSettings for suite in SUITES.values()},
+    **{suite.name: GlueSettings if suite.tasks else MinimalPairSettings for suite in SUITES.values()},
     "robustness": RobustnessSettings,
     "report": ReportSettings,
 }

@@ -262,3 +262,18 @@ def test_cross_attention_is_described_after_the_layers_own_and_without_padding()
     assert len(entropies) == 2 + 2 * 2
     assert entropies[3::2] == pytest.approx([(math.log(9) + math.log(5)) / 2] * 2)
     assert spreads[3::2] == [0, 0] and min(spreads[:3]) > 0
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_described_layers_of_a_source_have_no_padding_either(name):
+    """They attended to it and were averaged over it, unlike cross-attention in the same list."""
+    model = moved(EncoderDecoderModel(small_config(name)))
+    alone = [
+        describe_attention(model, SOURCE[row, None, :n], MASK[row, None, :n], TARGET[:1]) for row, n in [(0, 9), (1, 5)]
+    ]
+    padded = describe_attention(model, SOURCE[1:], MASK[1:], TARGET[:1])
+    for measure, values in padded.items():
+        assert values == pytest.approx(alone[1][measure], rel=1e-5)
+    both = describe_attention(model, SOURCE, MASK, TARGET)["attention_entropy"][:2]
+    full, short = (described["attention_entropy"][:2] for described in alone)
+    assert both == pytest.approx([(9 * one + 5 * other) / 14 for one, other in zip(full, short, strict=True)], rel=1e-5)

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.logits import describe_attention
+from symbert.model.logits import describe_attention, weights_of
 from symbert.model.network import initialize
 from symbert.operators import OPERATORS
 
@@ -121,3 +122,20 @@ def test_a_control_starts_at_the_scale_of_the_other_operator(base, control, scal
 
 def test_pairwise_identity_starts_just_as_symmetric(base):
     assert base["pairwise-identity"]["logit_std"] == pytest.approx(base["symmetric"]["logit_std"], rel=1e-6)
+
+
+class Silent(SymmetricAttention):
+    """As `symmetric`, and says nothing of its weights."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return super().forward(hidden, attention_mask, **kwargs)[0], None
+
+
+def test_no_token_attends_to_padding_also_where_a_forward_pass_gives_no_weights():
+    hidden = torch.randn(2, 7, 64, generator=torch.Generator().manual_seed(0))
+    site, silent = (kind(model("symmetric").config).eval() for kind in (SymmetricAttention, Silent))
+    silent.load_state_dict(site.state_dict())
+    for each in (site, silent):
+        weights = weights_of(each, hidden, (torch.arange(7) < 5)[None, None, None])
+        assert (weights[..., 5:] == 0).all()
+        torch.testing.assert_close(weights[..., :5, :5], weights_of(site, hidden[:, :5]))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from symbert.hosts import HOSTS, Rows
 from symbert.layout import Run
+from symbert.model.layers import Layers
 from symbert.operators import OPERATORS
 from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of
 from symbert.pretrain.storage import parameters_of
@@ -81,6 +82,20 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brie
         if attention == "original":
             planned = HOSTS[host].step_flops(SIZES["tiny"], rows, settings.batch_size)
             assert planned == pytest.approx(objective.flops(model), rel=1e-12)
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "translation"])  # whose rows differ in length
+def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, tmp_path, host):
+    """Of letters to be written it was one side alone, and of an image no first token."""
+    trainer = Trainer(
+        Run("tiny", "original", 1, host), read_settings(brief(), PretrainSettings), manifest_read_by(host), tmp_path
+    )
+    read = []
+    for module in trainer.model.modules():
+        if isinstance(module, Layers):
+            module.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[1]))
+    trainer.step(0)
+    assert trainer.objective.tokens == sum(read)
 
 
 @pytest.mark.parametrize("host", HOSTS)

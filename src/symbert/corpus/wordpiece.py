@@ -33,7 +33,7 @@ RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no pie
 def encoder(vocabulary: Path) -> Tokenizer:
     """The uncased BERT tokenizer of a vocabulary file; a pair is encoded [CLS] a [SEP] b [SEP]."""
     pieces = read_vocabulary(vocabulary)
-    tokenizer = uncased(WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer = uncased(WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS.values()))
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",

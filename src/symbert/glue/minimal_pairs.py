@@ -28,7 +28,7 @@ from symbert.model.loading import load_model
 from symbert.model.network import HostModel
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
-from symbert.settings import PairSettings, SourceSettings, hash_of, read_settings
+from symbert.settings import MinimalPairSettings, SourceSettings, hash_of, read_settings
 from symbert.training.device import facts_of_machine, pick_device
 
 SENTENCES = ("sentence_good", "sentence_bad")
@@ -117,7 +117,8 @@ def measure_blimp(
     torch.set_num_threads(threads)
     run = Run(size, attention, pretrain_seed, host)
     model = _model_of(run, checkpoint)
-    wanted, pairs = read_settings(settings, PairSettings), read_table(raw, str(raw), "delete it and run download-blimp")
+    wanted = read_settings(settings, MinimalPairSettings)
+    pairs = read_table(raw, str(raw), "delete it and run download-blimp")
     parts = []
     for draw, paradigm in enumerate(PARADIGMS):
         part = pairs.filter(pc.field("paradigm") == paradigm)

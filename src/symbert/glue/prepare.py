@@ -19,7 +19,7 @@ from symbert.files import publish
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.sources import STAND_IN, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
-from symbert.settings import PairSettings, TaskSettings, read_settings
+from symbert.settings import MinimalPairSettings, TaskSettings, read_settings
 from symbert.task import Task
 from symbert.tasks import task_named
 
@@ -154,7 +154,7 @@ def _encode(texts: pa.Array, tokenizer: Tokenizer) -> list[Encoding]:
     return [encodings[place] for place in distinct.indices.to_pylist()]
 
 
-def check_complete(name: str, rows: int, official: int, settings: TaskSettings | PairSettings) -> None:
+def check_complete(name: str, rows: int, official: int, settings: TaskSettings | MinimalPairSettings) -> None:
     """DataError when rows are not as many as published and the settings do not allow that, or when there are none."""
     if rows == 0 or (rows != official and not settings.allow_partial):
         raise DataError(

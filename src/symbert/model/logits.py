@@ -17,18 +17,23 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
     (batch token). A layer that attends to a source, too, has a number of that after its own.
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
-    tokens that attend; at most ln(token) nats. Needs memory for the logits of one layer: give few sequences.
-    The model's mode stays as it was.
+    tokens that attend; at most ln(token) nats. Padding that a layer is told of is no token. Needs memory for the logits
+    of one layer: give few sequences. The model's mode stays as it was.
     """
     found: list[tuple[float, float]] = []
 
     def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
-        logits = logits_of(module, inputs[0])
-        if type(module).forward is SelfAttention.forward and not module.is_causal:
-            entropy = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
+        hidden, mask = (*inputs, None)[:2]
+        pairs = logits = logits_of(module, hidden)
+        if mask is not None and not module.is_causal:
+            pairs = logits[(mask & mask.mT).expand_as(logits)]
+            entropies = torch.special.entr(weights_of(module, hidden, mask)).sum(-1)
+            entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
+        elif type(module).forward is SelfAttention.forward and not module.is_causal:
+            entropies = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1)
         else:
-            entropy = torch.special.entr(weights_of(module, inputs[0])).sum(-1).mean()
-        found.append((logits.std(correction=0).item(), entropy.item()))
+            entropies = torch.special.entr(weights_of(module, hidden)).sum(-1)
+        found.append((pairs.std(correction=0).item(), entropies.mean().item()))
 
     def describe_across(module: CrossAttention, inputs: tuple[Tensor, ...]) -> None:
         hidden, context, mask = inputs
@@ -59,15 +64,19 @@ def logits_of(module: SelfAttention, hidden: Tensor) -> Tensor:
     return (query @ key.transpose(-1, -2)).float() * module.scaling
 
 
-def weights_of(module: SelfAttention, hidden: Tensor) -> Tensor:
+def weights_of(module: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """The attention weights of a layer by its own forward pass, `batch heads token token`.
 
-    Of a forward pass that gives no weights, the softmax of the logits.
+    `mask`, `batch 1 1 token`, is true for a token that is none of padding. Of a forward pass that gives no weights, the
+    softmax of the logits.
     """
     usual, module.config = module.config, copy.copy(module.config)
     module.config._attn_implementation = "eager"
     try:
-        weights = module.forward(hidden, mask_for(module, hidden))[1]
+        weights = module.forward(hidden, mask_for(module, hidden, mask))[1]
     finally:
         module.config = usual
-    return logits_of(module, hidden).softmax(-1) if weights is None else weights.float()
+    if weights is not None:
+        return weights.float()
+    logits = logits_of(module, hidden)
+    return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)

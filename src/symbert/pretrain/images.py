@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symbert.draws import permute
-from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES, PATCHES
+from symbert.hosts import DIGITS, HELD_OUT_IMAGES, IMAGES
 from symbert.layout import Run
 from symbert.model.vision import VisionModel
 from symbert.pretrain.objective import Batch, Objective
 from symbert.settings import PretrainSettings
 
 BRIGHTEST = 16  # the largest value of a pixel
+Shown = tuple[Tensor, Tensor]  # images `image channel height width`, and the digit of each
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,10 @@ class ImageBatch(Batch):
 class Images(Objective):
     """The digit that an image shows (Alpaydin and Kaynak 1998), of 8 × 8 pixels; a fifth of the images is held out."""
 
-    training_count, validation_count = IMAGES - HELD_OUT_IMAGES, HELD_OUT_IMAGES
-    tokens = PATCHES
-
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
         super().__init__(run, settings, manifest)
-        self.pixels, self.digits = digits()
+        self.training, self.validation = digits()
+        self.training_count, self.validation_count = (len(pixels) for pixels, _ in (self.training, self.validation))
 
     def build_model(self, attention_dropout: float) -> VisionModel:
         """An encoder of patches with a classifier."""
@@ -45,11 +44,11 @@ class Images(Objective):
     def training_batch(self, step: int) -> ImageBatch:
         """The images of step `step` (from 0), all once before one comes again."""
         _, rows = self.order(step)
-        return self._batch_of(self.validation_count + rows)
+        return ImageBatch(*(each[rows] for each in self.training))
 
     def validation_batch(self, rows: NDArray[np.int64]) -> ImageBatch:
         """Held-out images."""
-        return self._batch_of(rows)
+        return ImageBatch(*(each[rows] for each in self.validation))
 
     def logits(self, model: VisionModel, pixels: Tensor) -> Tensor:
         """`batch digit`."""
@@ -67,15 +66,13 @@ class Images(Objective):
         """Of the layers on all patches."""
         return model.step_flops(self.settings.batch_size)
 
-    def _batch_of(self, rows: NDArray[np.int64]) -> ImageBatch:
-        return ImageBatch(self.pixels[rows], self.digits[rows])
 
-
-def digits() -> tuple[Tensor, Tensor]:
-    """All images `image channel height width` and their digits, the held-out ones first: the same for every run."""
+def digits() -> tuple[Shown, Shown]:
+    """The images that are trained on, and those that are held out: the same for every run."""
     from sklearn.datasets import load_digits  # of no other host
 
     data = load_digits()
+    pixels, shown = torch.from_numpy(data.images / BRIGHTEST).float()[:, None], torch.from_numpy(data.target).long()
     shuffled = permute(np.arange(IMAGES), IMAGES, 0)
-    pixels = torch.from_numpy(data.images[shuffled] / BRIGHTEST).float()
-    return pixels[:, None], torch.from_numpy(data.target[shuffled]).long()
+    held_out, others = shuffled[:HELD_OUT_IMAGES], shuffled[HELD_OUT_IMAGES:]
+    return (pixels[others], shown[others]), (pixels[held_out], shown[held_out])

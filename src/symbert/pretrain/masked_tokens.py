@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.files import read_json
+from symbert.hosts import Rows
 from symbert.layout import Run
 from symbert.model.masking import Masker
 from symbert.model.network import MaskedModel
@@ -58,8 +59,8 @@ class MaskedTokens(Objective):
         super().__init__(run, settings)
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.training_count, self.validation_count = len(self.training), len(self.validation)
-        self.tokens = self.training.sequence_length
         corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
+        self.rows = Rows(corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
         special = corpus["special_tokens"]
         masker = partial(
             Masker,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symbert.files import read_json
+from symbert.hosts import Rows
 from symbert.layout import Run
 from symbert.model.decoder import DecoderModel
 from symbert.pretrain.data import REMEDY, PackedRows
@@ -35,12 +36,12 @@ class NextTokens(Objective):
         super().__init__(run, settings)
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.training_count, self.validation_count = len(self.training), len(self.validation)
-        self.tokens = self.training.sequence_length - 1
-        self.vocabulary_size = read_json(manifest, {"vocabulary_size": int}, REMEDY)["vocabulary_size"]
+        vocabulary_size = read_json(manifest, {"vocabulary_size": int}, REMEDY)["vocabulary_size"]
+        self.rows = Rows(vocabulary_size, self.training.sequence_length)
 
     def build_model(self, attention_dropout: float) -> DecoderModel:
         """A decoder with the head of its embeddings."""
-        return DecoderModel(self.configuration(attention_dropout, vocabulary_size=self.vocabulary_size))
+        return DecoderModel(self.configuration(attention_dropout, vocabulary_size=self.rows.vocabulary_size))
 
     def training_batch(self, step: int) -> TokenBatch:
         """The rows of step `step` (from 0): those of an encoder with the same seed."""

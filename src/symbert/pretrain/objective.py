@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from symbert.draws import permute
-from symbert.hosts import HOSTS
+from symbert.hosts import HOSTS, Rows
 from symbert.layout import Run
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.settings import PretrainSettings
@@ -54,10 +54,15 @@ class Objective(ABC):
 
     training_count: int  # sequences of an epoch
     validation_count: int  # held-out sequences
-    tokens: int  # of a sequence
+    rows = Rows(vocabulary_size=0, tokens=0)  # that it reads: none, unless an objective says so
 
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
         self.run, self.settings = run, settings
+
+    @property
+    def tokens(self) -> float:
+        """That the layers read of a sequence, as a plan counts them."""
+        return HOSTS[self.run.host].reads(self.rows)[0]
 
     @abstractmethod
     def build_model(self, attention_dropout: float) -> nn.Module:

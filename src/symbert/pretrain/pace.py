@@ -15,6 +15,7 @@ from torch import nn
 
 from symbert.files import MEGABYTE
 from symbert.flops import step_flops
+from symbert.model.parameters import matrix_weights
 from symbert.training.device import AUTOCAST
 
 NOTED = 100  # newest steps that a note is about
@@ -33,7 +34,7 @@ class Pace:
 
     def __init__(
         self,
-        tokens_per_step: int,
+        tokens_per_step: float,
         flops_per_step: float,
         peak: float,
         device: torch.device,
@@ -104,7 +105,7 @@ def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) ->
 
     `symbert.flops` has the formula; the weights are those of the model's operator.
     """
-    weights = sum(parameter.numel() for parameter in model.bert.encoder.parameters() if parameter.ndim >= 2)
+    weights = matrix_weights(model.bert.encoder)
     return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)
 
 

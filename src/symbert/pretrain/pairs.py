@@ -4,14 +4,18 @@ A source begins with the token of its task: its letters are written in reverse, 
 or each as its substitute.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from symbert.draws import Words, below, permute, stream
-from symbert.hosts import LETTERS, LONGEST, SHORTEST, TASKS_OF_PAIRS
+from symbert.draws import Words, below, mix, permute, stream
+from symbert.hosts import HELD_OUT_PAIRS, LETTERS, LONGEST, SHORTEST, TASKS_OF_PAIRS
 
 Ids = NDArray[np.int64]
+Pairs = tuple[Ids, Ids]
 
+TRAINING, VALIDATION = 1, 2  # of what a pair is drawn
 PADDING, START, END = 0, 1, 2
 FIRST_TASK = 3
 FIRST_LETTER = FIRST_TASK + len(TASKS_OF_PAIRS)
@@ -19,7 +23,13 @@ DELETED = LETTERS // 4  # so many letters, the first ones, are never written in 
 SUBSTITUTES = FIRST_LETTER + permute(np.arange(LETTERS), LETTERS, 0)
 
 
-def pairs_of(keys: Words) -> tuple[Ids, Ids]:
+def split_pairs(seed: int) -> tuple[Callable[[Ids], Pairs], Pairs]:
+    """What a run with this seed is trained on, by the numbers of pairs, and what is held out for all runs."""
+    held_out = pairs_of(mix(0, VALIDATION, np.arange(HELD_OUT_PAIRS)))
+    return lambda numbers: pairs_of(mix(seed, TRAINING, numbers)), held_out
+
+
+def pairs_of(keys: Words) -> Pairs:
     """Sources `row token` and targets `row token`, one pair for each key, padded to the longest that there may be.
 
     A source has its task and its letters, a target START, what is to be written, and END.

@@ -14,7 +14,7 @@ from symbert.corpus.tokens import ArrayWriter
 from symbert.corpus.wordpiece import TOKEN
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish, sha256_of, verify_sha256, write_json
-from symbert.keys import PairSettings
+from symbert.keys import ParallelSettings
 from symbert.pretrain.text_pieces import END, PADDING, SPECIAL_TOKENS, START, TextPieces
 from symbert.progress import Progress
 from symbert.settings import read_settings
@@ -39,7 +39,7 @@ def pack_pairs(settings: Path, output: Path) -> None:
     or not UTF-8, and where no pair is left; IntegrityError for one that changed since the settings were written;
     ConfigError for a vocabulary that is smaller than the alphabet.
     """
-    text = read_settings(settings, PairSettings)
+    text = read_settings(settings, ParallelSettings)
     for name, expected in text.sha256.items():
         verify_sha256(Path(getattr(text, name)), expected, "run snakemake again")
     lines = {split: _count_lines(*paths) for split, paths in text.splits.items()}
@@ -68,7 +68,7 @@ def pack_pairs(settings: Path, output: Path) -> None:
 
 def _pack(
     split: str,
-    text: PairSettings,
+    text: ParallelSettings,
     lines: int,
     pieces: TextPieces,
     held_out: set[Pair],

@@ -1,19 +1,19 @@
 """A sequence to be written of another: what encoder-decoders are trained on, with the pairs of `pairs`."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from symbert.draws import mix
-from symbert.hosts import HELD_OUT_PAIRS, PAIR_TOKENS, PAIR_VOCABULARY
+from symbert.hosts import PAIR_TOKENS, PAIR_VOCABULARY
+from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain.objective import IGNORED, Batch, Objective, Order
-from symbert.pretrain.pairs import END, PADDING, START, pairs_of
-
-TRAINING, VALIDATION = 1, 2  # of what a pair is drawn
+from symbert.pretrain.pairs import END, PADDING, START, split_pairs
+from symbert.settings import PretrainSettings
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class PairBatch(Batch):
 class SequenceToSequence(Objective):
     """Reversing, deleting and substituting letters. Pairs are drawn anew for every step: no epoch comes again."""
 
-    validation_count = HELD_OUT_PAIRS
-    tokens = PAIR_TOKENS
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
+        super().__init__(run, settings, manifest)
+        self.training, self.validation = split_pairs(run.pretrain_seed)
+        self.validation_count = len(self.validation[0])
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
         """An encoder and a decoder of one size."""
@@ -56,11 +58,11 @@ class SequenceToSequence(Objective):
     def training_batch(self, step: int) -> PairBatch:
         """The pairs of step `step` (from 0), by the run's seed."""
         _, numbers = self.order(step)
-        return _batch_of(numbers, TRAINING, self.run.pretrain_seed)
+        return PairBatch.of(*self.training(numbers))
 
     def validation_batch(self, rows: NDArray[np.int64]) -> PairBatch:
         """Held-out pairs."""
-        return _batch_of(rows, VALIDATION, 0)
+        return PairBatch.of(*(side[rows] for side in self.validation))
 
     def logits(self, model: EncoderDecoderModel, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
         """`batch token vocab`: of what follows each token of the target."""
@@ -77,7 +79,3 @@ class SequenceToSequence(Objective):
     def flops(self, model: EncoderDecoderModel) -> float:
         """Of both sides, padding among them."""
         return model.step_flops(self.settings.batch_size, PAIR_TOKENS, PAIR_TOKENS)
-
-
-def _batch_of(numbers: NDArray[np.int64], split: int, seed: int) -> PairBatch:
-    return PairBatch.of(*pairs_of(mix(seed, split, numbers)))

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.files import read_json, verify_sha256
+from symbert.hosts import Rows
 from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain import text_scores
@@ -32,15 +33,15 @@ class Translation(Objective):
         super().__init__(run, settings)
         fields = {"sequence_length": int, "mean_tokens": {str: float}, "vocabulary_sha256": str}
         facts = read_json(manifest, fields, REMEDY)
-        self.longest, self.mean_tokens = facts["sequence_length"], facts["mean_tokens"]
+        self.longest, mean = facts["sequence_length"], facts["mean_tokens"]
         self.training, self.validation = (
             [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
             for split in ("train", "validation")
         )
         self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
-        self.tokens = round(sum(self.mean_tokens.values()))
         verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
         self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
@@ -97,7 +98,7 @@ class Translation(Objective):
 
     def flops(self, model: EncoderDecoderModel) -> float:
         """Of both sides of pairs of mean length, without padding."""
-        return model.step_flops(self.settings.batch_size, self.mean_tokens["source"], self.mean_tokens["target"])
+        return model.step_flops(self.settings.batch_size, self.rows.tokens, self.rows.target_tokens)
 
 
 def _batch_of(pairs: list[PackedRows], rows: NDArray[np.int64]) -> PairBatch:
