@@ -529,6 +529,24 @@ def _(place):
     return [*listed(place, archive), "--record", place.write("blacklists.json", json.dumps({"sha256": 64 * "0"}))]
 
 
+@provokes("…: no intact checkpoint (…); delete … and start the run over, or restore …")
+def _(place):
+    from symbert.pretrain.train import Trainer
+
+    words, train = trained(place, save_every=5), Trainer.step
+
+    def killed(trainer, step):
+        if step == 7:
+            raise MemoryError
+        return train(trainer, step)
+
+    place.monkeypatch.setattr(Trainer, "step", killed)
+    assert cli.main([str(word) for word in words]) != 0
+    (weights,) = (place.folder / "run/state/resume").glob("*/model.safetensors")
+    weights.write_bytes(b"")
+    return words
+
+
 @provokes("…: hash expected …, found …: edited, or of …; run pack_shards again")
 def _(place):
     words = trained(place)

@@ -14,7 +14,7 @@ PAGE = 4096  # bytes
 DELETED = (
     re.compile(r"; delete (\S+) and "),
     re.compile(r"^symbert [\w-]+: (\S+?): .*delete it"),
-)  # a file that is named
+)  # a file or folder that is named
 AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?(?: \(.*\))?$")  # a rule, or its command
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 
@@ -64,8 +64,8 @@ def follow(lines: list[str], root: Path) -> tuple[str, list[str]] | None:
     """Do what the first line says that names a remedy: that line, and what the next start has more; else None."""
     for line in lines:
         for pattern in DELETED:
-            if (named := pattern.search(line)) and (root / named[1]).is_file():
-                (root / named[1]).unlink()
+            if (named := pattern.search(line)) and (file := root / named[1]).exists():
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
                 return line, []
         if named := AGAIN.search(line):
             return line, ["--forcerun", named[1].replace("-", "_")]

@@ -184,6 +184,14 @@ def test_what_a_line_says_is_to_be_done_is_done(tmp_path, line, words):
     assert (tmp_path / "results/a.json").exists() == bool(words)
 
 
+def test_a_folder_that_a_line_says_to_delete_is_deleted(tmp_path):
+    """No remedy was read where a run's only checkpoint was damaged, and its state is to be deleted."""
+    (tmp_path / "results/state").mkdir(parents=True)
+    line = "symbert pretrain-model: results/state/resume: no intact checkpoint; delete results/state and start over"
+    assert disk.follow([line], tmp_path) == (line, [])
+    assert not (tmp_path / "results/state").exists()
+
+
 def test_a_line_that_says_nothing_of_the_kind_is_no_remedy(tmp_path):
     assert disk.follow(["symbert filter-part: x: No space left on device; free space and run again"], tmp_path) is None
 

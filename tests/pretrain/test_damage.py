@@ -86,7 +86,9 @@ def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, 
     assert main(words) == 76
     said = capsys.readouterr().err.splitlines()[-1]
     assert (
-        "no intact checkpoint" in said and f"{log}: sha256" in said and "restore the file from a copy, or del" in said
+        "no intact checkpoint" in said
+        and f"{log}: sha256" in said
+        and f"; delete {run / 'state'} and start the run over" in said
     )
 
 

@@ -111,8 +111,8 @@ class CheckpointStore:
         if candidates or len(list(self.weights.glob("step-*.safetensors"))) > 1:
             newest = f" (the newest: {failures[0]})" if failures else ""
             raise IntegrityError(
-                f"{self.resume}: no intact checkpoint{newest}; restore the file from a copy, or delete this run's "
-                "state to start it over"
+                f"{self.resume}: no intact checkpoint{newest}; delete {self.resume.parent} and start the run over, or "
+                "restore the file from a copy"
             )
         return None
 
