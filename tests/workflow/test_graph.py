@@ -115,13 +115,14 @@ def test_each_hosts_rule_trains_that_host(root, tmp_path):
     copy = check_out(root, tmp_path / "copy")
     sweep = "sweep={hosts: [encoder-decoder, vision], attention: [shared], pretrain_seeds: [1], curve: {sizes: []}}"
     steps = (
-        "pretrain={steps: 2, schedule_steps: null, warmup_steps: 1, evaluate_every: 2, save_every: 2, batch_size: 4}"
+        "pretrain={schedule_steps: null, warmup_steps: 1, evaluate_every: 2, save_every: 2, batch_size: 4}",
+        "hosts={encoder-decoder: {steps: 2}, vision: {steps: 2}}",  # the demo's are many, whatever those of encoders
     )
     folders = {
         host: f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1" for host in ("encoder-decoder", "vision")
     }
     targets = [f"{folder}/step-2/config.json" for folder in folders.values()]
-    outcome = copy.snakemake(*targets, "results/demo-embedded/report/figures/hosts.png", "--config", sweep, steps)
+    outcome = copy.snakemake(*targets, "results/demo-embedded/report/figures/hosts.png", "--config", sweep, *steps)
     assert outcome.code == 0, outcome.output
     for host, folder in folders.items():
         assert read_json(copy.directory / folder / "done.json")["model_host"] == host
