@@ -31,6 +31,7 @@ ALLOWED = {
     **{f"load({name!r})": TRAINING for name in ("count-parameters", "finetune", "measure-robustness")},
     **{f"import symbert.{name}": TRAINING for name in ("pretrain.session", "study.train")},  # in their commands
     STEP: TRAINING,
+    "from symbert.model.parameters import counts_of; counts_of('small', ['pairwise'])": TRAINING,
     **{f"load({name!r})": MODEL for name in ("anatomy", "export-classifier")},
     "load('probe')": PROBING,
     **{f"load({name!r})": PROBING for name in COMMANDS if name.endswith("-blimp")},  # the pairs' one module

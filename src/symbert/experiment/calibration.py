@@ -20,7 +20,7 @@ from statistics import mean
 
 SECONDS = 1.5  # of each of the two measurements
 MATRIX = 64  # rows and columns; larger ones BLAS shares among threads
-MARGIN = 0.1  # of a run that others do not disturb; repeated ones took 10.1, 10.1 and 11.2 minutes
+MARGIN = 0.1  # of a run that others do not disturb; repeated ones of a longer demo took 10.1, 10.1 and 11.2 minutes
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Timed:
     machine: Speed  # on which it ran, alone
 
 
-# Two cores of a virtual machine (AVX-512), `snakemake --cores all` from the beginning: 362 s. Timed anew with the demo.
-DEMO = Timed(jobs=703, chain=79, machine=Speed(matmul=9.6e-6, loop=3.76e-5))
+# Two cores of a virtual machine (AVX-512): 417 s from the first job to the last. Timed anew with the demo.
+DEMO = Timed(jobs=832, chain=97, machine=Speed(matmul=6.9e-6, loop=3.99e-5))
 
 
 def measure(seconds: float = SECONDS) -> Speed:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from symbert.files import write_json
 from symbert.model.configuration import configuration_of
@@ -19,7 +20,7 @@ def count_parameters(sizes: list[str], attention: list[str], output: Path) -> No
 
 def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NothingDrawn():
         models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
     return {
         "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
@@ -28,6 +29,14 @@ def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
             name: _count(model.bert.encoder.layer[0].attention.self) for name, model in models.items()
         },
     }
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Weights are not initialised: on the meta device, where none are, PyTorch imports its compiler to draw them."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        is_drawing = getattr(func, "__module__", None) == "torch.nn.init"
+        return None if is_drawing else func(*args, **(kwargs or {}))
 
 
 def matrix_weights(module: torch.nn.Module) -> int:
