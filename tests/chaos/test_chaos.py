@@ -17,7 +17,7 @@ from chaos.preload import Call, Notes, compile_library, compiler, unsynced
 from chaos.stages import TARGETS, Folder, Start, artefacts, difference, is_compared, is_measured
 from chaos.trial import Result, Trial
 
-FEW = 6  # faults of each stage in the short campaign
+FEW = 4  # faults of each stage in the short campaign
 needs_compiler = pytest.mark.skipif(
     compiler() is None, reason="no C compiler, without which no fault strikes at a call"
 )
