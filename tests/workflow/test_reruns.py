@@ -138,7 +138,10 @@ def test_results_with_new_times_run_nothing_but_what_reads_large_files(copy):
     """Token streams are the only inputs of the tiny chain above Snakemake's limit."""
     unmark(copy.directory / RESULTS)
     files = [path for path in (copy.directory / RESULTS).rglob("*") if path.is_file() and "state" not in path.parts]
-    age_backwards([path for path in files if path.stat().st_size <= CHECKSUMMED])
+    large = {path for path in files if path.stat().st_size > CHECKSUMMED}
+    for path in large:  # however fast this machine made them, the new times of the others are later
+        os.utime(path, (time.time() - 3600,) * 2)
+    age_backwards([path for path in files if path not in large])
     assert planned(copy) == {}
     age_backwards(files)
     assert computed(planned(copy)) == {"pack_shards": 1, **TRAINED}
