@@ -638,6 +638,11 @@ def _(place):
     return hosted(place, "Doubled", "encoder-decoder")
 
 
+@provokes("--host …: no host that gives likelihoods of sentences; give …")
+def _(place):
+    return judged(place, decoder(place), host="vision")
+
+
 @provokes("…: its … is …, expected …; give the checkpoint of that …")
 def _(place):
     return judged(place, decoder(place), host="encoder")

@@ -21,7 +21,7 @@ from symbert.glue import embedded
 from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
-from symbert.hosts import ENCODER, host_named_in
+from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.layout import Run
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
@@ -112,9 +112,12 @@ def measure_blimp(
     Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
     because both have the same word pieces, is neither right nor wrong. DataError where a paradigm has not as many
     pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's,
-    ConfigError for a checkpoint of another operator or host, DivergedError for a likelihood that is not finite.
+    ConfigError for a host without likelihoods and for a checkpoint of another operator or host, DivergedError for a
+    likelihood that is not finite.
     """
     torch.set_num_threads(threads)
+    if host not in (judges := [name for name in HOSTS if HOSTS[name].has_likelihoods]):
+        raise ConfigError(f"--host {host}: no host that gives likelihoods of sentences; give {' or '.join(judges)}")
     run = Run(size, attention, pretrain_seed, host)
     model = _model_of(run, checkpoint)
     wanted = read_settings(settings, MinimalPairSettings)
