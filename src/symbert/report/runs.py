@@ -1,9 +1,9 @@
 """Pre-training runs: validation losses from done.json and metrics.jsonl, and speed from timing.json, as data frames."""
 
-import itertools
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,9 @@ def read_runs(
                 f"runs: {one} attention_dropout {decided[0]['attention_dropout']}, {other} {run['attention_dropout']}, "
                 "as their devices decide for the recipe fast; run pretrain again on one kind of device"
             )
+    known = set(present)
     for run in wanted:
-        if tuple(run) not in present:
+        if tuple(run) not in known:
             raise DataError(f"runs: {run_name(*run)} is missing; run pretrain for it")
     return (
         pd.DataFrame(runs, columns=COLUMNS)
@@ -119,7 +120,8 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
     timings = pd.DataFrame([records[key] for key in keys], columns=[*RUN, "machine", *SPEED])
     timings = timings.astype(dict.fromkeys(SPEED, float))
     alike = ["size", "pretrain_seed", "machine"]
-    timings["alone"] = [_was_alone(run, sessions) for run in keys]
+    alone = runs_alone(sessions)
+    timings["alone"] = [run in alone for run in keys]
     original = timings[timings["attention"] == "original"].set_index(alike)
     reference = original.reindex(pd.MultiIndex.from_frame(timings[alike]))
     return timings.assign(
@@ -128,17 +130,30 @@ def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.D
     )
 
 
+def runs_alone(sessions: dict[tuple, tuple]) -> set[tuple]:
+    """The runs during whose session (host, start, end) no other one had a session on the host.
+
+    Where nobody knows the host of a run, or one of the times on its host, it is not known to be alone.
+    """
+    hosts = defaultdict(list)
+    for run, (host, *times) in sessions.items():
+        hosts[host].append((*times, run))
+    alone = set()
+    for found in (found for host, found in hosts.items() if host and all(all(times) for *times, _ in found)):
+        starts, ends, runs = zip(*sorted(found), strict=True)
+        earlier = ["", *accumulate(ends, max)]  # the last end of those that started before
+        later = [*starts[1:], ends[-1]]
+        alone |= {
+            run
+            for run, start, end, ended, begun in zip(runs, starts, ends, earlier, later, strict=False)
+            if ended <= start and begun >= end
+        }
+    return alone
+
+
 def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     """A run in words."""
     return f"{size}-{attention} seed {pretrain_seed}"
-
-
-def _was_alone(run: tuple, sessions: dict[tuple, tuple]) -> bool:
-    """Whether no other run had a session on the host meanwhile; False where nobody knows when or where it was."""
-    host, started, until = sessions[run]
-    others = [(begun, ended) for other, (place, begun, ended) in sessions.items() if other != run and place == host]
-    times = [started, until, *itertools.chain.from_iterable(others)]
-    return None not in (host, *times) and all(ended <= started or begun >= until for begun, ended in others)
 
 
 def _machine(timing: dict[str, Any], batch_size: int) -> str:
