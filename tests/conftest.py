@@ -25,7 +25,7 @@ STEADY = {  # of the experiment that tests count jobs and files of, however the 
         **{"steps": 2400, "schedule_steps": None, "save_every": 300, "evaluate_every": 25},
         **{"learning_rate": 1e-3, "warmup_steps": 200},
     },
-    "glue": {"epochs": 5},
+    "glue": {"epochs": 5, "max_examples": 1000},
     "sweep": {
         "attention": ["original", "symmetric", "pairwise", "shared"],
         "pretrain_seeds": [1],
