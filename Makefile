@@ -7,7 +7,7 @@ REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-startup bench-scaling gpu-check download-faults chaos docs pictures first-hour clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo bench-startup bench-scaling gpu-check download-faults chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -62,6 +62,10 @@ bench-glue: env .venv/bench-pretrain/complete
 # What Snakemake needs to know all jobs of the paper's experiment; options in docs/benchmarks.md.
 bench-graph: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
+
+# What a whole demo takes, three times; options in docs/benchmarks.md.
+bench-demo: env
+	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.demo $(BENCH) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 # What each command of a finished demo takes to start; options in docs/benchmarks.md.
 bench-startup: env

@@ -18,6 +18,7 @@ PAGES = {  # by the page's name, what its figures are of
     "bench-pretrain.md": "pre-training",
     "bench-glue.md": "GLUE",
     "bench-graph.md": "jobs",
+    "bench-demo.md": "demo",
     "bench-startup.md": "start",
     "scaling/README.md": "growth",
 }
