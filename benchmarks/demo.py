@@ -113,10 +113,17 @@ def jobs_of(log: str) -> list[Ran]:
 
 
 def by_rule(demo: Demo) -> list[str]:
-    """Rows of a table: of each rule how many jobs it has and the seconds that they took together, most first."""
+    """Rows of a table: of each rule how many jobs it has and the seconds that they took together, most first.
+
+    Rules that took less than a hundredth of all seconds share the last row.
+    """
     count = Counter(job.rule for job in demo.jobs)
     seconds = Counter({rule: sum(job.end - job.start for job in demo.jobs if job.rule == rule) for rule in count})
-    return [f"| {rule} | {count[rule]} | {taken} |" for rule, taken in seconds.most_common() if taken]
+    large = [rule for rule, taken in seconds.most_common() if 100 * taken >= demo.core_seconds]
+    small = count.keys() - large
+    rows = [f"| {rule} | {count[rule]} | {seconds[rule]} |" for rule in large]
+    rest = (sum(each[rule] for rule in small) for each in (count, seconds))
+    return [*rows, "| {} others | {} | {} |".format(len(small), *rest)]
 
 
 def write_record(demo: Demo, path: Path) -> None:

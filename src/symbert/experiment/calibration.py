@@ -56,8 +56,8 @@ class Timed:
     machine: Speed  # on which it ran, alone
 
 
-# Two cores of a virtual machine (AVX-512): 417 s from the first job to the last. Timed anew with the demo.
-DEMO = Timed(jobs=832, chain=97, machine=Speed(matmul=6.9e-6, loop=3.99e-5))
+# Two cores of a virtual machine (AVX-512): 323 s, the median of three rounds of `make bench-demo`.
+DEMO = Timed(jobs=638, chain=75, machine=Speed(matmul=6.3e-6, loop=2.97e-5))
 
 
 def measure(seconds: float = SECONDS) -> Speed:
