@@ -58,8 +58,8 @@ def test_what_is_measured_is_seconds_of_a_piece_of_work():
 
 def test_the_words_name_minutes_cores_and_what_was_measured():
     said = expectation(2, QUIET)
-    assert said.startswith("symbert: the demo takes about 6 to 9 minutes from its beginning, with 2 cores of this ")
-    assert "6.9 µs" in said and "39.9 µs" in said and max(map(len, said.splitlines())) <= 120
+    assert said.startswith("symbert: the demo takes about 4 to 7 minutes from its beginning, with 2 cores of this ")
+    assert "6.3 µs" in said and "29.7 µs" in said and max(map(len, said.splitlines())) <= 120
     assert "with 1 core of" in expectation(1, QUIET)
 
 
@@ -68,7 +68,7 @@ def test_what_a_run_took_is_said_beside_what_it_takes_on_the_machine_of_the_time
     slow = Speed(matmul=3 * QUIET.matmul, loop=2 * QUIET.loop)
     said = outcome(2, slow, seconds=720)
     assert said.startswith("symbert: this took 12.0 minutes with 2 cores of this machine, where a product of 64 × 64 ")
-    assert "20.7 µs" in said and "79.8 µs" in said and said.endswith("at 6.9 and 39.9 µs it takes 4.0 to 6.0 minutes")
+    assert "18.9 µs" in said and "59.4 µs" in said and said.endswith("at 6.3 and 29.7 µs it takes 4.0 to 6.0 minutes")
     assert max(map(len, said.splitlines())) <= 160
 
 
