@@ -21,7 +21,7 @@ from symbert.glue import embedded
 from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
-from symbert.hosts import ENCODER, HOSTS, host_named_in
+from symbert.hosts import ENCODER, JUDGING, host_named_in
 from symbert.layout import Run
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
@@ -116,7 +116,7 @@ def measure_blimp(
     likelihood that is not finite.
     """
     torch.set_num_threads(threads)
-    if host not in (judges := [name for name in HOSTS if HOSTS[name].has_likelihoods]):
+    if host not in (judges := JUDGING.values()):
         raise ConfigError(f"--host {host}: no host that gives likelihoods of sentences; give {' or '.join(judges)}")
     run = Run(size, attention, pretrain_seed, host)
     model = _model_of(run, checkpoint)

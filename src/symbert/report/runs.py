@@ -139,7 +139,9 @@ def runs_alone(sessions: dict[tuple, tuple]) -> set[tuple]:
     for run, (host, *times) in sessions.items():
         hosts[host].append((*times, run))
     alone = set()
-    for found in (found for host, found in hosts.items() if host and all(all(times) for *times, _ in found)):
+    for host, found in hosts.items():
+        if host is None or any(None in times for *times, _ in found):
+            continue
         starts, ends, runs = zip(*sorted(found), strict=True)
         earlier = ["", *accumulate(ends, max)]  # the last end of those that started before
         later = [*starts[1:], ends[-1]]
