@@ -2,7 +2,6 @@ import json
 
 from symbert.bundle.checklist import IMPORTED, checklist_text
 from symbert.bundle.results import Results
-from symbert.energy import GPUS
 
 
 def answers_of(results: Results) -> dict[str, str]:
@@ -47,20 +46,9 @@ def test_hours_of_gpus_are_told_where_there_were_some(folder):
 
 def test_sessions_without_a_record_are_told(folder):
     """A run of three sessions, of which timing.json tells one: its hours looked like those of the whole run."""
-    change(folder / "pretrain/tiny-original/seed-1/timing.json", sessions=3, energy_joules=3.6e6, energy_source=GPUS)
+    change(folder / "pretrain/tiny-original/seed-1/timing.json", sessions=3)
     answers = answers_of(Results([folder]))
     assert answers["How long did pre-training take?"].endswith("; at least, for the records of 2 sessions are gone.")
-    assert answers["How much energy did pre-training take?"].endswith("; not measured, sessions: 3.")
-
-
-def test_energy_is_told_as_measured_or_not(folder):
-    question = "How much energy did pre-training take?"
-    assert answers_of(Results([folder]))[question] == "Not measured."
-    timing = folder / "pretrain/tiny-original/seed-1/timing.json"
-    change(timing, energy_joules=7.2e6, energy_source=GPUS)
-    assert answers_of(Results([folder]))[question] == (
-        "2.0000 kWh of the GPUs that it ran on (NVML), sessions: 1; not measured, sessions: 1."
-    )
 
 
 def test_stand_ins_and_partial_tasks_are_named(folder):

@@ -10,7 +10,7 @@ from statistics import mean
 
 from symbert.bundle.licences import NOT_CHECKED, NOT_STATED, licences_of
 from symbert.bundle.results import Results
-from symbert.report.machines import PretrainedRun, energy_of, hours_of
+from symbert.report.machines import PretrainedRun, hours_of
 from symbert.report.tables.settings import PAPER
 from symbert.sources import is_stand_in
 from symbert.suites import SUITES
@@ -99,7 +99,7 @@ def _data(results: Results) -> Iterator[Answer]:
 
 def _computing(results: Results) -> Iterator[Answer]:
     if results.is_import:
-        for question in ("How many parameters?", "Which machines?", "How long?", "How much energy?"):
+        for question in ("How many parameters?", "Which machines?", "How long?"):
             yield question, IMPORTED
         return
     runs = results.runs
@@ -124,7 +124,6 @@ def _computing(results: Results) -> Iterator[Answer]:
         if fine
         else "not recorded: no benchmark file of fine-tuning",
     )
-    yield "How much energy did pre-training take?", energy_of(runs)
     yield "How much work went into trials that are not shown?", "not recorded: only jobs of these results are measured"
 
 

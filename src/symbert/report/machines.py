@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from symbert.energy import in_words
 from symbert.files import read_json
 from symbert.hosts import ENCODER, OTHERS
 from symbert.report.order import model_rank
@@ -114,12 +113,6 @@ def hours(session: Facts) -> float:
         return 0.0
     begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
     return (ended - begun).total_seconds() / 3600
-
-
-def energy_of(runs: list[PretrainedRun]) -> str:
-    """The energy of all sessions in words, as far as it was measured."""
-    known = [session for run in runs for session in run.sessions]
-    return in_words([*known, *[{} for run in runs for _ in range(run.unknown_sessions)]])
 
 
 def hours_of(sessions: Iterable[Facts]) -> tuple[float, float]:

@@ -5,7 +5,6 @@ import platform
 
 import torch
 
-from symbert.energy import PROCESSORS
 from symbert.report.data import Data
 from symbert.report.tables.provenance import provenance_table, version_of
 from symbert.settings import hash_of
@@ -38,14 +37,6 @@ def test_the_runs_machines_are_named_once(pretrained):
     told = facts(files=files)
     assert told["pre-training: runs"] == "2, in 4 sessions"
     assert (told["pre-training: host"], told["pre-training: device"]) == ("a, b", "cpu")
-
-
-def test_energy_is_told_as_measured_or_not(pretrained):
-    files = [*pretrained("original"), *pretrained("shared", energy_joules=3.6e6, energy_source=PROCESSORS, sessions=3)]
-    assert facts(files=files[:2])["pre-training: energy"] == "not measured"
-    assert facts(files=files)["pre-training: energy"] == (
-        f"1.0000 kWh of {PROCESSORS}, sessions: 1; not measured, sessions: 3"
-    )
 
 
 def test_weights_are_credited_to_the_commits_that_trained_them(pretrained):

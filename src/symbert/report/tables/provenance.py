@@ -14,7 +14,6 @@ from symbert.files import read_json
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
-from symbert.report.machines import energy_of
 from symbert.settings import SECTIONS, hash_of, settings_from
 
 PACKAGES = (
@@ -53,7 +52,6 @@ def provenance_table(data: Data) -> Table:
         sessions = sum(run.facts.get("sessions", 0) for run in data.machines)
         facts |= {"pre-training: runs": f"{len(data.machines)}, in {sessions} sessions"}
         facts |= {f"pre-training: {key}": values for key, values in machines.items() if values}
-        facts["pre-training: energy"] = energy_of(data.machines)
     for file in data.files.get("sections", []):
         values = read_json(file, dict)
         settings_from(values, SECTIONS[file.stem], str(file))
