@@ -288,16 +288,6 @@ def test_parts_are_dealt_to_batches_in_order(paper):
     assert [len(batch) for batch in configuration.batches_of(smaller)] == [3, 3, 1]
 
 
-def test_a_needed_budget_is_what_training_reads_and_what_is_held_out(paper):
-    """200,000 steps of 256 rows: 51.2 of the paper's 137 million samples."""
-    values = configuration.sections(paper, "embedded")
-    assert (values["intake"]["max_tokens"], values["pack"]["max_training_rows"]) == (None, None)
-    values = configuration.sections(merge(paper, {"corpus": {"budget": "needed"}}), "embedded")
-    assert values["pack"]["max_training_rows"] == 51_200_000
-    assert values["intake"]["max_tokens"] >= (51_200_000 + 10_000) * 512
-    assert values["intake"]["max_documents"] == values["pack"]["max_documents"] == 30_000_000
-
-
 def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
     """Scientific ones identify a run (PretrainSettings); the others are options, free to differ between sessions."""
     scientific = set(PretrainSettings.__struct_fields__)

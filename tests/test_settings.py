@@ -34,8 +34,6 @@ PACK = {
     "sequence_length": 64,
     "validation_sequences": 2,
     "max_documents": 3,
-    "max_training_rows": None,
-    "max_tokens": None,
     "sequences_per_shard": 4,
 }
 

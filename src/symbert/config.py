@@ -96,11 +96,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
 
     `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
     """
-    corpus, pretrain, pack = config["corpus"], config["pretrain"], config["corpus"]["pack"]
-    rows_read = pretrain["steps"] * pretrain["batch_size"] if corpus["budget"] == "needed" else None
-    rows_taken = rows_read and rows_read + pack["validation_sequences"]
-    # One token in a hundred more, because held-out documents are whole and exceed their rows.
-    max_tokens = rows_taken and rows_taken * pack["sequence_length"] * 101 // 100
+    corpus = config["corpus"]
     finetuned = [suite for suite in SUITES.values() if suite.tasks]
     protocols = {name: values_of(_protocol(config, name, SECTIONS[name])) for name in SUITES}
     source = _source(config, "corpus", embedded_root)
@@ -112,8 +108,8 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "blocklist_source": {"source": source["source"], "root": source["root"], "url": url},
         "embedded": corpus["embedded"],
         "filter": {**_filter(config), "annotations": annotations_of(config)},
-        "intake": {"max_documents": pack["max_documents"], "max_tokens": max_tokens},
-        "pack": {**pack, "max_training_rows": rows_read, "max_tokens": max_tokens},
+        "intake": {"max_documents": corpus["pack"]["max_documents"]},
+        "pack": corpus["pack"],
         **{training_section(host): values_of(training_of(config, host)) for host in [ENCODER, *_other_hosts(config)]},
         **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
         **protocols,

@@ -24,7 +24,7 @@ from symbert.settings import (
     NoiseKind,
     NoiseShares,
     NotNegative,
-    Pack,
+    PackSettings,
     Positive,
     Precision,
     PretrainSettings,
@@ -88,14 +88,13 @@ class Corpus(Settings):
     annotations: Annotator | None
     parts: Count
     parts_per_batch: Count
-    budget: Literal["paper", "needed"]
     revision: str
     keep_raw: bool
     harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
     blocklist_url: str
     embedded: EmbeddedSettings
     filter: ChosenFilter
-    pack: Pack
+    pack: PackSettings
 
 
 class Execution(Settings):

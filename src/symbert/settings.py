@@ -113,23 +113,15 @@ class IntakeSettings(Settings):
     """When no further part of the corpus is read."""
 
     max_documents: Count  # kept ones
-    max_tokens: int | None  # null: no limit
 
 
-class Pack(Settings):
+class PackSettings(Settings):
     """How kept documents become rows of token ids."""
 
     sequence_length: Length
     validation_sequences: Count  # at most: held-out rows that are also training rows are passed over
     max_documents: Count
     sequences_per_shard: Count
-
-
-class PackSettings(Pack):
-    """How kept documents become rows, and how many."""
-
-    max_training_rows: int | None  # null: all
-    max_tokens: int | None  # at which the intake ended; null: no limit
 
 
 class PretrainSettings(Settings):

@@ -46,18 +46,9 @@ def test_batches_add_up(batches):
     ]
 
 
-@pytest.mark.parametrize(
-    ("max_documents", "max_tokens", "full"),
-    [
-        (31, None, [False, False]),
-        (30, None, [False, True]),
-        (31, 301, [False, False]),
-        (31, 300, [False, True]),
-        (10, 1000, [True, True]),
-    ],
-)
-def test_documents_or_tokens_fill_the_corpus(batches, write_section, max_documents, max_tokens, full):
-    intake = write_section("intake", max_documents=max_documents, max_tokens=max_tokens)
+@pytest.mark.parametrize(("max_documents", "full"), [(31, [False, False]), (30, [False, True]), (10, [True, True])])
+def test_documents_fill_the_corpus(batches, write_section, max_documents, full):
+    intake = write_section("intake", max_documents=max_documents)
     assert [is_full(batch, intake) for batch in batches] == full
     assert not is_full(None, intake)
 

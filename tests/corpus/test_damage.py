@@ -19,7 +19,7 @@ def counted(tmp_path):
     """What says how full the corpus is."""
     return {
         "batch": write(tmp_path / "0.json", {"documents": 1, "tokens": 2}),
-        "intake": write(tmp_path / "intake.json", {"max_documents": 10, "max_tokens": None}),
+        "intake": write(tmp_path / "intake.json", {"max_documents": 10}),
     }
 
 

@@ -15,7 +15,6 @@ from symbert.corpus import plan
 from symbert.corpus.plan import config_of, intake, plan_of
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import published
-from symbert.settings import IntakeSettings
 
 ROOT = Path(__file__).parents[2]
 PAPER = merge(yaml.safe_load((ROOT / "config.yaml").read_text()), {"scale": "paper", "source": "hub"})
@@ -72,22 +71,11 @@ def test_kept_raw_parts_stay_until_the_end():
 
 
 def test_few_parts_are_fullest_while_they_are_read():
-    """20 parts, all there at a time, of which pre-training needs a few rows: no shards to speak of."""
-    config = merge(PAPER, {"corpus": {"parts": 20, "budget": "needed"}, "pretrain": {"steps": 10, "warmup_steps": 1}})
-    found = plan_of(
-        merge(config, {"corpus": {"pack": {"validation_sequences": 1}}, "sweep": {"curve": {"steps": {"tiny": []}}}})
-    )
+    """20 parts, all there at a time, of which only a few documents are packed: no shards to speak of."""
+    found = planned(parts=20, pack={"max_documents": 10})
     assert found.high_water_mark == pytest.approx(
         sum(found.disk[name] for name in ("raw parts", "filtered documents", "token streams"))
     )
-
-
-def test_the_needed_budget_is_the_rows_that_pre_training_reads():
-    """51,210,001 rows of 512 are 26.22e9 tokens, 112.4 parts: batch 12 has them, and batch 13 is under way."""
-    found = planned(budget="needed")
-    assert (found.parts, found.ends_with) == (130, "tokens")
-    assert found.rows == {"train": 51_200_000, "validation": 10_000}
-    assert found.disk["shards"] == 51_210_000 * 512 * 2
 
 
 def test_core_hours_are_work_over_speed():
@@ -112,9 +100,9 @@ def test_parts_that_hold_too_little_are_all_read():
     assert (found.parts, found.ends_with, round(found.documents_kept)) == (30, "parts", 3_000_000)
 
 
-@given(st.integers(1, 700), st.integers(1, 40), st.sampled_from(["paper", "needed"]))
-def test_more_parts_are_never_less_of_anything(parts, per_batch, budget):
-    fewer, more = (planned(parts=count, parts_per_batch=per_batch, budget=budget) for count in (parts, parts + 1))
+@given(st.integers(1, 700), st.integers(1, 40))
+def test_more_parts_are_never_less_of_anything(parts, per_batch):
+    fewer, more = (planned(parts=count, parts_per_batch=per_batch) for count in (parts, parts + 1))
     for name in ("parts", "documents_read", "documents_kept", "tokens", "download", "high_water_mark"):
         assert getattr(fewer, name) <= getattr(more, name) * (1 + 1e-12), name
     for name in ("disk", "core_hours", "rows"):
@@ -127,9 +115,8 @@ def test_more_parts_are_never_less_of_anything(parts, per_batch, budget):
     st.lists(st.integers(0, 50_000), min_size=1, max_size=40),
     st.integers(1, 7),
     st.integers(1, 60),
-    st.none() | st.integers(1, 300_000),
 )
-def test_a_batch_is_read_unless_those_up_to_the_last_but_one_suffice(tokens, per_batch, documents, most):
+def test_a_batch_is_read_unless_those_up_to_the_last_but_one_suffice(tokens, per_batch, documents):
     """Against the rule of the workflow: batch b waits for what count-batch said of batch b - 2."""
     taken, enough = 0, []
     for first in range(0, len(tokens), per_batch):
@@ -137,8 +124,8 @@ def test_a_batch_is_read_unless_those_up_to_the_last_but_one_suffice(tokens, per
             break
         taken = min(first + per_batch, len(tokens))
         total = sum(tokens[:taken])
-        enough.append(round(total / plan.TOKENS_PER_DOCUMENT) >= documents or (most is not None and total >= most))
-    read, ends_with = intake(tokens, per_batch, IntakeSettings(documents, most))
+        enough.append(round(total / plan.TOKENS_PER_DOCUMENT) >= documents)
+    read, ends_with = intake(tokens, per_batch, documents)
     assert read == taken
     assert (ends_with == "parts") == (not any(enough))
 

@@ -46,13 +46,10 @@ def write_parts(folder, documents: list[Document], cuts=(), left_out=()) -> dict
     return files
 
 
-def pack_files(
-    folder, files, length=4, held_out=2, max_documents=10**6, max_rows=None, max_tokens=None, shard_rows=3, counts=None
-):
+def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, shard_rows=3, counts=None):
     """Packs parts; gives the manifest."""
-    values = {"sequence_length": length, "validation_sequences": held_out, "max_training_rows": max_rows}
+    values = {"sequence_length": length, "validation_sequences": held_out}
     values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
-    values["max_tokens"] = max_tokens
     output = folder / "shards" / "manifest.json"
     with pytest.MonkeyPatch.context() as patch:  # rows shorter than the 8 tokens that settings may name
         patch.setattr("symbert.corpus.shards.read_settings", lambda path, kind: kind(**values))
@@ -100,7 +97,7 @@ def test_rows_and_rest_are_the_concatenation_of_the_documents(
     assert manifest["remainder_tokens"] == rest
     assert validation.shape == (held_out, length)
     assert validation.ravel().tolist() == sides["validation"][: validation.size]
-    assert manifest["surplus_tokens"] == {"train": 0, "validation": len(sides["validation"]) - validation.size}
+    assert manifest["surplus_tokens"] == {"validation": len(sides["validation"]) - validation.size}
     assert manifest["tokens"] == sum(tokens for _, tokens in documents)
 
 
@@ -138,7 +135,7 @@ def test_no_validation_row_is_a_training_row(tmp_path):
     assert train == ["menu", "TEXT", "menu", "ONEm", "last", "ENDS"], "which no validation row changes"
     assert validation == ["firs", "text", "more"], "`more` was surplus; `last` is a row, and `menu` is so twice"
     assert manifest["rows"] == {"train": 6, "validation": 3} and manifest["passed_over_rows"] == 3
-    assert manifest["surplus_tokens"] == {"train": 0, "validation": 12}
+    assert manifest["surplus_tokens"] == {"validation": 12}
     index = np.load(tmp_path / "shards/validation-documents.npy")
     assert index.tolist() == [(0, 1, 1)]
 
@@ -148,15 +145,6 @@ def test_surplus_beyond_the_last_validation_row_is_not_called_passed_over(tmp_pa
     manifest = pack_files(tmp_path, files, length=4, held_out=2)
     assert letters_of(rows_of(tmp_path, manifest, "validation")) == ["text", "more"]
     assert manifest["passed_over_rows"] == 1 and manifest["surplus_tokens"]["validation"] == 12
-
-
-def test_training_rows_beyond_the_limit_make_no_validation_row_a_repetition(tmp_path):
-    files = write_texts(tmp_path, [(9, "textmenu"), (1, "menu")])
-    assert pack_files(tmp_path, files, held_out=1, max_rows=1)["passed_over_rows"] == 0
-    with pytest.raises(
-        DataError, match=r"all 1 held-out rows occur among the training rows; take more parts or raise cor"
-    ):
-        pack_files(tmp_path, files, held_out=1)
 
 
 texts = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
@@ -260,36 +248,12 @@ def test_only_the_first_documents_count(tmp_path):
     assert capped == short
 
 
-def test_training_rows_beyond_the_limit_are_counted_as_surplus(tmp_path):
-    whole = pack(tmp_path / "whole", DOCUMENTS)
-    capped = pack(tmp_path / "capped", DOCUMENTS, max_rows=5)
-    assert capped["rows"] == {"train": 5, "validation": 2}
-    rows = rows_of(tmp_path / "whole", whole, "train")
-    assert rows_of(tmp_path / "capped", capped, "train").tolist() == rows[:5].tolist()
-    assert capped["surplus_tokens"]["train"] == (len(rows) - 5) * 4
-    for manifest in (whole, capped):
-        held = sum(manifest["rows"].values()) * 4 + sum(manifest["surplus_tokens"].values())
-        assert manifest["tokens"] == held + manifest["remainder_tokens"]
-    assert pack(tmp_path / "ample", DOCUMENTS, max_rows=10**6) == whole
-
-
-def test_documents_beyond_the_tokens_asked_for_do_not_count(tmp_path):
-    """Whatever else was read, for a larger budget or a larger batch: the first documents that have as many tokens."""
-    capped = pack(tmp_path / "capped", DOCUMENTS, cuts=[10, 25, 30], max_tokens=96)
-    assert capped == pack(tmp_path / "short", DOCUMENTS[:20], cuts=[10, 20, 20])
-    exact = pack(tmp_path / "exact", DOCUMENTS, cuts=[10, 20, 30], max_tokens=100)
-    assert exact == pack(tmp_path / "same", DOCUMENTS[:20], cuts=[10, 20, 20])
-
-
 def test_parts_that_were_left_out_and_are_needed_are_refused(tmp_path):
-    """They were left out because fewer documents, or tokens, were asked for when they came up."""
+    """They were left out because fewer documents were asked for when they came up."""
     attempt = partial(pack, documents=DOCUMENTS[:20], cuts=[10, 20, 20], left_out=[2, 3])
     with pytest.raises(DataError, match=r"are needed now: part_2, part_3; delete .* and run again"):
         attempt(tmp_path, max_documents=21)
-    with pytest.raises(DataError, match="needed now: part_2, part_3;"):
-        attempt(tmp_path, max_tokens=101)
     assert attempt(tmp_path, max_documents=20)["documents"] == {"train": 17, "validation": 3}
-    assert attempt(tmp_path, max_tokens=100)["rows"]["train"] == 22
 
 
 def test_later_parts_do_not_make_up_for_one_that_was_left_out(tmp_path):
@@ -425,9 +389,7 @@ def corpus(tmp_path_factory, vocabulary):
         tokenize_part(documents, vocabulary, *(paths[-1] for paths in files.values()))
     values = {"sequence_length": LENGTH, "validation_sequences": 40, "max_documents": 10**6}
     settings = folder / "pack.json"
-    settings.write_text(
-        json.dumps({**values, "max_training_rows": None, "max_tokens": None, "sequences_per_shard": 1000})
-    )
+    settings.write_text(json.dumps({**values, "sequences_per_shard": 1000}))
     pack_shards(**files, vocabulary=vocabulary, settings=settings, output=folder / "shards/manifest.json")
     return folder
 

@@ -91,28 +91,6 @@ def test_shards_have_the_same_bytes_for_any_number_of_workers_and_any_batches(ru
 
 
 @pytest.mark.campaign
-def test_only_what_training_reads_is_packed_the_same_whatever_was_read_before(run, published):
-    """300 rows of 32 tokens are in the first of five parts, and one more is read before that is known."""
-    training = {"steps": 300, "batch_size": 1, "warmup_steps": 5, "save_every": 100}
-    config = {
-        "source": "mirror",
-        "mirror": str(published),
-        "pretrain": training,
-        "sweep": {"curve": {"steps": {"tiny": [100]}}},
-    }
-    run("grown", {"parts_per_batch": 10}, **config)
-    grown, output = run("grown", {"parts_per_batch": 10, "budget": "needed"}, **config)
-    assert "rule filter_part" not in output and "rule pack_shards" in output
-    fresh, _ = run("fresh", {"parts_per_batch": 1, "budget": "needed"}, **config)
-    assert shards(grown)["train-00000.npy"] == shards(fresh)["train-00000.npy"]
-    manifest = json.loads((fresh / "shards/manifest.json").read_text())
-    assert manifest["rows"] == {"train": 300, "validation": 8}
-    assert manifest == json.loads((grown / "shards/manifest.json").read_text())
-    taken = [json.loads(path.read_text())["taken"] for path in sorted((fresh / "filtered").glob("*.counts.json"))]
-    assert taken == [True, True, False, False, False]
-
-
-@pytest.mark.campaign
 def test_a_full_corpus_reads_no_further_part_and_a_larger_one_says_what_to_make_again(run, published):
     """24 documents of each part are kept; two parts fill 40, which is known when the fourth part is due."""
     mirror = {"source": "mirror", "mirror": str(published)}

@@ -156,7 +156,7 @@ def count_batch(records: list[Path], output: Path, previous: Path | None = None)
 
 
 def is_full(batch: Path | None, intake: Path | None) -> bool:
-    """Whether the documents or tokens up to a batch, which count-batch wrote, are as many as the settings ask for.
+    """Whether the documents up to a batch, which count-batch wrote, are as many as the settings ask for.
 
     Without a batch, that is for the first parts, it is not. Whether a part is left out depends on parts of earlier
     batches only, never on how many workers there were.
@@ -165,7 +165,4 @@ def is_full(batch: Path | None, intake: Path | None) -> bool:
         return False
     if intake is None:
         raise UsageError("--batch says what there is, not how much is asked for; add --intake")
-    limit, found = read_settings(intake, IntakeSettings), read_json(batch, COUNTED)
-    return found["documents"] >= limit.max_documents or (
-        limit.max_tokens is not None and found["tokens"] >= limit.max_tokens
-    )
+    return read_json(batch, COUNTED)["documents"] >= read_settings(intake, IntakeSettings).max_documents

@@ -14,7 +14,7 @@ from symbert.config import Config, annotations_of, files_of, merge, parts_of, se
 from symbert.errors import MissingInputError, UsageError
 from symbert.progress import data_size
 from symbert.project import read_config
-from symbert.settings import IntakeSettings, PackSettings, settings_from
+from symbert.settings import PackSettings, settings_from
 from symbert.sources import SOURCES, is_stand_in
 
 # Section 3.1 of arXiv 2406.06366, and the README of its authors' code, which reads the first 300 parts.
@@ -57,7 +57,7 @@ class Plan:
     """What is expected of a corpus; sizes in bytes."""
 
     parts: int  # that are read
-    ends_with: str  # documents | tokens | parts
+    ends_with: str  # documents | parts
     documents_read: float
     documents_kept: float
     tokens: float  # of the documents kept
@@ -98,14 +98,14 @@ def config_of(folder: Path, scale: str | None, source: str | None, mirror: Path 
 def plan_of(config: Config) -> Plan:
     """The plan of a configuration; of a corpus that is made here, without the making."""
     values, source = sections(config, ""), SOURCES[source_of(config, "corpus")]
-    limits = settings_from(values["intake"], IntakeSettings, "intake")
+    pack = settings_from(values["pack"], PackSettings, "pack")
     texts = text_of_parts(config)
     kept = KEPT if config["corpus"]["filter"]["rules"] else 1.0
     tokens_by_part = [kept * text / TEXT_PER_TOKEN for text in texts]
-    parts, ends_with = intake(tokens_by_part, config["corpus"]["parts_per_batch"], limits)
+    parts, ends_with = intake(tokens_by_part, config["corpus"]["parts_per_batch"], pack.max_documents)
     text, tokens = sum(texts[:parts]), sum(tokens_by_part[:parts])
-    packed_tokens = min(tokens, limits.max_documents * TOKENS_PER_DOCUMENT)
-    rows = _rows(packed_tokens, settings_from(values["pack"], PackSettings, "pack"))
+    packed_tokens = min(tokens, pack.max_documents * TOKENS_PER_DOCUMENT)
+    rows = _rows(packed_tokens, pack)
     raw = [] if files_of(config) else [ZSTD * text for text in texts[:parts]]  # the user's files stay where they are
     disk, high_water_mark = _disk(config["corpus"], raw, tokens, packed_tokens, rows)
     return Plan(
@@ -161,8 +161,8 @@ def _text_of(path: Path) -> float:
     return path.stat().st_size / ratios.get(path.suffix, JSON)
 
 
-def intake(tokens: Sequence[float], per_batch: int, limits: IntakeSettings) -> tuple[int, str]:
-    """How many parts are read, and whether documents or tokens suffice before the parts end.
+def intake(tokens: Sequence[float], per_batch: int, max_documents: int) -> tuple[int, str]:
+    """How many parts are read, and whether the documents suffice before the parts end.
 
     A batch is not read when the documents of all batches up to the last but one suffice; the last is under way.
     """
@@ -170,18 +170,15 @@ def intake(tokens: Sequence[float], per_batch: int, limits: IntakeSettings) -> t
     for end in range(per_batch, len(tokens) + per_batch, per_batch):
         total = totals[min(end, len(tokens)) - 1]
         read = min(end + per_batch, len(tokens))
-        if round(total / TOKENS_PER_DOCUMENT) >= limits.max_documents:
+        if round(total / TOKENS_PER_DOCUMENT) >= max_documents:
             return read, "documents"
-        if limits.max_tokens is not None and round(total) >= limits.max_tokens:
-            return read, "tokens"
     return len(tokens), "parts"
 
 
 def _rows(tokens: float, pack: PackSettings) -> dict[str, int]:
     rows = round(tokens) // pack.sequence_length
     validation = min(rows, pack.validation_sequences)
-    train = min(rows - validation, rows if pack.max_training_rows is None else pack.max_training_rows)
-    return {"train": train, "validation": validation}
+    return {"train": rows - validation, "validation": validation}
 
 
 def _report(config: Config, plan: Plan) -> list[str]:
@@ -189,8 +186,8 @@ def _report(config: Config, plan: Plan) -> list[str]:
     rows = [*_contents(config, plan), *_costs(config, plan)]
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     head = (
-        f"Corpus of scale {config['scale']} from source {source_of(config, 'corpus')}, "
-        f"budget {config['corpus']['budget']}: what to expect, and what it rests on"
+        f"Corpus of scale {config['scale']} from source {source_of(config, 'corpus')}: "
+        "what to expect, and what it rests on"
     )
     table = [f"{name:<{name_width}}  {value:>{value_width}}  {reason}".rstrip() for name, value, reason in rows]
     return [head, "", *table, "", *ORIGINS]
@@ -201,7 +198,6 @@ def _contents(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
     ends = {
         "parts": "they hold less than corpus.pack.max_documents",
         "documents": f"then there are {corpus['pack']['max_documents']:,} documents (corpus.pack.max_documents)",
-        "tokens": "then there are the rows that pre-training reads (corpus.budget: needed)",
     }
     parts = "file sizes" if SOURCES[source_of(config, "corpus")].files_of_parts(config) else "paper"
     times = wanted / plan.rows["train"] if plan.rows["train"] else 0

@@ -41,10 +41,10 @@ def pack_shards(
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
-    Only the first `max_documents` documents count, or those up to `max_tokens`. The documents of lowest id hash are
-    held out until they fill `validation_sequences` rows. Of these rows, those that occur among the training rows are
-    passed over (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go.
-    Held-out tokens that are in no row, and training rows beyond `max_training_rows`, are counted as surplus. Raises
+    Only the first `max_documents` documents count. The documents of lowest id hash are held out until they fill
+    `validation_sequences` rows. Of these rows, those that occur among the training rows are passed over
+    (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go. Held-out
+    tokens that are in no row are counted as surplus. Raises
     IntegrityError when a file is not what its record says, DataError when the documents do not fill the validation rows
     and one training row, all held-out rows are passed over, or parts were left out that are needed. With the `counts`
     of filter-part it says why documents were dropped where they do not suffice, and on stderr where fewer than half
@@ -68,8 +68,6 @@ def pack_shards(
             f"{output}: no training row is left beside the validation rows; take more parts or lower "
             f"corpus.pack.validation_sequences{why}"
         )
-    if pack.max_training_rows is not None:
-        rows["train"] = min(rows["train"], pack.max_training_rows)
     # Validation may have twice as many rows as are wanted, or as many as the held-out tokens fill.
     count = min(filled["validation"] // pack.sequence_length, 2 * pack.validation_sequences)
     held_out = np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
@@ -87,8 +85,6 @@ def pack_shards(
     for path in [*output.parent.glob("train-*.npy"), *output.parent.glob("validation-*.npy")]:
         if path.name not in files:  # of an earlier, larger corpus
             path.unlink()
-    remainder = filled["train"] % pack.sequence_length
-    over = {name: filled[name] - rows[name] * pack.sequence_length for name in rows}
     manifest = {
         "sequence_length": pack.sequence_length,
         "vocabulary_size": len(pieces),
@@ -98,8 +94,8 @@ def pack_shards(
         "passed_over_rows": len(passed_over),
         "documents": {index["split"]: index["documents"] for index in indexes},
         "tokens": sum(filled.values()),
-        "remainder_tokens": remainder,
-        "surplus_tokens": {"train": over["train"] - remainder, "validation": over["validation"]},
+        "remainder_tokens": filled["train"] % pack.sequence_length,
+        "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * pack.sequence_length},
         "parts": [part.record["part"] for part in parts],
         "indexes": indexes,
         "shards": shards,

@@ -104,15 +104,15 @@ def read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], voc
 
 
 def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
-    """The parts, cut after the document that reaches `max_documents` or `max_tokens`.
+    """The parts, cut after the document that reaches `max_documents`.
 
     DataError when a part before that point was left out, because less was asked for when it was its turn: the
     shards must not depend on what was asked for before.
     """
     taken: list[Part] = []
-    documents, tokens = pack.max_documents, pack.max_tokens
+    documents = pack.max_documents
     for part in parts:
-        if documents and tokens != 0 and not part.record["taken"]:
+        if documents and not part.record["taken"]:
             left_out = [part.record["part"] for part in parts if not part.record["taken"]]
             names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
             raise DataError(
@@ -120,10 +120,6 @@ def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
                 "files in corpus/filtered, and in corpus/raw if they are kept there, and run again"
             )
         count = min(part.count, documents)
-        if tokens is not None:
-            ends = replace(part, count=count).bounds()[1:]
-            count = min(count, int(np.searchsorted(ends, tokens)) + 1) if tokens else 0
-            tokens = max(0, tokens - int(ends[count - 1])) if count else tokens
         documents -= count
         taken.append(replace(part, count=count))
     return taken
