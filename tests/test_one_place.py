@@ -227,7 +227,7 @@ data = Data(
     size="slim",
 )
 texts = {}
-for name in ("figure1_operators", "figure2", "figure3_checkpoints"):
+for name in ("figure2", "figure3_checkpoints"):
     figure = EXHIBITS[f"figure-{name}"].load()(data).figure
     texts[name] = [text.get_text() for text in figure.findobj(Text)]
 print(json.dumps(texts))
@@ -268,7 +268,7 @@ class TestChain:
 
     def test_the_operator_is_in_the_figures(self, extended, results):
         texts = json.loads(extended.run("-c", TEXT_OF_FIGURES).splitlines()[0])
-        for figure in ("figure1_operators", "figure2", "figure3_checkpoints"):
+        for figure in ("figure2", "figure3_checkpoints"):
             assert any("shifted" in text for text in texts[figure]), texts[figure]
             (drawn,) = (results / "report/figures").glob(f"{figure}*.png")
             assert drawn.read_bytes().startswith(b"\x89PNG")

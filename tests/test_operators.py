@@ -4,7 +4,7 @@ import pytest
 
 from symbert import syntax
 from symbert.errors import ConfigError
-from symbert.operators import OPERATORS, Description, Operator, define, evaluate, name_of, operator_of
+from symbert.operators import OPERATORS, Operator, define, evaluate, name_of, operator_of
 from symbert.report.published import ERRATUM
 
 MODULE = '''
@@ -145,12 +145,6 @@ def test_a_name_stands_for_one_operator(own):
 def test_a_description_that_has_to_be_computed_is_refused(own):
     with pytest.raises(ConfigError, match=r"operators:Computed: 'description', line \d+: .*with literals"):
         own("computed", {"class": "outside_package.operators:Computed"}).count(64, 2)
-
-
-def test_a_description_of_another_side_than_query_key_and_value_is_refused():
-    for words in ({"projections": {"Q": "query keys"}}, {"factors": {"keys": "S"}}):
-        with pytest.raises(ValueError, match="'keys' is none of query, key, value"):
-            Description(**words)
 
 
 def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):

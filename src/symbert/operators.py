@@ -19,7 +19,6 @@ from symbert.errors import ConfigError
 from symbert.settings import code_of, hash_of
 from symbert.syntax import class_named, classes_of, file_of
 
-SIDES = ("query", "key", "value")  # of attention: what a token asks, answers and gives
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 ARITHMETIC = {
@@ -42,18 +41,9 @@ class Description:
     leading: str = ""  # the terms of `parameters` that grow with h²
     control_of: str = ""  # the operator whose parameters this one has, and from which it differs in one respect
     scaled: str = ""  # the weights that a start of a given width multiplies: "query key"
-    projections: dict[str, str] = field(default_factory=dict)  # Figure 1: learned maps, with what each one gives
-    factors: dict[str, str] = field(default_factory=dict)  # Figure 1: what else is learned, by what it changes
-    symbols: str = ""  # Figure 1: what the letters of the factors mean
-    color: str = ""  # of its curves and of its diagram
+    color: str = ""  # of its curves
     marker: str = ""  # as matplotlib calls it
     line: str = ""  # a name in symbert.report.style.LINES
-
-    def __post_init__(self) -> None:
-        """ValueError for an unknown side of attention."""
-        for side in [*self.factors, *(side for sides in self.projections.values() for side in sides.split())]:
-            if side not in SIDES:
-                raise ValueError(f"'{side}' is none of {', '.join(SIDES)}")
 
 
 @dataclass(frozen=True)

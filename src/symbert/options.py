@@ -126,8 +126,6 @@ OPTIONS: dict[str, str] = {
     "sessions": "records of the sessions of runs; those that are gone are left out",
     "origin": "import.json of imported scores",
     "sections": "settings files of all steps",
-    "benchmarks": "folder of Snakemake's benchmark files",
-    "categories": "counts of parts, for the table of categories",
     "anatomy": "what the command anatomy wrote (.csv)",
     "probes": "what the command probe wrote (.csv)",
     "blimp": "how checkpoints judge minimal pairs, as measure-blimp writes it (.json)",

@@ -9,7 +9,6 @@ from corpus.oscar import record, write_part
 from symbert.corpus.document import decode
 from symbert.corpus.parts import filter_part, id_of
 from symbert.corpus.sources import HARMFUL_MODEL, part_file
-from symbert.corpus.stand_ins import estimate, write_arpa
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.filters import REASONS
@@ -168,30 +167,6 @@ def test_rejected_documents_are_kept_with_their_reasons_where_asked(run, tmp_pat
     assert (worst["categories"], worst["quality_warnings"], worst["harmful_pp"]) == (["adult"], ["noisy"], 1.0)
 
 
-def test_where_metadata_and_blocklist_disagree_is_counted(run):
-    lines = [
-        record(url=BAD_URL, categories=["phishing"]),
-        record(url=BAD_URL),
-        record(url=BAD_URL, categories=["adult"]),
-        record(categories=["sect", "press"]),
-        record(url="https://www.phishing.example/", categories=["phishing"]),
-        record(url="https://www.phishing.example/"),
-        record(categories=["press"]),
-    ]
-    _, exact = run(lines, match="exact")
-    _, suffix = run(lines, match="suffix")
-
-    def cells(both, metadata_only, url_only, parent_only):
-        return {"both": both, "metadata_only": metadata_only, "url_only": url_only, "parent_only": parent_only}
-
-    assert exact["categories"]["any"] == cells(2, 2, 1, 2)
-    assert exact["categories"]["phishing"] == cells(1, 1, 2, 2)
-    assert exact["categories"]["adult"] == cells(0, 1, 0, 0)
-    assert exact["categories"]["sect"] == cells(0, 1, 0, 0)
-    assert suffix["categories"]["any"] == cells(3, 1, 2, 2)
-    assert suffix["categories"]["phishing"] == cells(2, 0, 3, 2)
-
-
 def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
     batch = tmp_path / "batch.json"
     options = {"batch": batch, "intake": write_section("intake", max_documents=3)}
@@ -214,13 +189,6 @@ def test_counts_do_not_depend_on_how_often_they_are_added_up(run, monkeypatch):
     assert sum(whole["histograms"]["characters"]["kept"]) == whole["kept"]
 
 
-def test_computed_categories_are_not_said_to_agree_with_metadata_that_are_not_there(run, tmp_path):
-    """They come from the URL, so they always agree with it."""
-    write_arpa(estimate(["the file"], ["click"]), tmp_path / "en.arpa")
-    _, counts = run([{"text": "a", "url": BAD_URL}], {"harmful_model": tmp_path / "en.arpa"}, annotations="computed")
-    assert counts["categories"]["phishing"] == counts["categories"]["any"] == {"url_only": 1, "parent_only": 0}
-
-
 def test_a_filter_needs_its_model_or_blocklist_and_says_so(run):
     with pytest.raises(UsageError, match="--harmful-model"):
         run([record()], annotations="computed")
@@ -233,7 +201,7 @@ def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_fi
     kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=[])
     assert [row["text"] for row in kept] == [line["text"] for line in own]
     assert (counts["read"], counts["kept"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
-    assert list(counts["categories"]) == ["any"] and not sum(counts["histograms"]["harmful_perplexity"]["read"])
+    assert not sum(counts["histograms"]["harmful_perplexity"]["read"])
     kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=["quality_warnings"])
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])

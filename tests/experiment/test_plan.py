@@ -212,7 +212,7 @@ def counted(monkeypatch):
 def test_a_rule_is_of_the_stage_that_its_file_is_named_after(project):
     rules = ["write_settings", "download_part", "filter_part", "pretrain_model", "extract_checkpoint", "finetune"]
     stages = {"settings": 1, "corpus": 2, "pretrain": 2, "glue": 1, "report": 2}
-    assert by_stage([*rules, "tabulate_hours", "made_in_a_loop"], project) == stages
+    assert by_stage([*rules, "count_parameters", "made_in_a_loop"], project) == stages
 
 
 def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_done(root, monkeypatch):

@@ -126,12 +126,6 @@ def counts_of_part(name, number):
             "kept": 4_000_000,
             "dropped": {"blocked_category": 50, "quality_warning": 100},
         },
-        "categories": {
-            "any": {"both": 3, "metadata_only": 1, "url_only": 0, "parent_only": 2},
-            "adult": {"both": 2, "metadata_only": 1, "url_only": 0, "parent_only": 2},
-            "phishing": {"both": 1, "metadata_only": 0, "url_only": 0, "parent_only": 0},
-            "sect": {"both": 0, "metadata_only": 0, "url_only": 0, "parent_only": 0},
-        },
         "histograms": {"harmful_perplexity": scored, "characters": lengths},
     }
 

@@ -30,7 +30,6 @@ def files(
         "settings": [settings],
         "sections": [settings],
         "counts": counts,
-        "categories": counts,
         "records": records,
         "manifest": [write(tmp_path / "manifest.json", manifest)],
         "parameters": [parameters_file()],
@@ -52,7 +51,6 @@ def write(path: Path, value) -> Path:
 SEEDS = ["--finetune-seeds", "1", "2"]
 EXHIBITS = {
     "table-corpus": ("counts", "records", "manifest", "settings"),
-    "table-corpus_categories": ("categories", "settings"),
     "table-table1_operators": ("parameters",),
     "table-table2_parameters": ("parameters",),
     "table-table2_training": ("done", "metrics", "timing", "settings"),
@@ -92,7 +90,7 @@ def test_a_file_of_the_report_that_is_something_else_is_named(tmp_path, files, c
 @pytest.mark.parametrize("damaged", ["done", "timing", "sessions"])
 def test_a_record_of_a_runs_machine_that_is_something_else_is_named(tmp_path, files, capsys, damaged):
     given = {"provenance": files["done"] + files["timing"], "sessions": files["sessions"]}
-    words = ["exhibit", "table-hours", *options(benchmarks=tmp_path / "none", **given, output=tmp_path / "out.csv")]
+    words = ["exhibit", "table-runs", *options(**given, output=tmp_path / "out.csv")]
     assert_named(words, files[damaged][0], capsys)
 
 

@@ -11,7 +11,7 @@ from symbert.report.inputs import ReportFiles, report_code
 from symbert.suites import BESIDE_GLUE
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
-OWN += ("counts", "categories", "records", "manifest", "anatomy", "probes", "blimp", "hosts", "courses")
+OWN += ("counts", "records", "manifest", "anatomy", "probes", "blimp", "hosts", "courses")
 ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
 OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
@@ -20,7 +20,6 @@ WORDS = {
     "pretrain_seeds": [1, 2, 3],
     "curve_seeds": [1],
     "sessions": ["s/1.json"],
-    "benchmarks": ["b"],
 }
 
 
@@ -56,13 +55,12 @@ def test_an_experiment_of_ones_own_has_every_exhibit(report):
     ("without", "lost"),
     [
         ("robustness", {"table-robustness", "figure-robustness"}),
-        ("categories", {"table-corpus_categories"}),
         ("curve", {"figure-figure3_checkpoints", *(f"figure-{name}_checkpoints" for name in FINE_TUNED)}),
         ("superglue", OF_SUPERGLUE),
         ("anatomy", {"table-anatomy", "figure-anatomy"}),
         ("blimp", {"table-blimp", "figure-blimp"}),
         ("hosts", {"table-hosts", "figure-hosts"}),
-        ("probes", {"table-probes", "figure-probes", "table-predictions"}),
+        ("probes", {"table-probes", "figure-probes"}),
     ],
 )
 def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
@@ -74,11 +72,11 @@ def test_exits_are_compared_over_several_pre_training_seeds_only(report):
 
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
-    lacking = ("robustness", "timing", "provenance", "counts", "categories", "records", "manifest", "done", "metrics")
+    lacking = ("robustness", "timing", "provenance", "counts", "records", "manifest", "done", "metrics")
     lacking += ("anatomy", "probes", "blimp", "hosts", "courses", *FINE_TUNED)
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}
-    made |= {"table1_operators", "table2_parameters", "figure1_operators", "figure3_checkpoints", "summary"}
+    made |= {"table1_operators", "table2_parameters", "figure3_checkpoints", "summary"}
     assert {exhibit.name for exhibit in imported.exhibits} == made
     assert imported.made_of(EXHIBITS["table-runs"]) == {"origin": ["import.json"]}
 
@@ -107,13 +105,13 @@ def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
     assert report().made([figure], slice(1)) == ["out/figures/figure2_tiny.png", "out/figures/figure2_base.png"]
 
 
-def test_hours_wait_for_the_scores_that_they_do_not_read(report):
-    hours, others = EXHIBITS["table-hours"], [suite.name for suite in BESIDE_GLUE]
+def test_provenance_waits_for_the_scores_that_it_does_not_read(report):
+    provenance, others = EXHIBITS["table-provenance"], [suite.name for suite in BESIDE_GLUE]
     scores, curve = (
         [f"in/{name}.1", f"in/{name}.2", *(f"in/{suite}.{name}" for suite in others)] for name in ("scores", "curve")
     )
-    assert report().made_before(hours) == [*scores, *curve, "in/robustness.1", "in/robustness.2"]
-    assert report().made_of(hours).keys() == {"provenance"}
+    assert report().made_before(provenance) == [*scores, *curve, "in/robustness.1", "in/robustness.2"]
+    assert report().made_of(provenance).keys() == {"sections", "provenance"}
 
 
 def test_the_scores_of_an_exhibit_are_those_of_its_suite(report):

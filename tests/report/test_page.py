@@ -13,9 +13,11 @@ import pytest
 from markupsafe import escape
 
 from symbert.errors import DataError, UsageError
+from symbert.operators import OPERATORS
 from symbert.report.exhibits import EXHIBITS, exhibit_of
 from symbert.report.formats import table_of, to_html, write_table
 from symbert.report.page import PIXEL, body_of, write_page
+from symbert.sizes import SIZES
 from workflow.browser import find_browser, see
 
 NASTY = "<script>alert('x')</script> & \"co\""
@@ -116,7 +118,10 @@ def test_the_page_loads_nothing_and_runs_nothing(written):
     page = Reader(written())
     assert not page.all("script", "iframe", "object", "embed", "form", "base")
     assert not re.findall(r"url\(|@import", written())
-    assert all(attributes["src"].startswith("data:image/png;base64,") for attributes in page.all("img"))
+    assert all(
+        attributes["src"].startswith(("data:image/png;base64,", "data:image/svg+xml;base64,"))
+        for attributes in page.all("img")
+    )
     assert [attributes["href"] for attributes in page.all("link")] == ["data:,"]
     outside = {attributes["href"] for attributes in page.all("a") if not attributes["href"].startswith(("#", "data:"))}
     assert outside == {"https://arxiv.org/abs/2406.06366"}
@@ -144,14 +149,12 @@ def test_every_link_within_the_page_arrives_and_files_are_in_their_links_byte_fo
 
 
 def test_pictures_stand_in_the_page_byte_for_byte(written, tmp_path):
-    images = Reader(written()).all("img")
-    for image, name in zip(images, ("figure2_tiny", "corpus"), strict=True):
+    first, _, last = Reader(written()).all("img")  # between them Figure 1, which is a drawing
+    for image, name in zip((first, last), ("figure2_tiny", "corpus"), strict=True):
         content = base64.b64decode(image["src"].partition(",")[2], validate=True)
         assert content == (tmp_path / f"report/figures/{name}.png").read_bytes()
         assert (int(image["width"]), int(image["height"])) == (PIXEL * 200, PIXEL * 100)
-    assert images[0]["alt"].startswith("Validation loss over pre-training steps") and images[1]["alt"].startswith(
-        "Histograms"
-    )
+    assert first["alt"].startswith("Validation loss over pre-training steps") and last["alt"].startswith("Histograms")
 
 
 def test_tables_say_what_their_headings_are_and_scroll(written):
@@ -186,11 +189,12 @@ def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files
     text = pages[0].decode()
     names = re.findall(r'<div class="exhibit[^"]*" id="([^"]+)">', text)
     assert names == [
-        *("figure-figure2_tiny", "table-table3_glue", "table-claims", "figure-corpus", "table-corpus"),
+        *("figure-figure2_tiny", "table-table3_glue", "table-claims", "figure-figure1_operators", "figure-corpus"),
+        "table-corpus",
         "table-new_one",
     ]
     assert re.findall(r'<li><a href="#([^"]+)">', text) == names
-    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Corpus", "Further tables and figures"]
+    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Operators", "Corpus", "Further tables and figures"]
     assert text.index('<section class="first"') < text.index(names[1]) < text.index("<nav") < text.index("<h2>Claims")
     assert re.findall(r"<summary><h2>([^<]+)<", text) == ["Corpus"], "what made the experiment is folded"
 
@@ -207,7 +211,7 @@ def test_a_tables_own_file_is_a_document_that_loads_nothing_and_gives_back_what_
 def test_a_figure_of_a_size_is_called_by_it():
     assert exhibit_of("figure", "figure2_tiny").heading == "Figure 2: validation loss, tiny"
     assert exhibit_of("figure", "figure2_tiny").caption == exhibit_of("figure", "figure2_base").caption
-    assert exhibit_of("table", "corpus_categories") == EXHIBITS["table-corpus_categories"]
+    assert exhibit_of("table", "table1_operators") == EXHIBITS["table-table1_operators"]
     assert exhibit_of("figure", "my_own").heading == "my own" == exhibit_of("figure", "my_own").caption
 
 
@@ -313,3 +317,15 @@ def test_a_wide_table_scrolls_within_the_page_and_keeps_its_first_column(written
     assert seen["first"][0] == pytest.approx(seen["first"][1], abs=1), "the first column stays"
     beside = seen["figure"][0] < seen["heading"][0] and abs(seen["figure"][1] - seen["heading"][1]) < 5
     assert beside == (width == 1440), "Figure 2 and Table 3 stand beside each other where there is room"
+
+
+def test_figure_1_has_each_operator_with_its_formula_colour_and_parameters_in_base(root):
+    """It is a drawing, which an edited operator does not change."""
+    drawing = (root / "src/symbert/report/templates/figure1.svg").read_text(encoding="utf-8")
+    base = SIZES["base"]
+    for operator in OPERATORS.values():
+        if operator.is_built_in and not operator.description.control_of:
+            count = operator.count(base.hidden_size, base.num_attention_heads)
+            for text in (f">{operator.name}</text>", f"{operator.formula} / √d", f"base: {count:,}"):
+                assert text in drawing, text
+            assert operator.description.color.lower() in drawing

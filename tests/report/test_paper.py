@@ -63,7 +63,7 @@ def inputs(
         **{"finetune_seeds": [1, 2], "curve_seeds": [1], "pretrain_seeds": list(SEEDS)},
         "metrics": [metrics for _, metrics in runs],
         **{"done": done, "timing": timing, "provenance": [*done, *timing]},
-        **{"counts": counts, "categories": counts, "records": records, "manifest": tmp_path / "manifest.json"},
+        **{"counts": counts, "records": records, "manifest": tmp_path / "manifest.json"},
         "anatomy": tmp_path / "anatomy.csv",
     }
 

@@ -8,7 +8,6 @@ import pytest
 
 TABLES = (
     "corpus",
-    "corpus_categories",
     "table1_operators",
     "table2_parameters",
     "table2_training",
@@ -20,7 +19,7 @@ TABLES = (
     "claims",
     "robustness",
 )
-FIGURES = ("corpus", "figure1_operators", "figure2_tiny", "figure3_checkpoints", "robustness")
+FIGURES = ("corpus", "figure2_tiny", "figure3_checkpoints", "robustness")
 
 
 @pytest.fixture

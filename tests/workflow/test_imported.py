@@ -47,9 +47,7 @@ def test_every_table_is_made_of_imported_scores_and_nothing_is_trained(reported)
     report = reported.directory / "results/imported-theirs/report"
     names = {path.stem for path in report.glob("tables/*.csv")}
     assert names >= {"table3_glue", "table3_published", "scores", "statistics", "milestones", "claims"}
-    assert {path.name for path in report.glob("figures/*.png")} == {
-        "figure1_operators.png"
-    }  # no losses, no checkpoints
+    assert not [*report.glob("figures/*.png")], "no losses, no checkpoints"
     assert (report / "report.html").is_file()
     assert not (reported.directory / "results/imported-theirs/corpus").exists()
 

@@ -17,7 +17,6 @@ INPUTS = {
         *([settings("blimp")] if EXPERIMENT.has_judges else []),
     ],
     "counts": COUNTS,
-    "categories": COUNTS if BY_CATEGORY else [],
     "records": records(PARTS, CORPUS.results),
     "manifest": [MANIFEST],
     "anatomy": [f"{RESULTS}/report/anatomy.csv"] if SWEEP["anatomy"] else [],
@@ -33,7 +32,7 @@ OF_SIZE = {
     }
     for size in SWEEP["sizes"]
 }
-# Options without input files: sessions may be pruned and benchmarks lost, and neither makes anything anew.
+# Options without input files: sessions may be pruned, which makes nothing anew.
 WORDS = {
     "finetune_seeds": SWEEP["finetune_seeds"],
     "curve_seeds": CURVE["finetune_seeds"],
@@ -42,5 +41,4 @@ WORDS = {
     "sessions": [
         str(home.place(home.state, run) / "provenance.json") for run, home in (HOMES | HOMES_OF_OTHERS).items()
     ],
-    "benchmarks": [BENCHMARKS],
 }

@@ -1,7 +1,7 @@
 """What became of the documents: counts by outcome, distributions, and when there are enough."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,6 @@ BAD_LINES_SHOWN = 10
 FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
 OUTCOMES = ("kept", *REASONS)
 _NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
-AGREEMENT = {"published": ("both", "metadata_only", "url_only"), "computed": ("url_only",)}
-"""Where categories are found, by whether they come with the document or from its URL alone."""
 COUNTED = {"documents": int, "tokens": int}
 
 
@@ -44,12 +42,10 @@ class Tally:
     def __init__(self, settings: FilterSettings) -> None:
         self.read = 0  # lines, bad ones included
         self._settings = settings
-        self._blocked = frozenset(settings.blocked_categories)
         self._bad: list[str] = []
         self._bad_lines = 0
         self._without_url = 0
         self._overlaps: Counter[str] = Counter()
-        self._categories = {name: Counter() for name in ("any", *settings.blocked_categories)}
         self._documents = np.zeros(len(OUTCOMES), np.int64)
         self._characters = np.zeros(len(OUTCOMES), np.int64)
         quantities = ("harmful_perplexity", "characters")
@@ -79,20 +75,6 @@ class Tally:
         self._pending.append((outcome, len(document.content), metadata.harmful_pp))
         if len(self._pending) == FOLDED_AT_ONCE:
             self._fold()
-        if found.suffix or metadata.categories:
-            self._compare(metadata.categories or (), found)
-
-    def _compare(self, categories: Iterable[str], found: "UrlCategories") -> None:
-        """Where OSCAR's categories and those of the URL in the blocklist differ, for each blocked one and for any."""
-        published = self._settings.annotations == "published"
-        in_metadata = self._blocked.intersection(categories) if published else frozenset()
-        exact, suffix = found.exact & self._blocked, found.suffix & self._blocked
-        by_url = {"exact": exact, "suffix": suffix}[self._settings.match]
-        for name in in_metadata | suffix:
-            self._categories[name].update(_agreement(name in in_metadata, name in by_url))
-            self._categories[name]["parent_only"] += name not in exact and name in suffix
-        self._categories["any"].update(_agreement(bool(in_metadata), bool(by_url)))
-        self._categories["any"]["parent_only"] += not exact and bool(suffix)
 
     def _fold(self) -> None:
         """Add up what is pending, so that memory does not grow with the part."""
@@ -123,7 +105,6 @@ class Tally:
         kept, *dropped = self._documents.tolist()
         characters_kept, *characters_dropped = self._characters.tolist()
         assert self.read == kept + sum(dropped) + self._bad_lines
-        kinds = (*AGREEMENT[self._settings.annotations], "parent_only")
         return {
             "read": self.read,
             "kept": kept,
@@ -137,16 +118,10 @@ class Tally:
                 "kept": characters_kept,
                 "dropped": dict(zip(REASONS, characters_dropped, strict=True)),
             },
-            "categories": {name: {kind: counter[kind] for kind in kinds} for name, counter in self._categories.items()},
             "histograms": {
                 name: {side: bins.tolist() for side, bins in sides.items()} for name, sides in self._histograms.items()
             },
         }
-
-
-def _agreement(in_metadata: bool, by_url: bool) -> list[str]:
-    kinds = {(True, True): ["both"], (True, False): ["metadata_only"], (False, True): ["url_only"]}
-    return kinds.get((in_metadata, by_url), [])
 
 
 def count_batch(records: list[Path], output: Path, previous: Path | None = None) -> None:

@@ -45,7 +45,7 @@ def filter_part(
     """Write the documents of a part that no rule drops (columns line, id, url, text), and count every document.
 
     `counts` holds documents read, kept, bad and dropped by first reason, the documents that fail each rule
-    whatever the order (`overlaps`), where OSCAR's categories and the blocklist differ, and distributions.
+    whatever the order (`overlaps`), and distributions.
     `sources` gives the part's published SHA-256 (IntegrityError), `harmful_model` the KenLM model for text
     without annotations; UsageError where a filter is chosen that lacks it, or the blocklist. When the earlier parts up
     to `batch` fill the `intake`, nothing is read. `keep_rejected` names a parquet file for the documents that are

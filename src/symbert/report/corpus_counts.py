@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 KEPT = {"read": int, "kept": int, "dropped": {str: int}}  # the first is the sum of the others, and of bad lines
 COUNTS = {"part": str, "taken": bool, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
-COUNTS |= {"categories": {str: {str: int}}, "histograms": {str: {"read": [int], "kept": [int]}}}
+COUNTS |= {"histograms": {str: {"read": [int], "kept": [int]}}}
 RECORD = {"part": str, "documents": int, "tokens": int, "words": int, "histogram": [int]}
 MANIFEST = {"documents": {str: int}, "rows": {"train": int, "validation": int}, "sequence_length": int, "tokens": int}
 MANIFEST |= {"remainder_tokens": int, "surplus_tokens": {str: int}}

@@ -16,7 +16,7 @@ from symbert.report.corpus_counts import MANIFEST, read_counts, read_records
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.formats import write_table
 from symbert.report.hosts import read_courses, read_hosts
-from symbert.report.machines import MeasuredJob, PretrainedRun, read_benchmarks, read_pretrained
+from symbert.report.machines import PretrainedRun, read_pretrained
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import majority_of, read_scores
@@ -127,14 +127,9 @@ class Data:
         return read_json(self.files["origin"], ORIGIN) if self.has("origin") else None
 
     @cached_property
-    def benchmarks(self) -> list[MeasuredJob]:
-        """What Snakemake measured of jobs."""
-        return read_benchmarks(self.files["benchmarks"])
-
-    @cached_property
     def counts(self) -> list[dict[str, Any]]:
         """Documents of each part, read and kept."""
-        return read_counts(self.files.get("counts") or self.files.get("categories"))
+        return read_counts(self.files["counts"])
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
@@ -200,9 +195,7 @@ def write_exhibit(
     sessions: list[Path] | None = None,
     origin: Path | None = None,
     sections: list[Path] | None = None,
-    benchmarks: Path | None = None,
     counts: list[Path] | None = None,
-    categories: list[Path] | None = None,
     records: list[Path] | None = None,
     manifest: Path | None = None,
     anatomy: Path | None = None,
@@ -220,11 +213,10 @@ def write_exhibit(
     `scores` and `curve`, those of checkpoints, are of the suite that is shown;
     `done`, `metrics` and `timing` files of the runs of pre-training; `pretrain_seeds` those over which exits are
     compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
-    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `benchmarks` the
-    folder of Snakemake's benchmark files; `counts` (for the table of categories `categories`) and `records` files of
-    each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote, `blimp` what
-    `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and `courses` their
-    metrics.jsonl.
+    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `counts`
+    and `records` files of each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe`
+    wrote, `blimp` what `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and
+    `courses` their metrics.jsonl.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -30,6 +30,18 @@ FILES = {  # other formats of tables and figures, with their media types
 }
 FOLDED = ("Corpus", "Provenance")  # chapters that a reader opens: how the experiment was made, not what came out
 NARROW = 800  # pixels up to which a figure leaves room for another beside it
+FIGURE_1 = Exhibit(
+    "figure",
+    "figure1_operators",
+    "Operators",
+    "Figure 1: the operators",
+    "How a token x attends to a token y, by each operator: the projections that two tokens go through, and what stands "
+    "between them in the dot product. What an operator learns has its colour, what is computed is white."
+    "\n\nColoured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; d = h/n. "
+    "S: a d × d matrix per head; a, b, c: vectors of length h; ∘: element by element. Parameters: of a layer, with "
+    "biases.",
+    place=1,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,8 @@ def write_page(tables: list[Path], figures: list[Path], summary: Path, settings:
     """
     report = read_settings(settings, ReportSettings)
     wording = captions.wording_of(report)
-    shown = sorted([*map(_table, tables), *map(_figure, figures)], key=lambda shown: shown.exhibit.rank)
+    shown = [*map(_table, tables), *map(_figure, figures), _operators()]
+    shown.sort(key=lambda shown: shown.exhibit.rank)
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         experiment=report.experiment,
@@ -91,16 +104,23 @@ def _figure(file: Path) -> Shown:
     width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
     beside = file.with_suffix(".txt")
     text = _shortened(beside.read_text(encoding="utf-8")) if beside.is_file() else figure.caption
+    size = {"width": round(PIXEL * width), "height": round(PIXEL * height)}
+    body = _body_of_figure(figure, text, _data("image/png", content), size)
+    return Shown(figure, body, _files(file), width <= NARROW)
+
+
+def _operators() -> Shown:
+    """Figure 1, a drawing of the operators that are built in."""
+    content = (Path(__file__).parent / "templates/figure1.svg").read_bytes()
+    size = {"width": 720, "height": 404}  # as the file says
+    return Shown(FIGURE_1, _body_of_figure(FIGURE_1, FIGURE_1.caption, _data("image/svg+xml", content), size), {})
+
+
+def _body_of_figure(figure: Exhibit, text: str, source: str, size: dict[str, int]) -> Markup:
     caption, explanation = caption_and_explanation(text)
-    body = TEMPLATES.get_template("figure.html").render(
-        source=_data("image/png", content),
-        alternative=figure.caption,
-        width=round(PIXEL * width),
-        height=round(PIXEL * height),
-        caption=caption,
-        explanation=explanation,
-    )
-    return Shown(figure, Markup(body), _files(file), width <= NARROW)
+    alternative, _ = caption_and_explanation(figure.caption)
+    parts = {"source": source, "alternative": alternative, "caption": caption, "explanation": explanation}
+    return Markup(TEMPLATES.get_template("figure.html").render(**parts, **size))
 
 
 def _files(file: Path) -> dict[str, str]:
