@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import seeds
 from benchmarks.finetuners import UNTIMED, Authors, Finetuning, Ours, stock_classifier
 from benchmarks.host import machine, versions
 from benchmarks.learned import compare
@@ -67,13 +66,8 @@ def measure(options: argparse.Namespace, folder: Path) -> str:
         found = [{**before, **after} for before, after in zip(found, more, strict=True)]
         promised += speed_figures(finetuning.task.name, operators)
         stages |= {name: one.stages() for name, one in built.items() if isinstance(one, Ours)}
-    mrpc = prepare("mrpc", options.mirror, folder / "seeds")
-    stacks = [seeds.Seeds(size, mrpc) for size in seeds.PROMISED]
-    found = [before | seeds.measure_round(stacks, number) for number, before in enumerate(found)]
-    promised += seeds.figures()
     head = "\n".join(["# Figures of fine-tuning", "", *(f"* {line}" for line in lines), ""])
-    tables = [figure_table(promised, found), speed_table(found), stage_table(stages)]
-    return "\n".join([head, *tables, seeds.seconds_table(found), seeds.operations_table(stacks)])
+    return "\n".join([head, figure_table(promised, found), speed_table(found), stage_table(stages)])
 
 
 def conditions(options: argparse.Namespace) -> list[str]:
@@ -86,8 +80,6 @@ def conditions(options: argparse.Namespace) -> list[str]:
         "peer: Hugging Face's Trainer, rows padded to 128 tokens, without saving or logging meanwhile",
         f"made-up scores: {len(MODELS)} models at {len(steps())} steps, {len(GLUE)} tasks, {len(SEEDS)} seeds; "
         "each command in a process of its own",
-        f"seeds at once: {len(seeds.SEEDS)} of pairwise on MRPC's rows; steps not timed, and the last that is: "
-        + ", ".join(f"{size} {first} and {last}" for size, (first, last) in seeds.STEPS.items()),
     ]
 
 

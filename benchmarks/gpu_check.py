@@ -1,7 +1,7 @@
 """Whether a GPU trains as the CPU does, and how fast: `make gpu-check`, for the first minutes on a GPU.
 
 Every operator, recipe, precision and size takes some steps of pre-training without dropout, whose losses are compared
-with those of the CPU in fp32; then some with the paper's dropout, for speed. `gpu_seeds` does the like for fine-tuning.
+with those of the CPU in fp32; then some with the paper's dropout, for speed.
 The page is written line by line: what was measured stays when the job is cut off.
 """
 
@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import gpu_seeds
 from benchmarks.gpu_steps import (
     PRODUCTS,
     STEPS,
@@ -84,8 +83,6 @@ def main() -> int:
         manifest = write_corpus(Path(folder) / "rows", ROWS, TOKENS, VOCABULARY)
         chosen = arms(device, options.sizes, options.operators, options.recipes, options.precisions)
         differing = check_pretraining(chosen, manifest, device, Path(folder), say, options.speed)
-        if options.seeds:
-            differing += gpu_seeds.check(options.sizes, device, Path(folder) / "task", say, options.speed)
         say(f"\n{differing} rows differ, failed or have **products**." if differing else "\nNothing differs.")
         if differing:
             say(REPORT)
@@ -202,7 +199,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES))
     parser.add_argument("--precisions", nargs="+", choices=list(PRECISIONS), default=list(PRECISIONS))
     parser.add_argument("--speed", action=argparse.BooleanOptionalAction, default=True, help="tokens/s, memory, times")
-    parser.add_argument("--seeds", action=argparse.BooleanOptionalAction, default=True, help="of fine-tuning, too")
     parser.add_argument("--output", type=Path, default=Path("results/gpu-check.md"))
     return parser.parse_args()
 

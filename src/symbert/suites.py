@@ -1,6 +1,6 @@
 """Suites of tasks: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
 
-The hub holds one parquet file per split; GLUE's own archives (gluebenchmark.com) tab-separated ones.
+The hub holds one parquet file per split; GLUE's original files (gluebenchmark.com) are tab-separated.
 """
 
 from symbert.task import Layout, Suite, Task

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from benchmarks import learned, scored, seeds
+from benchmarks import learned, scored
 from benchmarks.finetuners import (
     MAX_LENGTH,
     UNTIMED,
@@ -265,28 +265,3 @@ def run_in_turn(contestants, rounds, prepare):
 def one_thread():
     """Small matrices need no more."""
     torch.set_num_threads(1)
-
-
-def test_seeds_are_timed_in_three_ways_and_each_way_gets_its_steps(finetuning, monkeypatch):
-    monkeypatch.setattr(seeds, "STEPS", {"tiny": (1, 2)})
-    monkeypatch.setattr(seeds, "PROMISED", {"tiny": 1.8})
-    monkeypatch.setattr(seeds, "SEEDS", (1, 2))
-    told = []
-    real = seeds.Clock.tell
-    monkeypatch.setattr(seeds.Clock, "tell", lambda clock, step: told.append(step) or real(clock, step))
-    tiny = seeds.Seeds("tiny", finetuning)
-    round = seeds.measure_round([tiny], 1)
-    assert told == [1, 2] * 4, "two one by one, two at once, one alone"
-    assert all(seconds > 0 for seconds in round.values()) and len(round) == 6
-    page = figure_table(seeds.figures(), [round]) + seeds.seconds_table([round]) + seeds.operations_table([tiny])
-    assert page.count("tiny: five at once") == 4 and page.count("\n| tiny: ") == 8
-    shares = [int(cell) for cell in page.splitlines()[-1].split("|")[2:-1]]
-    assert sum(shares) == pytest.approx(100, abs=3) and shares[0] > 5, "products are among them"
-
-
-def test_what_an_operation_is_for():
-    assert seeds.purpose_of("aten::bmm") == "products" and seeds.purpose_of("aten::mul") == "rest"
-    assert seeds.purpose_of("aten::_softmax_backward_data") == seeds.purpose_of("aten::bernoulli_")
-    assert (
-        seeds.purpose_of("aten::_fused_adamw_") == "AdamW" and seeds.purpose_of("Optimizer.step#AdamW.step") == "rest"
-    )

@@ -2,11 +2,10 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu_check, gpu_seeds, gpu_steps
+from benchmarks import gpu_check, gpu_steps
 from benchmarks.gpu_check import arms, check_pretraining, main
 from benchmarks.gpu_steps import Arm, compare, compared_steps, kernels_among
 from benchmarks.packed import write_corpus
@@ -131,15 +130,3 @@ def test_without_a_gpu_it_says_so_in_a_line(monkeypatch, capsys, tmp_path):
     assert main() == 78
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "no GPU is visible" in said and "srun" in said
-
-
-def test_seeds_at_once_are_compared_with_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu_seeds, "SEEDS", (1, 2))
-    said, rows = [], gpu_seeds.rows_of(tmp_path / "rows", 3, CPU)
-    assert np.max(rows["train"].lengths) <= 128 and len(rows["train"]) == 48
-    monkeypatch.setattr(gpu_seeds, "COMPARED_STEPS", 3)
-    assert gpu_seeds.check(["tiny"], CPU, tmp_path, said.append, speed=False) == 0
-    assert said[1].startswith("| tiny | ") and said[1].endswith(" | same |")
-    monkeypatch.setattr(gpu_seeds, "train", lambda *arguments: None)
-    assert gpu_seeds.check(["tiny"], CPU, tmp_path, said.append, speed=False) == 1
-    assert said[-1].endswith(" | **differs** |")

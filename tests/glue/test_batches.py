@@ -28,7 +28,7 @@ def test_batches_give_back_every_row_with_its_label_once(prepared):
     expected = list(zip(*columns, strict=True))
     for split, part in (("train", expected[:64]), ("validation", expected[64:])):
         found = []
-        for batch in shuffled_batches(rows[split], 16, seeds=[3], epoch=0):
+        for batch in shuffled_batches(rows[split], 16, seed=3, epoch=0):
             tokens = (separated(tokens, batch) for tokens in (batch.input_ids, batch.token_type_ids))
             found += zip(*tokens, batch.labels.tolist(), strict=True)
         assert sorted(found) == sorted(part) and found != part
@@ -36,7 +36,7 @@ def test_batches_give_back_every_row_with_its_label_once(prepared):
 
 def test_the_order_follows_from_seed_and_epoch_alone(rows):
     def order(seed, epoch):
-        return torch.cat([batch.labels for batch in shuffled_batches(rows, 16, [seed], epoch)]).tolist()
+        return torch.cat([batch.labels for batch in shuffled_batches(rows, 16, seed, epoch)]).tolist()
 
     assert order(1, 0) == order(1, 0)
     assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4

@@ -351,82 +351,17 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(run, monkeypa
         run(recipe="fast")
 
 
-@pytest.fixture
-def together(monkeypatch):
-    """The seeds that were computed as one, group by group, as on a GPU."""
-    seen, train_together = [], module.train_together
-    monkeypatch.setattr(module, "is_faster_together", lambda device, precision: True)
-    monkeypatch.setattr(
-        module, "train_together", lambda models, *given: seen.append(list(models)) or train_together(models, *given)
-    )
-    return seen
+def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(run, tmp_path, monkeypatch):
+    """It was scored, as a classifier of one class."""
+    train = module.train
 
-
-def test_missing_seeds_are_computed_together_into_the_records_of_one_by_one(run, tmp_path, counted, request, capfd):
-    (plain,) = run(seeds=[1, 2, 3, 4], keep=300, dropout=0.1)
-    for kept in kept_files(tmp_path, ".json")[1:]:
-        kept.unlink()
-    groups = request.getfixturevalue("together")
-    (records,) = run(seeds=[1, 2, 3, 4], keep=300, dropout=0.1)
-    assert [record.pop("stacked_seeds", None) for record in records] == [None, *[[2, 3, 4]] * 3] and records == plain
-    assert groups == [[2, 3, 4]] and counted == [1, 2, 3, 4]
-    assert "rte seeds 2 3 4: 4/4 steps" in capfd.readouterr().err
-    for kept, weights in zip(kept_files(tmp_path, ".json"), kept_files(tmp_path, ".safetensors"), strict=True):
-        assert kept.stem == weights.stem and weights.with_suffix(".sha256").read_text() == sha256_of(weights) + "\n"
-
-
-def test_five_seeds_at_most_are_computed_together_and_one_or_two_are_not(run, together, counted):
-    (records,) = run(seeds=range(1, 8), rows={"max_examples": 16})
-    assert together == [[1, 2, 3, 4, 5]] and counted == [6, 7]
-    assert [record["finetune_seed"] for record in records] == [1, 2, 3, 4, 5, 6, 7]
-
-
-class KilledInCola(Progress):
-    def update(self, done, note=""):
-        if "cola" in self.label and done == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_kill_among_seeds_together_costs_their_task_alone(run, tmp_path, together, monkeypatch):
-    if not (child := os.fork()):
-        monkeypatch.setattr(module, "Progress", KilledInCola)
-        run(["rte", "cola"], seeds=[1, 2, 3])
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert len(kept_files(tmp_path, ".json")) == 3 and (tmp_path / "rte.json").exists()
-    assert list((tmp_path / "state").glob("cola/*.json")) == [] and not (tmp_path / "cola.json").exists()
-    resumed = run(["rte", "cola"], seeds=[1, 2, 3])
-    assert together == [[1, 2, 3]]
-    for kept in (tmp_path / "state").glob("*/seed-*.json"):
-        kept.unlink()
-    assert run(["rte", "cola"], seeds=[1, 2, 3]) == resumed and together == [[1, 2, 3]] * 3
-
-
-def test_beside_a_seed_that_diverges_the_others_keep_their_results(run, tmp_path, together, monkeypatch):
-    (plain,) = run(seeds=[1, 2, 3])
-    for kept in kept_files(tmp_path, ".json"):
-        kept.unlink()
-    reset_head = module.reset_head
-
-    def broken(model, seed):
-        reset_head(model, seed)
+    def ruined(model, rows, settings, precision, seed, tell):
+        train(model, rows, settings, precision, seed, tell)
         if seed == 2:
             model.classifier.weight.data.fill_(float("inf"))
 
-    monkeypatch.setattr(module, "reset_head", broken)
-    with pytest.raises(
-        DivergedError, match=r"^finetune tiny-pairwise seed 1 step 300: rte seed 2: loss nan in epoch 1;"
-    ):
-        run(seeds=[1, 2, 3])
-    kept = [json.loads(path.read_text())["record"] for path in kept_files(tmp_path, ".json")]
-    assert kept == [{**plain[0], "stacked_seeds": [1, 2, 3]}, {**plain[2], "stacked_seeds": [1, 2, 3]}]
-
-
-def test_an_operator_that_cannot_be_stacked_is_fine_tuned_one_by_one_and_says_why(
-    run, together, counted, monkeypatch, capfd
-):
-    monkeypatch.setattr(module, "why_not_stacked", lambda model: "mixes tokens")
-    run(["rte", "cola"], seeds=[1, 2, 3])
-    assert together == [] and counted == [1, 2, 3] * 2
-    told = "warning: attention 'pairwise' mixes tokens: seeds are fine-tuned one by one\n"
-    assert capfd.readouterr().err.count(told) == 1
+    monkeypatch.setattr(module, "train", ruined)
+    with pytest.raises(DivergedError, match=r"^finetune tiny-pairwise seed 1 step 300: rte seed 2: a logit is not"):
+        run(seeds=[1, 2])
+    assert [json.loads(path.read_text())["record"]["finetune_seed"] for path in kept_files(tmp_path, ".json")] == [1]
+    assert not (tmp_path / "rte.json").exists()

@@ -223,6 +223,27 @@ def test_a_loss_that_is_not_finite_stops_the_run(prepared, checkpoint):
         train(model, rows["train"], SETTINGS, "fp32", 1, lambda step: None)
 
 
+@pytest.mark.parametrize("rate", [math.inf, math.nan])
+def test_a_last_step_that_ruins_the_weights_is_not_scored(prepared, checkpoint, monkeypatch, rate):
+    """The losses of an epoch are those before its updates: after the last one nothing was looked at."""
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+    model = load_classifier(checkpoint(), 2, 0.1)
+    last = steps_of(64, SETTINGS) - 1
+    monkeypatch.setattr(module, "learning_rate", lambda step, steps, settings: rate if step == last else 1e-5)
+    with pytest.raises(DivergedError, match=r"weight is not finite after the last step; lower 'glue.learning_rate'"):
+        train(model, rows["train"], SETTINGS, "fp32", 1, lambda step: None)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_logits_that_are_not_finite_are_no_predictions(prepared, checkpoint, value):
+    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+    model = load_classifier(checkpoint(), 2, 0.1)
+    with torch.no_grad():
+        model.classifier.bias[1] = value
+    with pytest.raises(DivergedError, match="a logit is not finite"):
+        predict(model, rows["validation"], "fp32")
+
+
 @pytest.mark.parametrize("attention", ["original", "symmetric", "pairwise"])
 def test_the_encoder_is_that_of_the_checkpoint(checkpoint, attention):
     stored = load_file(checkpoint(attention) / "model.safetensors")

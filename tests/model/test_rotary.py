@@ -23,7 +23,6 @@ from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 from symbert.model.parameters import counts_of
 from symbert.model.rotary import turned
 from symbert.model.sites import attention_of, cross_attention_of
-from symbert.model.stacked import Stack, why_not_stacked
 from symbert.operators import OPERATORS, Operator
 from symbert.sizes import SIZES, define
 
@@ -109,22 +108,6 @@ def test_packed_rows_have_what_each_has_alone():
     assert encoder_for(model.bert) is encode
     found, expected = encode(model.bert, embedded, packing), encode_by_length(model.bert, embedded, packing)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
-
-
-def test_stacked_models_have_what_each_has_alone():
-    models = {seed: moved(Classifier(small_config(**ROTARY), 3)) for seed in (1, 2)}
-    models[2].bert.encoder.layer[0].attention.self.query.weight.data += 0.3 * drawn(64, 64)
-    assert why_not_stacked(models[1]) is None
-    lengths = np.array([[4, 7], [6, 5]])
-    packing, together = Packing.of(lengths, torch.device("cpu")), Stack(models).model.eval()
-    ids = IDS.flatten()[:11].repeat(2, 1)
-    positions = packing.position_ids.reshape(2, 11)
-    found = encode(together.bert, together.bert.embeddings(ids, None, positions), packing).unflatten(0, (2, 2))
-    for row, model in enumerate(models.values()):
-        alone = Packing.of(lengths[row], torch.device("cpu"))
-        embedded = model.bert.embeddings(ids[row : row + 1], None, alone.position_ids[None])
-        torch.testing.assert_close(found[row], encode(model.bert, embedded, alone), rtol=0, atol=1e-11)
-    assert (found[0] - found[1]).abs().max() > 0.01
 
 
 def test_a_decoder_sees_no_later_tokens_and_its_source_has_no_places():

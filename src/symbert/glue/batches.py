@@ -3,7 +3,7 @@
 Shapes: `token` for the tokens of all rows of a split or of a batch, end to end; `row` for one value per row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,13 +23,12 @@ from symbert.task import Task
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Ids and types `token` of some rows, where each row's stand, and labels `row …`; seed after seed."""
+    """Ids and types `token` of some rows, where each row's stand, and labels `row …`."""
 
     input_ids: Tensor
     token_type_ids: Tensor
     packing: Packing
     labels: Tensor
-    lengths: np.ndarray  # `seed row`, in tokens
 
 
 @dataclass(frozen=True)
@@ -71,18 +70,12 @@ class TaskRows:
         return np.rec.fromarrays([labels, self.groups, self.credits], names="label, group, credit")
 
     def batch(self, index: np.ndarray) -> TaskBatch:
-        """The rows of `index`, in that order: `row`, or `seed row` for as many rows of each of several seeds."""
-        index = np.atleast_2d(index)
+        """The rows of `index`, in that order."""
         lengths, device = self.lengths[index], self.labels.device
         packing = Packing.of(lengths, device)
-        counts = lengths.sum(axis=1)
-        starts = np.zeros(
-            (len(index), counts.max()), dtype=np.int64
-        )  # a shorter seed is filled up with tokens that nobody reads
-        starts[np.arange(counts.max()) < counts[:, None]] = np.repeat(self.first[index].ravel(), lengths.ravel())
-        tokens = packing.position_ids + torch.from_numpy(starts.ravel()).to(device)
+        tokens = packing.position_ids + torch.from_numpy(np.repeat(self.first[index], lengths)).to(device)
         ids, types = self.input_ids[tokens].long(), self.token_type_ids[tokens].long()
-        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index.ravel()).to(device)], lengths)
+        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
 
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
@@ -123,13 +116,12 @@ def _contexts(table: pa.Table) -> Contexts:
     return Contexts(*columns, groups, questions)
 
 
-def shuffled_batches(rows: TaskRows, batch_size: int, seeds: Sequence[int], epoch: int) -> Iterator[TaskBatch]:
-    """All examples once for each seed, in an order that only (seed, epoch) decides; the last batch may be smaller."""
+def shuffled_batches(rows: TaskRows, batch_size: int, seed: int, epoch: int) -> Iterator[TaskBatch]:
+    """All examples once, in an order that only (seed, epoch) decides; the last batch may be smaller."""
     examples, size = rows.examples, rows.head.rows_of_example
-    orders = np.stack([permute(np.arange(examples), examples, seed, epoch) for seed in seeds])
+    order = permute(np.arange(examples), examples, seed, epoch)
     for start in range(0, examples, batch_size):
-        chosen = orders[:, start : start + batch_size, None] * size + np.arange(size)
-        yield rows.batch(chosen.reshape(len(seeds), -1))
+        yield rows.batch((order[start : start + batch_size, None] * size + np.arange(size)).ravel())
 
 
 def sorted_batches(rows: TaskRows, batch_size: int) -> Iterator[tuple[np.ndarray, TaskBatch]]:

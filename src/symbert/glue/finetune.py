@@ -26,18 +26,7 @@ from symbert.glue.heads import head_of
 from symbert.glue.kept import Record, hashed, keep, read_kept
 from symbert.glue.metrics import scores_of
 from symbert.glue.prepare import facts_of
-from symbert.glue.train import (
-    FEWEST_AT_ONCE,
-    MOST_AT_ONCE,
-    is_faster_together,
-    load_classifier,
-    predict,
-    reset_head,
-    steps_of,
-    train,
-    train_together,
-)
-from symbert.model.stacked import why_not_stacked
+from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
 from symbert.model.weights import write_weights
 from symbert.operators import operator_code
 from symbert.pretrain.storage import extracted_sha256
@@ -103,17 +92,6 @@ class Protocol:
     def precision(self) -> str:
         """The resolved precision."""
         return resolve_precision(self.settings.precision, self.device)
-
-    @cached_property
-    def stacks(self) -> bool:
-        """Whether seeds can be one computation here, and are faster so; stderr says why an operator is not."""
-        if not is_faster_together(self.device, self.precision):
-            return False
-        reason = why_not_stacked(load_classifier(self.checkpoint, 1, 0.0).to(self.device))
-        if reason:
-            words = f"attention '{self.identity['attention']}' {reason}: seeds are fine-tuned one by one"
-            print(f"warning: {words}", file=sys.stderr)
-        return reason is None
 
     @property
     def recorded_dropout(self) -> Record:
@@ -201,11 +179,9 @@ class Finetuning:
 
     def records(self, seeds: Sequence[int]) -> list[Record]:
         """The records of seeds; those that are not kept are computed first."""
-        missing = [seed for seed in seeds if not self.existing_result(seed).is_file()]
-        while missing:
-            at_once = MOST_AT_ONCE if len(missing) >= FEWEST_AT_ONCE and self.protocol.stacks else 1
-            self._train_and_keep(missing[:at_once])
-            missing = missing[at_once:]
+        for seed in seeds:
+            if not self.existing_result(seed).is_file():
+                self._train_and_keep(seed)
         fields = {"record": {"task": str, "finetune_seed": int, "metrics": dict}}
         return [read_kept(self.existing_result(seed), fields)["record"] for seed in seeds]
 
@@ -217,66 +193,49 @@ class Finetuning:
         kept = self.existing_result(seed)
         weights, checksum = kept.with_suffix(".safetensors"), kept.with_suffix(".sha256")
         if not (kept.is_file() and weights.is_file()):
-            return self._train_and_keep([seed])
+            return self._train_and_keep(seed)
         if not checksum.is_file() or checksum.read_text().strip() != sha256_of(weights):
             print(f"warning: {weights}: sha256 is not that in {checksum.name}; fine-tuned again", file=sys.stderr)
-            return self._train_and_keep([seed])
+            return self._train_and_keep(seed)
         model = self.protocol.classifier(self.task, seed)
         model.load_state_dict(load_file(weights))
         return model
 
-    def _train_and_keep(self, seeds: Sequence[int]) -> torch.nn.Module:
-        """Fine-tune with these seeds and keep the result of each; gives the last one's model.
-
-        DivergedError names the seeds whose loss is not finite; what the others learned beside them is kept.
-        """
-        models = {seed: self.protocol.classifier(self.task, seed) for seed in seeds}
-        self.refuse_other_vocabulary(models[seeds[0]], self.data, self.rows)
-        diverged = self._train(models)
-        for seed, model in models.items():
-            if seed not in diverged:
-                self._keep(model, seed, seeds)
-        if diverged:
-            raise DivergedError("; ".join(diverged.values()))
-        return models[seeds[-1]]
-
-    def _train(self, models: dict[int, torch.nn.Module]) -> dict[int, str]:
-        """Fine-tune the model of each seed; gives what is wrong with those whose loss is not finite."""
-        protocol, rows, seeds = self.protocol, self.rows["train"], list(models)
-        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**protocol.identity)
-        label = f"{name}: {self.task.name} seed{'s' * (len(seeds) > 1)} {' '.join(map(str, seeds))}"
-        progress = Progress(label, steps_of(rows.examples, protocol.settings), "steps")
-        diverged = {}
-        with compiler_explained():
-            if len(seeds) > 1:
-                diverged = train_together(models, rows, protocol.settings, protocol.precision, progress.update)
-            else:
-                try:
-                    train(models[seeds[0]], rows, protocol.settings, protocol.precision, seeds[0], progress.update)
-                except DivergedError as error:
-                    diverged = {seeds[0]: error}
-        return {seed: f"{name}: {self.task.name} seed {seed}: {error}" for seed, error in diverged.items()}
-
-    def _keep(self, model: torch.nn.Module, seed: int, seeds: Sequence[int]) -> None:
-        """Keep what a model scores, and its weights if asked; an existing record stays.
-
-        `seeds` are those that were trained as one computation: more than one stand in the record, because its last
-        bits depend on them.
-        """
+    def _train_and_keep(self, seed: int) -> torch.nn.Module:
+        """Fine-tune with a seed; keep its scores, and the weights if asked. An existing record stays."""
+        protocol, rows = self.protocol, self.rows["train"]
+        model = protocol.classifier(self.task, seed)
+        self.refuse_other_vocabulary(model, self.data, self.rows)
         kept = self.kept_result(seed)
         weights, is_new = kept.with_suffix(".safetensors"), not kept.is_file()
+        progress = Progress(self.label(seed), steps_of(rows.examples, protocol.settings), "steps")
+        with self.named_divergence(seed), compiler_explained():
+            train(model, rows, protocol.settings, protocol.precision, seed, progress.update)
+            predictions = self.predictions(model) if is_new else {}
         if is_new:
             weights.unlink(missing_ok=True)  # of an earlier model
-        if self.protocol.keep_finetuned:
+        if protocol.keep_finetuned:
             write_weights(model, weights)
             write_text(kept.with_suffix(".sha256"), sha256_of(weights) + "\n")
         if is_new:
-            predictions = self.predictions(model)
-            rows = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
-            together = {"stacked_seeds": list(seeds)} if len(seeds) > 1 else {}
-            record = {**self.identity(seed), **self.scores(predictions), **rows, **self.provenance, **together}
+            facts = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+            record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
             listed = {split: values.tolist() for split, values in predictions.items()}
             keep(kept, {"record": record, "predictions": listed})
+        return model
+
+    def label(self, seed: int) -> str:
+        """What lines about a seed begin with."""
+        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.protocol.identity)
+        return f"{name}: {self.task.name} seed {seed}"
+
+    @contextmanager
+    def named_divergence(self, seed: int) -> Iterator[None]:
+        """A DivergedError says whose it is."""
+        try:
+            yield
+        except DivergedError as error:
+            raise DivergedError(f"{self.label(seed)}: {error}") from None
 
     def refuse_other_vocabulary(self, model: torch.nn.Module, data: Path, rows: dict[str, TaskRows]) -> None:
         """IntegrityError where the rows of a file have a larger vocabulary than the model."""

@@ -1,7 +1,7 @@
 """What a model learns and predicts from its outputs, by what a task asks.
 
 A head says which model has its outputs and how many rows, one after the other, are one example (they are drawn
-together); it reads the labels of prepared rows, gives the loss of each example or their mean, and predictions, of which
+together); it reads the labels of prepared rows, gives the mean loss of examples, and predictions, of which
 `symbert.glue.metrics` makes scores. The outputs of a row are those of its [CLS]; `Spans` has outputs for all tokens.
 """
 
@@ -35,9 +35,9 @@ class Classes:
         """Labels `row` of prepared rows."""
         return column.to_numpy().astype(self.label)
 
-    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-        """Of logits `row label` and labels `row`; `reduction` none: a loss for each example."""
-        return F.cross_entropy(logits, labels, reduction=reduction)
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Mean over rows, of logits `row label` and labels `row`."""
+        return F.cross_entropy(logits, labels)
 
     def of_rows(self, logits: Tensor) -> Tensor:
         """A class for each row."""
@@ -57,9 +57,9 @@ class Grades(Classes):
     label = np.float32
     predicted = np.float64
 
-    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-        """Of logits `row 1` and grades `row`."""
-        return F.mse_loss(logits[:, 0], labels.to(logits.dtype), reduction=reduction)
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Mean over rows, of logits `row 1` and grades `row`."""
+        return F.mse_loss(logits[:, 0], labels.to(logits.dtype))
 
     def of_rows(self, logits: Tensor) -> Tensor:
         """A grade for each row."""
@@ -72,10 +72,10 @@ class Choices(Grades):
     rows_of_example = CHOICES
     label = np.int64
 
-    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-        """Of logits `row 1` and labels `row`, 1 for the right one of two."""
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Mean over examples, of logits `row 1` and labels `row`, 1 for the right one of two."""
         right = labels.view(-1, self.rows_of_example).argmax(dim=1)
-        return F.cross_entropy(logits.view(-1, self.rows_of_example), right, reduction=reduction)
+        return F.cross_entropy(logits.view(-1, self.rows_of_example), right)
 
 
 class Candidates(Classes):
@@ -98,10 +98,9 @@ class Spans:
         """The first and the last token `row 2` of the answer in prepared rows."""
         return column.combine_chunks().flatten().to_numpy().astype(np.int64).reshape(-1, 2)
 
-    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-        """Of logits `row token 2`, −∞ where a row has no token, and the places `row 2` of the answer."""
-        losses = F.cross_entropy(logits, labels, reduction="none").mean(dim=1)
-        return losses.mean() if reduction == "mean" else losses
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Mean over rows, of logits `row token 2`, −∞ where a row has no token, and places `row 2` of the answer."""
+        return F.cross_entropy(logits, labels, reduction="none").mean(dim=1).mean()
 
     def predictions(self, rows: "TaskRows", outputs: Outputs) -> np.ndarray:
         """The likeliest answer to each question of rows with `contexts`."""

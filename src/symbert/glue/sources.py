@@ -1,6 +1,6 @@
 """Suites as published, checked and joined to one file per task.
 
-The hub (nyu-mll/glue, aps/super_glue) and mirrors hold one parquet file per split; GLUE's archives, as
+The hub (nyu-mll/glue, aps/super_glue) and mirrors hold one parquet file per split; GLUE's original files, as
 gluebenchmark.com gives them, a folder per task and a tab-separated file per split. Those are read by the rules of
 Hugging Face's script (github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was made:
 quotation marks are text, a label is a class by its name or its number, a row's `idx` is its place in the file. Unlike
@@ -178,7 +178,7 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
 
 
 def read_original_split(root: Path, task: Task, split: str) -> Iterator[Row]:
-    """The rows of a split in GLUE's archives, with the hub's columns.
+    """The rows of a split in GLUE's original files, with the hub's columns.
 
     DataError names file and line, MissingInputError the file.
     """

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
-from symbert.model.stacked import Stack
 from symbert.model.weights import fill, read_checkpoint
 from symbert.settings import GlueSettings
 from symbert.training.device import autocast
@@ -23,9 +21,7 @@ from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
-# Seeds that `train_together` takes: two take about as long as one after the other (docs/benchmarks.md); more than
-# the paper's five take memory that not every GPU has.
-FEWEST_AT_ONCE, MOST_AT_ONCE = 3, 5
+REMEDY = "lower 'glue.learning_rate' under a new 'experiment'"
 NEW_LAYERS = ("bert.pooler.", "classifier.", "qa_outputs.")
 
 
@@ -66,7 +62,7 @@ def train(
 
     The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and on Hopper attention
     takes kernels that need another dropout (`symbert.training.recipe`). The batches are the same. `report_step` gets
-    the number of steps done. DivergedError when the loss of an epoch is not finite.
+    the number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
     """
     torch.manual_seed(seed)
     model.train()
@@ -77,7 +73,7 @@ def train(
         encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
-            for batch in shuffled_batches(numbered, settings.batch_size, [seed], epoch):
+            for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
                 with attention_kernels(recipe, device):
                     loss = rows.head.loss(logits_of(model, batch, precision, encoder), batch.labels)
                 updater.backward(loss)
@@ -88,62 +84,9 @@ def train(
                 report_step(step)
             mean = torch.stack(losses).mean().item()
             if not math.isfinite(mean):
-                raise diverged(mean, epoch + 1)
-
-
-def is_faster_together(device: torch.device, precision: str) -> bool:
-    """Whether FEWEST_AT_ONCE seeds and more are fine-tuned faster by `train_together` than one by one, as measured.
-
-    On a GPU a step waits for launches, and five seeds have about as many as one. On a CPU arithmetic decides: what is
-    left to gain pays neither for the results of a whole stack that a kill costs, nor for bits that depend on which
-    seeds were missing (docs/benchmarks.md has the figures; those of base in `fast` are missing). In fp16 seeds
-    would share the scale of their losses.
-    """
-    return device.type == "cuda" and precision != "fp16"
-
-
-def train_together(
-    models: dict[int, nn.Module],
-    rows: TaskRows,
-    settings: GlueSettings,
-    precision: str,
-    report_step: Callable[[int], None],
-) -> dict[int, DivergedError]:
-    """As `train`, of the model of each seed, all at once: each as alone, but for how sums are rounded.
-
-    On a GPU dropout has other draws than in `train`, but again they follow from the seed alone. Returns what is wrong
-    with the seeds whose loss in the last epoch is not finite, which the others do not feel.
-    """
-    seeds, one = list(models), next(iter(models.values()))
-    with ExitStack() as contexts:
-        numbered, device = rows, next(one.parameters()).device
-        if settings.weight_decay == 0:
-            numbered, *_ = [contexts.enter_context(train_used_embeddings(each, rows)) for each in models.values()]
-        stack = Stack(models)
-        model = stack.model.train()
-        optimizer = build_optimizer(model, settings, vector=2)
-        updater = Updater(model, optimizer, settings.gradient_clip, precision, device)
-        encoder, step, steps = partial(encode, attend=stack.draws.attend), 0, steps_of(rows.examples, settings)
-        for epoch in range(settings.epochs):
-            losses = []
-            for batch in shuffled_batches(numbered, settings.batch_size, seeds, epoch):
-                stack.draws.begin(batch.lengths)
-                logits = logits_of(model, batch, precision, encoder, len(seeds))
-                loss = rows.head.loss(logits, batch.labels, "none").view(len(seeds), -1).mean(dim=1)
-                updater.backward(loss.sum())
-                stack.clip(settings.gradient_clip)
-                updater.update(learning_rate(step, steps, settings))
-                losses.append(loss.detach())
-                step += 1
-                report_step(step)
-        stack.write_back()
-    means = zip(seeds, torch.stack(losses).mean(dim=0).tolist(), strict=True)
-    return {seed: diverged(mean, settings.epochs) for seed, mean in means if not math.isfinite(mean)}
-
-
-def diverged(loss: float, epoch: int) -> DivergedError:
-    """What an epoch (from 1) ends with whose mean loss is not finite."""
-    return DivergedError(f"loss {loss} in epoch {epoch}; lower 'glue.learning_rate' under a new 'experiment'")
+                raise DivergedError(f"loss {mean} in epoch {epoch + 1}; {REMEDY}")
+        if not all(weights.isfinite().all() for weights in model.parameters()):
+            raise DivergedError(f"a weight is not finite after the last step; {REMEDY}")
 
 
 @contextmanager
@@ -179,10 +122,18 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """What the head of the rows predicts."""
+    """What the head of the rows predicts; DivergedError where a logit is not finite."""
     model.eval()
     batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
-    return rows.head.predictions(rows, ((index, logits_of(model, batch, precision)) for index, batch in batches))
+    return rows.head.predictions(rows, ((index, _finite_logits(model, batch, precision)) for index, batch in batches))
+
+
+def _finite_logits(model: nn.Module, batch: TaskBatch, precision: str) -> Tensor:
+    logits = logits_of(model, batch, precision)
+    read = logits[batch.packing.attended.flatten(1)] if isinstance(model, SpanModel) else logits
+    if not read.isfinite().all():
+        raise DivergedError(f"a logit is not finite; {REMEDY}")
+    return logits
 
 
 def steps_of(examples: int, settings: GlueSettings) -> int:
@@ -195,21 +146,16 @@ def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
     return linear_rate(step, settings.learning_rate, math.ceil(settings.warmup_ratio * steps), steps)
 
 
-def logits_of(
-    model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None, seeds: int = 1
-) -> Tensor:
-    """Logits `row label`, in the precision of the weights; the rows of a stack's seeds one after the other.
-
-    Of a model of spans they are `row token 2`, −∞ where a row has no token.
-    """
+def logits_of(model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None) -> Tensor:
+    """Logits `row label`, in the precision of the weights; of a model of spans `row token 2`, −∞ where a row has no
+    token."""
     encoder, packing = encoder or encoder_for(model.bert), batch.packing
     tokens = batch.input_ids, batch.token_type_ids, packing.position_ids
     with autocast(precision, batch.labels.device):
-        embedded = model.bert.embeddings(*(each.view(seeds, -1) for each in tokens))
+        embedded = model.bert.embeddings(*(each.unsqueeze(0) for each in tokens))
         encoded = encoder(model.bert, embedded, packing)
         if isinstance(model, SpanModel):
             logits = packing.padded(model.qa_outputs(encoded).flatten(0, 1), -math.inf)
-            logits = logits.masked_fill(~packing.attended.view(*logits.shape[:2], 1), -math.inf)
         else:
-            logits = model.classifier(model.dropout(encoded.unflatten(0, (seeds, -1)))).flatten(0, 1)
+            logits = model.classifier(model.dropout(encoded))
         return logits.to(model.new_layers[-1].weight.dtype)

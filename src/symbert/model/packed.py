@@ -1,7 +1,6 @@
 """BERT on rows laid end to end: nothing is padded but inside attention, and nothing is computed that nobody reads.
 
-Shapes: `seed token hidden` for the tokens of all rows, of one seed but in `symbert.model.stacked`; `row heads longest
-head` where the rows of all seeds are padded to the longest.
+Shapes: `1 token hidden` for the tokens of all rows; `row heads longest head` where rows are padded to the longest.
 """
 
 import copy
@@ -25,17 +24,12 @@ MOVED = 0.1  # standard deviation: five times that of a start
 TOLERANCE = 1e-9
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
-Attend = Callable[..., Tensor]  # computes what PyTorch's `scaled_dot_product_attention` does
 _encoders: dict[str, Encoder] = {}  # of each operator, by its name
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the tokens of rows of any lengths stand: end to end, and in the padded rows; seed after seed.
-
-    Every seed has as many tokens: to the shorter ones empty slots of their padded rows are added, which nothing
-    attends to. So what is computed of them reaches no output, and has no gradient.
-    """
+    """Where the tokens of rows of any lengths stand: end to end, and in the padded rows."""
 
     position_ids: Tensor  # `token`: in its row
     slots: Tensor  # `token`: among the padded rows, counted through
@@ -50,31 +44,27 @@ class Packing:
 
     @classmethod
     def of(cls, lengths: np.ndarray, device: torch.device) -> "Packing":
-        """The packing of rows of these lengths (tokens, at least one each): `row`, or `seed row` of several seeds."""
-        lengths = np.atleast_2d(lengths)
-        longest, tokens = lengths.max(), lengths.sum(axis=1).max()
-        attended = (np.arange(longest) < lengths[..., None]).reshape(len(lengths), -1)
-        slots = np.argsort(~attended, axis=1, kind="stable")[:, :tokens]
-        position_ids = slots % longest
-        slots = slots + attended.shape[1] * np.arange(len(lengths))[:, None]
-        first = np.cumsum(lengths, axis=1) - lengths + tokens * np.arange(len(lengths))[:, None]
-        arrays = position_ids.ravel(), slots.ravel(), first.ravel(), attended.reshape(-1, 1, 1, longest)
+        """The packing of rows of these lengths `row` (tokens, at least one each)."""
+        longest = lengths.max()
+        attended = np.arange(longest) < lengths[:, None]
+        slots = np.flatnonzero(attended)
+        arrays = slots % longest, slots, np.cumsum(lengths) - lengths, attended[:, None, None]
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
-def encode(bert: Bert, embedded: Tensor, packing: Packing, attend: Attend = F.scaled_dot_product_attention) -> Tensor:
-    """The pooler's output `row hidden` of embedded tokens `seed token hidden`, as of padded rows.
+def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
+    """The pooler's output `row hidden` of embedded tokens `1 token hidden`, as of padded rows.
 
     The pooler reads the first token of each row. So the last layer has queries, and all that follows its attention,
-    for these tokens alone. Of a BERT without pooler it is the last hidden states of all tokens, `seed token hidden`.
+    for these tokens alone. Of a BERT without pooler it is the last hidden states of all tokens, `1 token hidden`.
     """
     *layers, last = bert.encoder.layer
     hidden = embedded
     for layer in layers:
-        hidden = _all_tokens(layer, hidden, packing, attend)
+        hidden = _all_tokens(layer, hidden, packing)
     if not hasattr(bert, "pooler"):
-        return _all_tokens(last, hidden, packing, attend)
-    return _pooled(bert, _first_tokens(last, hidden, packing, attend)).flatten(0, 1)
+        return _all_tokens(last, hidden, packing)
+    return _pooled(bert, _first_tokens(last, hidden, packing)).flatten(0, 1)
 
 
 def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
@@ -141,27 +131,25 @@ def mixes_tokens(bert: Bert) -> bool:
     return not (expected - found).abs().max() <= TOLERANCE * expected.abs().max()
 
 
-def _all_tokens(layer: Layer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
+def _all_tokens(layer: Layer, hidden: Tensor, packing: Packing) -> Tensor:
     query, key, value = layer.attention.self.query_key_value(hidden)
-    mixed = _mix(layer.attention.self, _padded(query, packing), key, value, packing, attend)
+    mixed = _mix(layer.attention.self, _padded(query, packing), key, value, packing)
     return _finish(layer, mixed.flatten(0, 1).index_select(0, packing.slots).reshape(hidden.shape), hidden)
 
 
-def _first_tokens(layer: Layer, hidden: Tensor, packing: Packing, attend: Attend) -> Tensor:
-    """The layer's output `seed row hidden` for the first token of each row."""
+def _first_tokens(layer: Layer, hidden: Tensor, packing: Packing) -> Tensor:
+    """The layer's output `1 row hidden` for the first token of each row."""
     query, key, value = layer.attention.self.query_key_value(hidden)
     first = _tokens(query).index_select(0, packing.first).unsqueeze(2)
-    mixed = _mix(layer.attention.self, first, key, value, packing, attend)
+    mixed = _mix(layer.attention.self, first, key, value, packing)
     rows = hidden.flatten(0, 1).index_select(0, packing.first).unflatten(0, (len(hidden), -1))
     return _finish(layer, mixed.reshape(rows.shape), rows)
 
 
-def _mix(
-    attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, packing: Packing, attend: Attend
-) -> Tensor:
+def _mix(attention: SelfAttention, query: Tensor, key: Tensor, value: Tensor, packing: Packing) -> Tensor:
     """Mixed values `row query hidden` of padded queries; keys and values are padded here."""
     query, key = turned_sides(attention, query, _padded(key, packing))  # the first token's place is 0, too
-    mixed = attend(
+    mixed = F.scaled_dot_product_attention(
         query,
         key,
         _padded(value, packing),
@@ -173,12 +161,12 @@ def _mix(
 
 
 def _tokens(values: Tensor) -> Tensor:
-    """`seed heads token head` as `token heads head`, seed after seed."""
+    """`1 heads token head` as `token heads head`."""
     return values.transpose(1, 2).flatten(0, 1)
 
 
 def _padded(values: Tensor, packing: Packing) -> Tensor:
-    """`seed heads token head` as `row heads longest head`, with zeros in the slots without a token."""
+    """`1 heads token head` as `row heads longest head`, with zeros in the slots without a token."""
     return packing.padded(_tokens(values), 0.0).transpose(1, 2)
 
 

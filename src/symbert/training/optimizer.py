@@ -46,13 +46,12 @@ def optimizer_named(name: str) -> Callable[..., Optimizer]:
         ) from None
 
 
-def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw", vector: int = 1) -> Optimizer:
-    """The optimizer of that name. It decays matrices, and leaves biases and LayerNorm alone: those of `vector`
-    dimensions (two where a leading one is that of seeds)."""
+def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
+    """The optimizer of that name; it decays matrices alone, no biases and no LayerNorm."""
     parameters = list(model.parameters())
     groups = [
-        {"params": [p for p in parameters if p.ndim > vector], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= vector], "weight_decay": 0.0},
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     build = optimizer_named(name)
     own = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
