@@ -65,7 +65,7 @@ Say = Callable[[str], None]
 
 
 def main() -> int:
-    """Check the GPU of this process; 1 when something differs or fails, 78 where there is no GPU."""
+    """Check the GPU of this process; 1 when something differs or fails, 64 where there is no GPU."""
     options = _options()
     try:
         device = gpu()

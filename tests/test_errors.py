@@ -1,92 +1,94 @@
-"""What the system refuses ends with the exit code and the remedy that are promised, never as a bug."""
+"""A failure ends with one of four exit codes, and its message begins with the file or key."""
 
 import errno
 import os
 
 import pytest
 
-from symbert.errors import SymbertError, explain, system_error
+from symbert import cli, errors
+from symbert.errors import InputOutputError, MissingInputError, SymbertError, explain
 from symbert.files import reading, writing
 
-DISK = "check the disk or network file system and run again"
-WRITTEN = [
-    (errno.EACCES, 73, "Permission denied; make the directory writable or choose another"),
-    (errno.EPERM, 73, "Operation not permitted; make the directory writable or choose another"),
-    (errno.EROFS, 73, "Read-only file system; make the directory writable or choose another"),
-    (errno.ENOTDIR, 73, "Not a directory; choose another place for it"),
-    (errno.ENAMETOOLONG, 73, "File name too long; choose another place for it"),
-    (errno.ENOSPC, 74, "No space left on device; free space and run again"),
-    (errno.EDQUOT, 74, "Disk quota exceeded; free space and run again"),
-    (errno.EIO, 74, f"Input/output error while it was written; {DISK}"),
-    (errno.ESTALE, 74, f"Stale file handle while it was written; {DISK}"),
-]
-READ = [
-    (errno.ENOENT, 66, "file not found"),
-    (errno.EACCES, 66, "Permission denied; make it readable"),
-    (errno.ENOTDIR, 66, "Not a directory; correct the path"),
-    (errno.EISDIR, 66, "Is a directory; correct the path"),
-    (errno.ENAMETOOLONG, 66, "File name too long; correct the path"),
-    (errno.ELOOP, 66, "Too many levels of symbolic links; correct the path"),
-    (errno.EIO, 74, f"Input/output error while it was read; {DISK}"),
-    (errno.ESTALE, 74, f"Stale file handle while it was read; {DISK}"),
-    (errno.EREMOTEIO, 74, f"Remote I/O error while it was read; {DISK}"),
-]
+REFUSED = (
+    errno.EACCES,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EIO,
+    errno.ESTALE,
+)
 
 
-@pytest.mark.parametrize(("number", "code", "said"), WRITTEN)
-def test_what_cannot_be_written_is_no_bug(number, code, said):
-    failure = system_error(OSError(number, "words of a library"), "out.json", written=True)
-    assert explain(failure) == (code, f"out.json: {said}")
+def test_an_exit_code_says_who_has_to_act():
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SymbertError)}
+    assert {kind.__name__ for kind in kinds if kind.exit_code != 65} == {
+        *("SymbertError", "UsageError", "ConfigError", "PreemptedError", "TimeLimitError")
+    }
+    codes = {name: getattr(errors, name).exit_code for name in ("UsageError", "ConfigError", "PreemptedError")}
+    assert codes == {"UsageError": 64, "ConfigError": 64, "PreemptedError": 75} and SymbertError.exit_code == 70
 
 
-@pytest.mark.parametrize(("number", "code", "said"), READ)
-def test_what_cannot_be_read_is_no_bug_and_no_matter_of_a_directory_that_is_written_to(number, code, said, tmp_path):
-    file = tmp_path / "part.jsonl"
-    file.touch()
-    told = code, f"{file}: {said}"
-    assert explain(OSError(number, os.strerror(number), str(file))) == told
-    assert explain(system_error(OSError(number, os.strerror(number)), file, written=False)) == told
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["plan", "--config", "parts"], 64, "--config parts"),
+        (["exhibit", "table-9", "--output", "t.csv"], 64, "table-9"),
+        (["plan", "--config", "sorce=hub"], 64, "'sorce'"),
+        (["plan", "--config", "pretrain.steps=0"], 64, "pretrain.steps"),
+        (["plan", "--configfile", "mine.yaml"], 65, "mine.yaml"),
+        (["count-batch", "--records", "none.json", "--output", "out"], 65, "none.json"),
+        (["count-batch", "--records", "cut.json", "--output", "out"], 65, "cut.json"),
+        (["count-batch", "--records", ".", "--output", "out"], 65, "."),
+        (["write-settings", "--values", "{}", "--output", "cut.json/out"], 65, "cut.json"),
+    ],
+)
+def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, code, told, project, capsys):
+    project.joinpath("cut.json").write_text('{"documents": ')
+    project.joinpath("mine.yaml").write_text("pretrain: {steps: [")
+    assert cli.main(words) == code
+    said = capsys.readouterr().err
+    assert said.startswith(f"symbert {words[0]}: ") and told in said and said.count("\n") == 1
 
 
-def test_an_error_of_a_library_that_names_no_file_does_not_name_none():
-    assert explain(OSError(errno.EIO, "Input/output error")) == (
-        74,
-        f"a file: Input/output error while it was read; {DISK}",
-    )
-    pyarrow_says = "Failed to open local file '/x/a.parquet'. Detail: [errno 13] Permission denied"
-    assert explain(OSError(errno.EACCES, pyarrow_says)) == (
-        66,
-        f"a file ({pyarrow_says}): Permission denied; make it readable",
-    )
+def broken() -> None:
+    """Divide by zero."""
+    raise ZeroDivisionError
 
 
-def test_words_of_a_library_that_are_no_error_of_the_system_are_a_bug():
-    assert explain(OSError("cannot load the config"))[0] == 70
+def test_a_bug_ends_with_70_and_its_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "load", lambda command: broken)
+    assert cli.main(["plan"]) == 70
+    said = capsys.readouterr().err
+    assert "in broken" in said and said.splitlines()[-1].startswith("symbert plan: internal error: ZeroDivisionError")
 
 
-RESOURCES = [
-    (errno.ENOMEM, 71, "Cannot allocate memory; run where there is more memory"),
-    (errno.EMFILE, 74, "Too many open files; raise the limit (ulimit -n) and run again"),
-    (errno.ENFILE, 74, "Too many open files in system; raise the limit (ulimit -n) and run again"),
-]
-
-
-@pytest.mark.parametrize(("number", "code", "said"), RESOURCES)
-def test_not_everything_that_the_system_refuses_is_a_failing_disk(number, code, said, tmp_path):
-    """A machine without memory was told to check its disk."""
-    assert explain(OSError(number, os.strerror(number), "part.jsonl")) == (code, f"part.jsonl: {said}")
+@pytest.mark.parametrize("number", REFUSED)
+def test_an_error_of_the_system_is_data_and_names_its_file(number, tmp_path):
+    file, reason = tmp_path / "part.jsonl", os.strerror(number)
+    assert explain(OSError(number, reason, str(file))) == (65, f"{file}: {reason}")
     for context in (reading, writing):
-        with pytest.raises(SymbertError) as told, context(tmp_path / "part.jsonl"):
-            raise OSError(number, os.strerror(number))
-        assert explain(told.value) == (code, f"{tmp_path / 'part.jsonl'}: {said}")
+        with pytest.raises(InputOutputError, match=f"^{file}: .*{reason}"), context(file):
+            raise OSError(number, "words of a library")  # which names no file
 
 
-@pytest.mark.parametrize("number", [errno.ECONNRESET, errno.EEXIST, errno.EINVAL])
-def test_what_has_no_known_remedy_is_given_none(number, tmp_path):
-    """A file that is there already was to have its path corrected, a lost connection its disk checked."""
+def test_a_missing_file_is_named_with_the_remedy(tmp_path):
+    with (
+        pytest.raises(MissingInputError, match=r"a\.json: file not found; run it$"),
+        reading(tmp_path / "a.json", "run it"),
+    ):
+        (tmp_path / "a.json").read_text()
+
+
+@pytest.mark.parametrize("number", [errno.ECONNRESET, errno.EAGAIN])
+def test_a_lost_connection_is_no_error_of_the_file_that_it_was_for(number, tmp_path):
     refused = OSError(number, os.strerror(number))
-    internal = f"internal error: {type(refused).__name__}: {refused} (run with --debug for the traceback)"
-    assert explain(refused) == (70, internal)
-    with pytest.raises(OSError, match=os.strerror(number)) as raised, reading(tmp_path / "part.jsonl"):
-        raise refused
-    assert raised.value is refused and refused.__cause__ is None
+    for context in (reading, writing):
+        with pytest.raises(OSError, match=os.strerror(number)) as raised, context(tmp_path / "part.jsonl"):
+            raise refused
+        assert raised.value is refused
+
+
+def test_an_error_that_is_none_of_the_system_is_a_bug():
+    assert explain(OSError("cannot load the config"))[0] == explain(KeyError("x"))[0] == 70

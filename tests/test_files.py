@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors import SafetensorError
 
-from symbert.errors import CannotCreateError, DataError, InputOutputError, MissingInputError, explain
+from symbert.errors import DataError, InputOutputError, MissingInputError, explain
 from symbert.files import (
     copy_file,
     free_space,
@@ -147,23 +147,14 @@ def refuse(number):
 
 
 @pytest.mark.parametrize("call", ["os.replace", "os.fsync", "os.open"])
-@pytest.mark.parametrize(
-    ("number", "kind", "said"),
-    [
-        (errno.EIO, InputOutputError, "Input/output error while it was written; check the disk or network file system"),
-        (errno.ESTALE, InputOutputError, "Stale file handle while it was written; check the disk or network file"),
-        (errno.EROFS, CannotCreateError, "Read-only file system; make the directory writable or choose another"),
-        (errno.EACCES, CannotCreateError, "Permission denied; make the directory writable or choose another"),
-    ],
-)
-def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number, kind, said):
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES])
+def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number):
     target = tmp_path / "table.csv"
     target.write_text("old")
     monkeypatch.setattr(call, refuse(number))
-    with pytest.raises(kind) as failure:
+    with pytest.raises(InputOutputError, match=f"^{target}: .*{os.strerror(number)}"):
         write_json(target, {})
     monkeypatch.undo()
-    assert str(failure.value).startswith(f"{target}: {said}") and failure.value.exit_code == explain(failure.value)[0]
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
 
 
@@ -189,7 +180,7 @@ def test_a_leftover_that_cannot_be_removed_is_told_and_not_taken_for_a_bug(tmp_p
     killed.wait()
     leave_behind(target, killed.pid)
     monkeypatch.setattr("os.unlink", refuse(errno.EIO))
-    with pytest.raises(InputOutputError, match=r"table\.csv: Input/output error while it was written; check the disk"):
+    with pytest.raises(InputOutputError, match=r"table\.csv: .*Input/output error"):
         write_json(target, {})
 
 
@@ -211,7 +202,7 @@ def test_a_read_only_output_is_named_whatever_the_library_says_of_it(tmp_path, f
     target = tmp_path / "table.csv"
     if getattr(failure, "filename", None):
         failure.filename = str(tmp_path / ".table.csv.1.tmp")
-    with pytest.raises(CannotCreateError, match=rf"^{target}: .*; make the directory writable or"), publish(target):
+    with pytest.raises(InputOutputError, match=rf"^{target}: cannot be written"), publish(target):
         raise failure
 
 
@@ -221,32 +212,26 @@ def test_an_input_that_may_not_be_read_is_not_told_as_an_output_that_may_not_be_
     part.touch()
     with pytest.raises(PermissionError) as failure, publish(tmp_path / "filtered/part.parquet"):
         raise PermissionError(errno.EACCES, "Permission denied", str(part))
-    assert explain(failure.value) == (66, f"{part}: Permission denied; make it readable")
+    assert explain(failure.value) == (65, f"{part}: Permission denied")
 
 
 @pytest.mark.parametrize("read", [read_json, sha256_of, lambda path: list(read_json_lines(path, "make it again"))])
-@pytest.mark.parametrize(
-    ("number", "kind", "said"),
-    [
-        (errno.EACCES, MissingInputError, "Permission denied; make it readable"),
-        (errno.EIO, InputOutputError, "Input/output error while it was read; check the disk"),
-    ],
-)
-def test_an_input_that_cannot_be_read_is_named(tmp_path, monkeypatch, read, number, kind, said):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_an_input_that_cannot_be_read_is_named(tmp_path, monkeypatch, read, number):
     path = tmp_path / "input"
     path.write_text("{}")
     monkeypatch.setattr("builtins.open", refuse(number))
     monkeypatch.setattr("io.open", refuse(number))
-    with pytest.raises(kind, match=f"^{path}: {said}"):
+    with pytest.raises(InputOutputError, match=f"^{path}: cannot be read: {os.strerror(number)}"):
         read(path)
 
 
 def test_a_folder_that_is_a_file_is_no_bug(tmp_path):
     (tmp_path / "results").touch()
     for target in ("results/x.json", "results/deep/x.json"):
-        with pytest.raises(CannotCreateError, match=f"{target}: .*; choose another place for it"):
+        with pytest.raises(InputOutputError, match=f"{target}: cannot be written"):
             write_json(tmp_path / target, {})
-    with pytest.raises(CannotCreateError, match="lock: .*; choose another place"), single_writer(tmp_path / "results"):
+    with pytest.raises(InputOutputError, match="lock: cannot be written"), single_writer(tmp_path / "results"):
         pass
 
 
@@ -380,12 +365,12 @@ def test_what_the_system_says_of_a_lock_file_is_told_with_its_name_at_every_step
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
-        with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: File too large"), single_writer(tmp_path):
+        with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: .*File too large"), single_writer(tmp_path):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     monkeypatch.setattr("fcntl.flock", refuse(errno.EIO))
-    with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: Input/output error"), single_writer(tmp_path):
+    with pytest.raises(InputOutputError, match=f"^{tmp_path}/lock: .*Input/output error"), single_writer(tmp_path):
         pass
 
 

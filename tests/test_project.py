@@ -134,7 +134,7 @@ def test_a_key_given_twice_to_a_command_is_refused_as_snakemakes_is(root):
     with pytest.raises(ConfigError) as refused:
         read_chosen(root, None, None, ["scale=demo", "scale=laptop"])
     assert str(refused.value) == "--config scale appears twice; keep one of them"
-    assert explain(refused.value)[0] == 78
+    assert explain(refused.value)[0] == 64
 
 
 def test_words_of_other_options_of_snakemake_are_no_keys_of_the_configuration():

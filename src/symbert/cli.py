@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert import __version__, slurm
-from symbert.errors import InputOutputError, TimeLimitError, explain
+from symbert.errors import DataError, SymbertError, TimeLimitError, explain
 from symbert.files import reading
 from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
@@ -106,7 +106,7 @@ METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code documented in `symbert.errors` (0 is success)."""
+    """Run one command; returns its exit code, which `symbert.errors` lists."""
     is_process = arguments is None  # of its own
     arguments = list(sys.argv[1:] if is_process else arguments)
     _limit_threads(arguments)
@@ -129,11 +129,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return InputOutputError.exit_code
+        return DataError.exit_code
     except Exception as error:
-        if "--debug" in arguments:
-            traceback.print_exc()
         code, message = explain(error)
+        if code == SymbertError.exit_code:
+            traceback.print_exc()
         end_line()
         say_last(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
         if isinstance(error, TimeLimitError):
@@ -169,11 +169,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         prog="symbert",
         description=_paragraphs(__doc__),
         epilog=None if wanted else _listing(),
-        usage="symbert [-h] [--version] [--debug] [--log FILE] [--own FILE] COMMAND …",
+        usage="symbert [-h] [--version] [--log FILE] [--own FILE] COMMAND …",
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
-    parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
     own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
     parser.add_argument("--own", type=Path, metavar="FILE", help=own)

@@ -21,7 +21,6 @@ from symbert.errors import (
     IntegrityError,
     MissingInputError,
     SymbertError,
-    system_error,
 )
 from symbert.shapes import Shape, flaws
 
@@ -79,7 +78,7 @@ def is_leftover(file: Path) -> bool:
 
 @contextmanager
 def writing(path: Path, written: Path | None = None) -> Iterator[None]:
-    """Replace an error of the system about `path` by that of `system_error`, which has a remedy.
+    """Give an error of the system about `path` the name of the file, which libraries leave out.
 
     A full disk is named with the bytes `written` and free. An error that names another file stays as it is.
     """
@@ -94,34 +93,33 @@ def writing(path: Path, written: Path | None = None) -> Iterator[None]:
                 f"{path}: {os.strerror(failure.errno)} after {size / MEGABYTE:,.1f} MB; "
                 f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
             ) from error
-        if failure is not None and _is_about(failure, path) and (known := system_error(failure, path, written=True)):
-            raise known from error
+        if failure is not None and _is_about(failure, path):
+            raise InputOutputError(f"{path}: cannot be written: {os.strerror(failure.errno)}") from error
         raise
 
 
 @contextmanager
 def reading(path: Path, absent: str = "") -> Iterator[None]:
-    """Replace an error of the system about `path` by that of `system_error`, which has a remedy.
+    """Give an error of the system about `path` the name of the file, which libraries leave out.
 
-    `absent` is the remedy for a missing file.
+    MissingInputError where there is no such file, with the remedy `absent`.
     """
     try:
         yield
-    except FileNotFoundError as error:
-        if not _is_about(error, path):
-            raise
-        raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
     except Exception as error:
         failure = _system_failure(error)
-        if failure is not None and _is_about(failure, path) and (known := system_error(failure, path, written=False)):
-            raise known from error
-        raise
+        if failure is None or not _is_about(failure, path):
+            raise
+        if failure.errno == errno.ENOENT:
+            raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
+        raise InputOutputError(f"{path}: cannot be read: {os.strerror(failure.errno)}") from error
 
 
 def _system_failure(error: Exception) -> OSError | None:
-    """The error of the system behind an error; libraries in Rust give its number in their text only."""
+    """The error of a file system behind an error; libraries in Rust give its number in their text only."""
     if isinstance(error, OSError):
-        return error if error.errno in errno.errorcode else None
+        is_of_files = error.errno in errno.errorcode and not isinstance(error, ConnectionError | BlockingIOError)
+        return error if is_of_files else None
     number = None if isinstance(error, SymbertError) else OS_ERROR.search(str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
 

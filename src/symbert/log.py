@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from symbert.errors import CannotCreateError
+from symbert.errors import InputOutputError
 
 # In the environment of jobs: standard error goes to the log alone. What matters of it, the console shows.
 LOG_ONLY = "SYMBERT_LOG_ONLY"
@@ -28,14 +28,14 @@ def copy_stderr(file: Path) -> None:
     With LOG_ONLY in the environment it goes to `file` alone.
 
     A process of its own copies, so that the last words of a crash are not lost. When this process ends, it waits until
-    all that it wrote is copied, but for no child that still runs: the copier serves that one on. CannotCreateError
+    all that it wrote is copied, but for no child that still runs: the copier serves that one on. InputOutputError
     where `file` cannot be created. Call it before any thread starts.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         log = open(file, "wb")  # noqa: SIM115
     except OSError as error:
-        raise CannotCreateError(f"{file}: {os.strerror(error.errno)}; choose another file for --log") from None
+        raise InputOutputError(f"{file}: {os.strerror(error.errno)}; choose another file for --log") from None
     with log:
         if os.environ.get(LOG_ONLY):
             _terminals.append(os.dup(2))

@@ -25,7 +25,7 @@ from corpus.sites import Site, served
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import RetryPolicy
 from symbert.corpus.hub import fetch_from_hub
-from symbert.errors import IntegrityError, RemoteError, explain
+from symbert.errors import explain
 
 LARGEST = 1 << 18  # bytes of a file
 MOST = 4  # times in a row that a fault strikes
@@ -59,7 +59,7 @@ class Kind:
     fault: Callable[[Place], Callable]
     of_content: bool = True  # else the answer needs no file, and may come in place of a redirection
     keeps: bool = False  # what has arrived is right, and is not transferred again
-    codes: tuple[int, ...] = (RemoteError.exit_code,)  # of refused downloads
+    kinds: tuple[str, ...] = ("RemoteError",)  # of refused downloads
 
 
 def _redirection(place: Place) -> Callable:
@@ -67,8 +67,8 @@ def _redirection(place: Place) -> Callable:
     return sites.redirect(f"{place.elsewhere.address}/file", place.draw.choice([301, 302, 303, 307, 308]))
 
 
-WRONG = (IntegrityError.exit_code,)
-EITHER = (*WRONG, RemoteError.exit_code)
+WRONG = ("IntegrityError",)
+EITHER = (*WRONG, "RemoteError")
 LIES = [sites.lying_from_zero, sites.honest_from_zero, sites.mislaid]
 KINDS = (
     Kind("drop", lambda place: sites.drop(place.at), keeps=True),
@@ -81,13 +81,13 @@ KINDS = (
         keeps=True,
     ),
     Kind("5xx", lambda place: sites.status(place.draw.choice([500, 502, 503, 504])), of_content=False, keeps=True),
-    Kind("lying 206", lambda place: sites.continued(place.at, place.draw.choice(LIES)), codes=EITHER),
-    Kind("changed etag", lambda place: sites.continued(place.at, sites.other_version), codes=EITHER),
-    Kind("short", lambda place: sites.cut(len(place.body) - place.at), codes=WRONG),
-    Kind("long", lambda place: sites.chunked(place.draw.randbytes(place.at)), codes=EITHER),
-    Kind("flipped", lambda place: sites.flip(place.at), codes=WRONG),
-    Kind("login page", lambda place: sites.page(), of_content=False, codes=EITHER),
-    Kind("redirect to another host", _redirection, of_content=False, codes=EITHER),
+    Kind("lying 206", lambda place: sites.continued(place.at, place.draw.choice(LIES)), kinds=EITHER),
+    Kind("changed etag", lambda place: sites.continued(place.at, sites.other_version), kinds=EITHER),
+    Kind("short", lambda place: sites.cut(len(place.body) - place.at), kinds=WRONG),
+    Kind("long", lambda place: sites.chunked(place.draw.randbytes(place.at)), kinds=EITHER),
+    Kind("flipped", lambda place: sites.flip(place.at), kinds=WRONG),
+    Kind("login page", lambda place: sites.page(), of_content=False, kinds=EITHER),
+    Kind("redirect to another host", _redirection, of_content=False, kinds=EITHER),
 )
 
 
@@ -97,7 +97,7 @@ class Trial:
 
     kind: str
     is_bearable: bool  # the fault was to strike once, and the server not to be busy
-    code: int  # exit code; 0 when it was done
+    error: str  # its class; empty when it was done
     flaws: tuple[str, ...] = ()  # what must never be
 
 
@@ -138,27 +138,27 @@ class Download:
     digest: Digest | None  # else the hub is asked for it
     destination: Path  # in a folder of its own
 
-    def attempt(self, policy: RetryPolicy) -> tuple[int, list[str]]:
-        """The exit code, and what must never be."""
+    def attempt(self, policy: RetryPolicy) -> tuple[str, list[str]]:
+        """The class of the error, empty for none, and what must never be."""
         repository = REPOSITORY[self.repository_kind]
-        code, line = 0, ""
+        kind, line = "", ""
         with redirect_stderr(io.StringIO()) as said:
             try:
                 fetch_from_hub(
                     self.repository_kind, repository, self.name, COMMIT, self.destination, self.digest, policy
                 )
             except Exception as error:
-                code, line = explain(error)
-        return code, list(self._flaws(code, line, said.getvalue()))
+                kind, line = type(error).__name__, explain(error)[1]
+        return kind, list(self._flaws(kind, line, said.getvalue()))
 
-    def _flaws(self, code: int, line: str, said: str) -> Iterator[str]:
+    def _flaws(self, kind: str, line: str, said: str) -> Iterator[str]:
         if self.destination.exists() and self.destination.read_bytes() != self.body:
             yield "wrong bytes"
-        if code != 0 and self.destination.exists():
-            yield f"refused with {code}, and published"
-        if code == 0 and list(self.destination.parent.iterdir()) != [self.destination]:
+        if kind and self.destination.exists():
+            yield f"refused with {kind}, and published"
+        if not kind and list(self.destination.parent.iterdir()) != [self.destination]:
             yield "done, and not alone in its folder"
-        if code != 0 and (self.name not in line or "\n" in line):
+        if kind and (self.name not in line or "\n" in line):
             yield f"not one line that names the file: {line!r}"
         if any(secret in text for secret in (TOKEN, SIGNATURE) for text in (said, line)):
             yield "a secret is shown"
@@ -193,10 +193,10 @@ def try_download(hosts: Hosts, kind: Kind, seed: int, folder: Path) -> Trial:
     fault = kind.fault(Place(draw, body, draw.randrange(1, len(body)), hosts.elsewhere))
     repeats, busy = draw.randint(1, MOST), [sites.status(503)] * (draw.randrange(2) * POLICY.attempts)
     site.fail(path, *[fault] * repeats, *busy)
-    code, flaws = download.attempt(IMPATIENT if kind.name == "stall" else POLICY)
-    if code:
-        if code not in (*kind.codes, RemoteError.exit_code):
-            flaws.append(f"exit code {code}")
+    error, flaws = download.attempt(IMPATIENT if kind.name == "stall" else POLICY)
+    if error:
+        if error not in (*kind.kinds, "RemoteError"):
+            flaws.append(error)
         site.fail(path)  # no more
         kept = download.kept()
         second, more = download.attempt(POLICY)
@@ -205,7 +205,7 @@ def try_download(hosts: Hosts, kind: Kind, seed: int, folder: Path) -> Trial:
             flaws.append(f"the healthy hub is refused with {second}")
         elif kind.keeps and home.asked[-1].headers.get("range") != (f"bytes={kept}-" if kept else None):
             flaws.append(f"{kept} bytes were kept, and not those after them were asked for")
-    return Trial(kind.name, repeats == 1 and not busy, code, tuple(flaws))
+    return Trial(kind.name, repeats == 1 and not busy, error, tuple(flaws))
 
 
 def run_campaign(seeds: int, kinds: tuple[Kind, ...] = KINDS) -> Iterator[Trial]:
@@ -223,16 +223,16 @@ def page_of(trials: list[Trial], seeds: int) -> str:
         "",
         f"Seeds 0 to {seeds - 1} of each kind, {len(trials):,} downloads: `make download-faults`.",
         "",
-        "| fault | downloads | right at once | refused, right when run again | exit codes | lost |",
+        "| fault | downloads | right at once | refused, right when run again | errors | lost |",
         "|---|---:|---:|---:|---|---:|",
     ]
     for kind in KINDS:
         own = [trial for trial in trials if trial.kind == kind.name]
-        refused = Counter(trial.code for trial in own if trial.code and not trial.flaws)
-        codes = ", ".join(f"{code}: {count}" for code, count in sorted(refused.items()))
-        right = sum(not trial.code and not trial.flaws for trial in own)
+        refused = Counter(trial.error for trial in own if trial.error and not trial.flaws)
+        errors = ", ".join(f"{name}: {count}" for name, count in sorted(refused.items()))
+        right = sum(not trial.error and not trial.flaws for trial in own)
         lost = sum(bool(trial.flaws) for trial in own)
-        lines.append(f"| {kind.name} | {len(own)} | {right} | {refused.total()} | {codes or '–'} | {lost} |")
+        lines.append(f"| {kind.name} | {len(own)} | {right} | {refused.total()} | {errors or '–'} | {lost} |")
     return "\n".join([*lines, ""])
 
 

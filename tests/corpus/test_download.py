@@ -365,5 +365,5 @@ def test_a_disk_that_fails_under_a_download_is_told_with_the_file(site, output, 
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("os.fsync", failing)
-    with pytest.raises(InputOutputError, match=r"part\.zst.*\.partial: Input/output error while it was written"):
+    with pytest.raises(InputOutputError, match=r"part\.zst.*\.partial: cannot be written: Input/output error"):
         get(site, output)

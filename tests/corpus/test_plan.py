@@ -194,10 +194,10 @@ def test_options_stand_above_scale_and_configuration(project, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--scale", "papr"], 78, "did you mean 'paper'?"),
-        (["--source", "hubb"], 78, "did you mean 'hub'?"),
-        (["--parts", "0"], 78, "corpus.parts"),
-        (["--mirror", "/no/such/place"], 66, "/no/such/place"),
+        (["--scale", "papr"], 64, "did you mean 'paper'?"),
+        (["--source", "hubb"], 64, "did you mean 'hub'?"),
+        (["--parts", "0"], 64, "corpus.parts"),
+        (["--mirror", "/no/such/place"], 65, "/no/such/place"),
     ],
 )
 def test_a_mistake_is_one_line(project, capsys, arguments, code, words):

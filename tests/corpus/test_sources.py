@@ -298,7 +298,7 @@ def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, hub_brief, resol
 def test_a_refusal_names_the_page_and_the_token_but_not_its_value(hub, hub_brief, resolved, tmp_path, capfd, status):
     hub.host.fail(hub.path("dataset", OSCAR, CORPUS_CHECKSUMS.path), sites.status(status))
     options = ["--settings", str(hub_brief), "--repositories", OSCAR, "--output", str(tmp_path / "sources.json")]
-    assert main(["resolve-corpus", *options]) == 77
+    assert main(["resolve-corpus", *options]) == 65
     said = capfd.readouterr().err
     assert said.startswith("symbert resolve-corpus: ") and said.count("\n") == 1
     assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in said
@@ -386,7 +386,7 @@ def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, pu
     sources = resolved(brief)
     (published / VOCABULARY.location).unlink()
     options = ["--settings", str(brief), "--sources", str(sources), "--output", str(output)]
-    assert main(["download-vocabulary", *options]) == 66
+    assert main(["download-vocabulary", *options]) == 65
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert json.loads(brief.read_text())["root"] in message

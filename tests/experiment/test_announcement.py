@@ -111,7 +111,7 @@ def test_a_run_that_its_job_would_refuse_is_refused_at_the_start_with_the_differ
         list(announce(refusing, demo, [TRAINING]))
     said = str(refused.value)
     assert said.startswith(f"{state}: holds a run with other settings (warmup_steps: 7 → 200); name a new 'experiment'")
-    assert refused.value.exit_code == 78
+    assert refused.value.exit_code == 64
     list(announce(refusing, demo, JOBS))  # trains nothing
     list(
         announce(refusing, demo, [Job("pretrain_model", {**RUN, "attention": "shared"})])

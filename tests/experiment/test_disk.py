@@ -153,7 +153,7 @@ def test_a_small_file_system_is_refused_with_its_key_and_its_mount(changed, moun
     said = str(refused.value)
     assert said.startswith("config: storage.checkpoints: 47.9 MB are still to be written on /fast, where 1 MB are free")
     assert said.endswith("set 'storage.checkpoints' to a folder on a larger file system") and "\n" not in said
-    assert refused.value.exit_code == 74
+    assert refused.value.exit_code == 65
 
 
 def test_where_no_key_moves_the_files_the_remedy_is_a_link(mounts):

@@ -123,7 +123,7 @@ def test_the_command_ends_with_71_after_its_plan_where_a_model_does_not_fit(proj
     monkeypatch.setattr(plan, "count_jobs", lambda *options: (Counter(), Counter()))
     options = ["--config", "sweep={sizes: [large], curve: {sizes: []}}", "rates={gpu_memory: 4}"]
     monkeypatch.setattr(plan, "refuse_small", lambda files: None)
-    assert cli.main(["plan", *options]) == 71
+    assert cli.main(["plan", *options]) == 65
     said = capsys.readouterr()
     assert "\nmemory of a GPU, predicted\n  large: " in said.out and said.err.count("\n") == 1
     assert said.err.startswith("symbert plan: config: large needs 5.")

@@ -177,7 +177,7 @@ def test_a_plan_says_what_is_there_of_each_run(experiment, traces):
 
 
 @pytest.mark.parametrize(
-    ("choice", "words"), [("refuse", "exit code 78"), ("supersede", "set aside, and trained anew")]
+    ("choice", "words"), [("refuse", "exit code 64"), ("supersede", "set aside, and trained anew")]
 )
 def test_a_run_of_other_settings_is_shown_with_the_difference_and_what_will_become_of_it(
     changed, traces, choice, words
@@ -255,7 +255,7 @@ def test_the_command_prints_the_plan_of_the_chosen_experiment(project, capsys):
 
 @pytest.mark.parametrize("options", [[], ["corpus={source: hub}"], ["glue={source: hub}"]])
 def test_the_papers_scale_is_not_planned_on_stand_ins(project, capsys, options):
-    assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 78
+    assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 64
     said = capsys.readouterr()
     assert "add source=hub" in said.err and said.err.count("\n") == 1 and not said.out
 
@@ -269,7 +269,7 @@ def test_of_imported_scores_there_is_no_plan(project, capsys, command):
 @pytest.mark.usefixtures("counted")
 def test_the_command_ends_with_74_after_its_plan_where_the_storage_is_too_small(project, capsys, monkeypatch):
     monkeypatch.setattr(disk, "free_space", lambda path: (10**6, project))
-    assert cli.main(["plan"]) == 74
+    assert cli.main(["plan"]) == 65
     said = capsys.readouterr()
     assert "\nall " in said.out and said.err.count("\n") == 1
     assert said.err.startswith("symbert plan: config: ") and f"still to be written on {project}" in said.err

@@ -102,10 +102,10 @@ def test_the_relations_that_an_operator_can_express_are_said(outcome_of):
     )
 
 
-def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monkeypatch, capsys):
+def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("start", "parameters")})
-    assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 1
+    assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 65
     said = capsys.readouterr()
     assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "start"], ["FAIL", "parameters"]]
     assert said.err.endswith("wrong_operators:Miscounted: 1 of 2 checks failed: parameters\n")
@@ -115,13 +115,13 @@ def test_the_command_prints_a_line_per_check_and_ends_with_1_when_one_fails(monk
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["symetric"], 78, "attention 'symetric' is unknown; did you mean 'symmetric'?"),
-        (["no_such_module:Gated"], 78, "no module no_such_module for the operator no_such_module:Gated"),
-        (["model.wrong_operators:Gated"], 78, "wrong_operators.py: no class Gated in it"),
-        (["model.wrong_operators:Incomplete"], 78, "cannot be made (TypeError: it has to inherit"),
-        (["model.wrong_operators:Elsewhere"], 78, "define query_key_value); correct the class or its arguments"),
-        (["model.wrong_operators:Demanding"], 78, "missing 1 required positional argument: 'rank'"),
-        (["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'], 78, "Demanding(rank=7) cannot be made"),
+        (["symetric"], 64, "attention 'symetric' is unknown; did you mean 'symmetric'?"),
+        (["no_such_module:Gated"], 64, "no module no_such_module for the operator no_such_module:Gated"),
+        (["model.wrong_operators:Gated"], 64, "wrong_operators.py: no class Gated in it"),
+        (["model.wrong_operators:Incomplete"], 64, "cannot be made (TypeError: it has to inherit"),
+        (["model.wrong_operators:Elsewhere"], 64, "define query_key_value); correct the class or its arguments"),
+        (["model.wrong_operators:Demanding"], 64, "missing 1 required positional argument: 'rank'"),
+        (["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'], 64, "Demanding(rank=7) cannot be made"),
         (["model.wrong_operators:Demanding", "--arguments", "{rank: 7}"], 64, "not JSON"),
         (["model.wrong_operators:Demanding", "--arguments", "[7]"], 64, "no JSON object"),
         (["shared", "--arguments", '{"rank": 7}'], 64, "has a name already"),

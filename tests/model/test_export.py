@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertFor
 
 from model.models import FOLDING, HEADS, IDS, trained
 from symbert import cli
-from symbert.errors import CannotCreateError, ConfigError, DataError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
 from symbert.model.export import export
 
@@ -144,7 +144,7 @@ def test_an_empty_directory_is_filled(checkpoint, tmp_path):
 @pytest.mark.parametrize("below", [".", "deeper/bert"])
 def test_an_output_that_is_or_lies_below_a_file_is_refused(checkpoint, tmp_path, below):
     (tmp_path / "file").write_text("mine")
-    said = refusal(CannotCreateError, checkpoint, "bert", tmp_path / "file" / below)
+    said = refusal(UsageError, checkpoint, "bert", tmp_path / "file" / below)
     assert f"{tmp_path / 'file'} is no directory" in said and (tmp_path / "file").read_text() == "mine"
 
 

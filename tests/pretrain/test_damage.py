@@ -83,7 +83,7 @@ def test_a_log_that_is_damaged_since_the_checkpoint_before_is_written_again_from
 def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, words, capsys):
     log = run / "state/metrics.jsonl"
     spoil(log, 0, DAMAGES["no JSON"])
-    assert main(words) == 76
+    assert main(words) == 65
     said = capsys.readouterr().err.splitlines()[-1]
     assert (
         "no intact checkpoint" in said

@@ -147,7 +147,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_same_bits(tmp_path, manif
 def test_other_settings_are_refused_with_78_or_supersede(tmp_path, whole, manifest, brief, uninterrupted, here):
     run = shutil.copytree(whole, tmp_path / "run")
     code, error = here(options(manifest, brief(learning_rate=0.01), run))
-    assert code == 78 and "learning_rate: 0.001 → 0.01" in error
+    assert code == 64 and "learning_rate: 0.001 → 0.01" in error
     assert outcome(run) == uninterrupted
     assert here(options(manifest, brief(learning_rate=0.01), run, on_settings_change="supersede"))[0] == 0
     assert outcome(run)["metrics.jsonl"] != uninterrupted["metrics.jsonl"]
@@ -161,11 +161,11 @@ def test_an_edited_operator_or_size_is_another_run(tmp_path, whole, manifest, br
     assert trained["operator_code"] == operator_code("pairwise") and trained["num_hidden_layers"] == 2
     monkeypatch.setattr("symbert.layout.operator_code", lambda attention: "0123456789abcdef")
     code, error = here(options(manifest, brief(), run))
-    assert code == 78 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
+    assert code == 64 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
     assert outcome(run) == uninterrupted
     monkeypatch.undo()
     monkeypatch.setitem(SIZES, "tiny", replace(SIZES["tiny"], intermediate_size=128))
-    assert here(options(manifest, brief(), run))[0] == 78
+    assert here(options(manifest, brief(), run))[0] == 64
     assert here(options(manifest, brief(), run, on_settings_change="supersede"))[0] == 0
     assert read_json(run / "done.json")["settings"]["intermediate_size"] == 128
     (aside,) = run.glob("state.superseded-*")
@@ -210,7 +210,7 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, here):
     process = start(command(manifest, brief(steps=100000, save_every=1000), tmp_path / "run"))
     wait_for(tmp_path / "run/state/status.json", process)
     code, error = here(options(manifest, brief(steps=100000, save_every=1000), tmp_path / "run"))
-    assert code == 74 and f"process {process.pid}" in error and not (tmp_path / "run/done.json").exists()
+    assert code == 65 and f"process {process.pid}" in error and not (tmp_path / "run/done.json").exists()
     process.terminate()
     assert process.wait(120) == 75
 
@@ -233,7 +233,7 @@ def test_a_run_whose_settings_changed_meanwhile_publishes_nothing(tmp_path, mani
         return compute(trainer, step)
 
     monkeypatch.setattr(Trainer, "step", changing)
-    assert main(options(manifest, brief(), run)) == 78
+    assert main(options(manifest, brief(), run)) == 64
     assert "pretrain.json: changed while tiny-pairwise seed 1 was trained" in capsys.readouterr().err
     assert not (run / "done.json").exists() and not (run / "metrics.jsonl").exists()
 
@@ -243,7 +243,7 @@ def test_a_damaged_shard_stops_the_run_before_it_trains(tmp_path, manifest, brie
     content = bytearray(shard.read_bytes())
     content[-1] ^= 1
     shard.write_bytes(content)
-    assert main(options(manifest, brief(), tmp_path / "run")) == 76
+    assert main(options(manifest, brief(), tmp_path / "run")) == 65
     assert "train-00000.npy" in capsys.readouterr().err
 
 
@@ -255,7 +255,7 @@ def test_an_edited_manifest_with_the_old_hash_does_not_train_on(
     told = read_json(manifest)
     write_json(manifest, {**told, "shards": told["shards"][1:]})
     for run in ("new", "old"):
-        assert main(options(manifest, brief(), tmp_path / run)) == 76
+        assert main(options(manifest, brief(), tmp_path / run)) == 65
         said = capsys.readouterr().err
         assert re.search(r"manifest\.json: hash expected \w+, found \w+: edited, or of .*; run pack_shards again", said)
     assert not (tmp_path / "new/state/weights").exists()
@@ -294,9 +294,9 @@ def test_event_files_are_an_option(tmp_path, manifest, brief):
 def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here):
     run = tmp_path / "diverged"
     code, error = here(options(manifest, brief(learning_rate=1e30, warmup_steps=12), run))
-    assert code == 79 and "pretrain.learning_rate" in error
+    assert code == 65 and "pretrain.learning_rate" in error
     assert len(read_json(run / "state/divergence.json")["rows"]) == 8
-    assert read_json(run / "state/status.json")["exit_code"] == 79
+    assert read_json(run / "state/status.json")["exit_code"] == 65
     assert not (run / "done.json").exists()
 
 
@@ -305,9 +305,9 @@ def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, mani
     """It was believed that a training loss shows each divergence: the last step's weights are read by none."""
     settings = brief(learning_rate=1e30, warmup_steps=0, steps=1, evaluate_every=1, save_every=1)
     code, error = here(options(manifest, settings, tmp_path / "run", host=host))
-    assert code == 79 and "validation loss nan" in error and "pretrain.learning_rate" in error
+    assert code == 65 and "validation loss nan" in error and "pretrain.learning_rate" in error
     status = read_json(tmp_path / "run/state/status.json")
-    assert (status["state"], status["step"], status["exit_code"]) == ("diverged", 1, 79)
+    assert (status["state"], status["step"], status["exit_code"]) == ("diverged", 1, 65)
     assert not (tmp_path / "run/done.json").exists()
 
 
@@ -348,12 +348,12 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, man
     words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")
     told = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), **environment}
     done = subprocess.run(words, capture_output=True, text=True, env=told)
-    assert done.returncode == 78, done.stderr
+    assert done.returncode == 64, done.stderr
     said = done.stderr.splitlines()[-1]
     assert "config: 'recipe' is fast, which compiles the model, but no compiler works on this machine (" in said
     assert said.endswith("); install a C and C++ compiler (g++), or set 'recipe: faithful'")
     status = json.loads((tmp_path / "run/state/status.json").read_text())
-    assert (status["state"], status["exit_code"]) == ("failed", 78)
+    assert (status["state"], status["exit_code"]) == ("failed", 64)
 
 
 OWN = """
@@ -389,4 +389,4 @@ def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_i
     assert trained["optimizer"] == "my_optimizers:momentum" and len(trained["optimizer_code"]) == 16
     monkeypatch.setattr("symbert.pretrain.guard.code_of", lambda *path: "0123456789abcdef")
     code, error = here(words)
-    assert code == 78 and "optimizer_code: " in error
+    assert code == 64 and "optimizer_code: " in error

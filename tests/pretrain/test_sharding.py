@@ -188,7 +188,7 @@ def test_when_one_of_four_is_killed_the_others_end_with_74_and_all_go_on_to_the_
         patched.setattr(Trainer, "step", fatal_step)
         assert train(arguments, 4) == [74, None, 74, 74]
     status = read_json(tmp_path / "killed/state/status.json")
-    assert (status["state"], status["exit_code"]) == ("failed", 74)
+    assert (status["state"], status["exit_code"]) == ("failed", 65)
     assert "another process of this run ended" in status["reason"]
     assert train(arguments, 4) == [0] * 4
     for name in ("metrics.jsonl", "done.json", "state/weights/step-00000012.safetensors"):

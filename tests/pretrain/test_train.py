@@ -197,7 +197,7 @@ def test_out_of_memory_names_the_key_that_helps(build, monkeypatch, error):
         MemoryExhaustedError, match=r"step 0: out of memory with 8 sequences.*'pretrain.micro_batch_size'"
     ) as caught:
         trainer.step(0)
-    assert caught.value.exit_code == 71
+    assert caught.value.exit_code == 65
 
 
 def test_another_runtime_error_is_not_called_out_of_memory(build, monkeypatch):

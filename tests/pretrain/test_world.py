@@ -191,7 +191,7 @@ def test_a_refused_run_of_two_processes_ends_and_says_why(tmp_path, manifest, br
     process = torchrun(options(manifest, brief(dropout=0.0, learning_rate=0.5), run))
     error = process.communicate(timeout=120)[1]
     assert process.returncode != 0 and "learning_rate: 0.001 → 0.5" in error and "internal error" not in error
-    assert read_json(run / "state/status.json")["exit_code"] == 78
+    assert read_json(run / "state/status.json")["exit_code"] == 64
 
 
 @pytest.mark.campaign
@@ -210,7 +210,7 @@ def test_the_survivors_of_a_killed_process_end_with_74_and_say_that_another_one_
     for line in said:
         assert re.search(r": process [012]: another process of this run ended \(.+\); see why, and run the same", line)
     status = read_json(run / "state/status.json")
-    assert (status["state"], status["exit_code"]) == ("failed", 74)
+    assert (status["state"], status["exit_code"]) == ("failed", 65)
 
 
 @pytest.mark.parametrize(

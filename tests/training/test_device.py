@@ -70,7 +70,7 @@ def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu(unusable):
         ConfigError, match=r"shows 2 GPUs .*built without CUDA.*set CUDA_VISIBLE_DEVICES= \(empty\)"
     ) as told:
         pick_device()
-    assert told.value.exit_code == 78 and torch.__version__ in str(told.value)
+    assert told.value.exit_code == 64 and torch.__version__ in str(told.value)
 
 
 def test_what_cuda_says_of_a_driver_that_is_too_old_is_told(unusable):

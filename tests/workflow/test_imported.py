@@ -76,4 +76,4 @@ def test_imported_scores_reported_on_twice_are_nothing_to_do(reported):
 
 def test_scores_that_were_not_imported_stop_before_any_job(reported):
     outcome = reported.snakemake("--dry-run", "--config", "imported=others")
-    assert outcome.code == 66 and "symbert import-scores DIR --name others" in outcome.output
+    assert outcome.code == 65 and "symbert import-scores DIR --name others" in outcome.output

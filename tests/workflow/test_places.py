@@ -61,7 +61,7 @@ def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
     assert "tiny,symmetric," in (elsewhere.directory / "parameters.csv").read_text()
     assert elsewhere.snakemake("--dry-run", *words).jobs == {}
     wrong = elsewhere.snakemake("--dry-run", "--config", "laboratory={sweep: {attention: [symetric]}}")
-    assert wrong.code == 78 and "did you mean 'symmetric'" in wrong.output, wrong.output
+    assert wrong.code == 64 and "did you mean 'symmetric'" in wrong.output, wrong.output
 
 
 @pytest.mark.skipif(shutil.which("snakedeploy") is None, reason="snakedeploy is not installed")

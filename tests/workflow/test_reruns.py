@@ -247,7 +247,7 @@ def test_one_more_step_is_extracted_and_finetuned_and_nothing_is_trained(copy):
 
 def test_a_step_that_was_not_kept_is_an_error_that_names_the_nearest(copy):
     outcome = copy.tiny("--dry-run", "--config", "sweep={curve: {steps: {tiny: [7, 20]}}}")
-    assert outcome.code == 78 and "step 7 is never saved" in outcome.output
+    assert outcome.code == 64 and "step 7 is never saved" in outcome.output
     outcome = copy.tiny(str(RUN / "step-7/README.md"))
     assert outcome.code == 1
     assert "step 7 was not kept; the nearest kept steps: 5, 10, 15" in outcome.output
@@ -271,7 +271,7 @@ def test_an_edited_operator_does_not_keep_its_old_results(copy, finished):
     again = {"count_parameters": 1, **{rule: count // 2 for rule, count in TRAINED.items()}}
     assert computed(planned(copy)) == again
     refused = copy.tiny("-R", "pretrain_model", "--until", "pretrain_model", "--config", "on_settings_change=refuse")
-    assert refused.code == 78 and f"{RUN}/state: " in refused.output and "operator_code: " in refused.output
+    assert refused.code == 64 and f"{RUN}/state: " in refused.output and "operator_code: " in refused.output
     assert made(copy, done)["pretrain_model"] == 1
     one, other = (json.loads((root.directory / done).read_text()) for root in (copy, finished))
     assert one["settings"]["operator_code"] != other["settings"]["operator_code"]
@@ -345,7 +345,7 @@ def test_a_refused_change_says_78_and_what_differs_and_going_back_trains_nothing
     done, before = str(RUN / "done.json"), learned(copy)
     outcome = copy.tiny(done, "--config", "pretrain={learning_rate: 0.002}", "on_settings_change=refuse")
     refused = outcome.output.splitlines()[-1]
-    assert outcome.code == 78 and refused.startswith(f"symbert: {RUN}/state: "), outcome.output
+    assert outcome.code == 64 and refused.startswith(f"symbert: {RUN}/state: "), outcome.output
     assert "holds a run with other settings (learning_rate: 0.001 → 0.002)" in refused
     assert learned(copy) == before and (copy.directory / done).is_file()
     assert made(copy, done) == {}

@@ -83,7 +83,7 @@ def test_a_report_of_shared_runs_reads_them_where_they_are(copy):
     ("settings", "code", "words"),
     [
         (["extends=demo-embeded", "experiment=other"], 66, "did you mean 'demo-embedded'"),
-        ([BASE], 78, "'extends' is demo-embedded, this experiment itself; name a new 'experiment'"),
+        ([BASE], 64, "'extends' is demo-embedded, this experiment itself; name a new 'experiment'"),
     ],
 )
 def test_a_wrong_name_stops_before_any_job(finished: Checkout, settings, code, words):

@@ -59,5 +59,5 @@ def test_another_study_trains_only_the_runs_that_no_study_has(checkout):
 
 def test_a_study_that_there_is_not_is_refused_in_one_line(checkout):
     outcome = checkout.snakemake("--config", "study=third")
-    assert outcome.code == 66
+    assert outcome.code == 65
     assert "third.yaml: no such study; there are first" in outcome.output

@@ -17,7 +17,7 @@ def stop(message, exit_code):
 
 RULES = workflow.current_basedir.get_path_or_uri(secret_free=True)  # also where this is a module
 if "://" in RULES:
-    stop(f"{RULES}: the Python package does not come with it; clone the project, and name its Snakefile", 78)
+    stop(f"{RULES}: the Python package does not come with it; clone the project, and name its Snakefile", 64)
 PROJECT = Path(RULES).parents[1]
 SOURCE = str(PROJECT / "src")
 sys.path.insert(0, SOURCE)
@@ -30,7 +30,7 @@ from symbert.environment import check_packages
 from symbert.errors import SymbertError
 
 if set(str(PROJECT)) & set("{}"):
-    stop(f"{PROJECT}: has braces, which Snakemake takes for wildcards; rename the folder", 78)
+    stop(f"{PROJECT}: has braces, which Snakemake takes for wildcards; rename the folder", 64)
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def batch_file(number):
 def batch_before(wildcards):
     """The count that says whether a part is needed: that of the batch before the last; none for the first two."""
     if wildcards.part not in BATCH_OF:
-        stop(f"{wildcards.part}: no part of this corpus; correct the name or corpus.parts", 78)
+        stop(f"{wildcards.part}: no part of this corpus; correct the name or corpus.parts", 64)
     number = BATCH_OF[wildcards.part]
     return ancient(batch_file(number - 2)) if number > 1 else []
 

@@ -24,7 +24,7 @@ from symbert.project import STAGES, read_experiment, stages_of_rules
 from symbert.report.machines import read_benchmarks
 
 WHEN_CHANGED = {
-    "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 78; name a new 'experiment'",
+    "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 64; name a new 'experiment'",
     "supersede": "on_settings_change: supersede: it will be set aside, and trained anew",
 }
 

@@ -36,7 +36,7 @@ def check_operator(operator: str, /, arguments: str = "{}") -> None:
     """Check an operator without its formula: `my_package.operators:LowRank`, or the name of one that is known.
 
     `arguments` are those of the class, as JSON: '{"rank": 8}'. Prints a line per check, in less than a minute on a CPU;
-    FailedCheckError, exit code 1, when one fails.
+    FailedCheckError when one fails.
     """
     checked = _operator(operator, arguments)
     model = _model(checked.name)

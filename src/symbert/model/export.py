@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from symbert.card import model_card
-from symbert.errors import CannotCreateError, UsageError
+from symbert.errors import UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model.bert import (
@@ -51,12 +51,12 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
 
 
 def refuse_used(output: Path, checkpoint: Path) -> None:
-    """UsageError or CannotCreateError for an output that is no new or empty directory."""
+    """UsageError for an output that is no new or empty directory."""
     if checkpoint.resolve() == output.resolve():
         raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
     for place in (output, *output.parents):
         if (place.is_symlink() or place.exists()) and not place.is_dir():
-            raise CannotCreateError(f"--output is {output}: {place} is no directory; name another")
+            raise UsageError(f"--output is {output}: {place} is no directory; name another")
     if output.is_dir() and (found := sorted(path.name for path in output.iterdir())):
         raise UsageError(f"--output is {output}, which has {found[0]} already; name another directory or empty it")
 
