@@ -1,7 +1,7 @@
 """Nothing that is read runs code: no pickle, no code beside a checkpoint or data set, no name that a shell would obey.
 
 Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py,
-bundle/test_archive.py and slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
+slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
 and report/foreign/test_naming.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
 """
 

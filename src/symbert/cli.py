@@ -34,7 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
         "plan": "symbert.experiment.plan:plan",
         "status": "symbert.experiment.status:status",
         "prune": "symbert.experiment.prune:prune",
-        "bundle": "symbert.bundle.archive:bundle",
+        "bundle": "symbert.bundle:bundle",
         "describe-keys": "symbert.project:describe_keys",
         "draw-rules": "symbert.experiment.drawing:draw_rules",
     },

@@ -1,18 +1,17 @@
-"""The archive of a real chain, which tests/bundle makes of a small one written by hand."""
+"""The archive of a real chain, which tests/test_bundle.py makes of a small one written by hand."""
 
 import base64
 import re
 
 from rocrate.rocrate import ROCrate
 
-from symbert.bundle.archive import contents_of
-from symbert.bundle.results import Results
+from symbert.bundle import contents_of
 from symbert.files import read_json
 
 
 def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, tmp_path):
     folder = finished.directory / "results/demo-embedded"
-    contents = contents_of(Results([folder]))
+    contents = contents_of([folder])
     for name, content in contents.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -24,9 +23,6 @@ def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, 
     scores = [record for file in folder.glob("glue/*/seed-*/step-*/*.json") for record in read_json(file)]
     columns = sum(len(record["metrics"]) for record in scores)
     assert contents["scores.csv"].count(b"\n") == 1 + columns and columns > 0
-    hosts = {read_json(file)["host"] for file in tmp_path.glob("pretrain/*/seed-*/timing.json")}
-    assert hosts == {"host-1"}
+    assert not any("host" in read_json(file) for file in tmp_path.glob("pretrain/*/seed-*/timing.json"))
     addresses = re.findall(r'(?:href|src)="([^"]*)"', contents["report.html"].decode())
     assert not [address for address in addresses if not address.startswith(("#", "data:", "https://"))]
-    checklist = contents["checklist.md"].decode()
-    assert "rows for training" in checklist and ("Not measured" in checklist or "kWh" in checklist)

@@ -49,11 +49,6 @@ class PretrainedRun:
         host = "" if self.model_host == ENCODER else f"{self.model_host}-"
         return f"{host}{self.size}-{self.attention}-seed-{self.pretrain_seed}"
 
-    @property
-    def unknown_sessions(self) -> int:
-        """Those whose record was removed."""
-        return self.facts.get("sessions", len(self.sessions)) - len(self.sessions)
-
     def facts_of(self, key: str) -> str | None:
         """The value of `key` in each session, each once, in words; None where no session has it."""
         values = [_words(session[key]) for session in self.sessions if key in session]

@@ -38,13 +38,13 @@ def provenance_table(data: Data) -> Table:
     Settings files are called by the names of their sections.
     """
     machines = {}
-    for key in ("commit", "host", "device", "versions"):
+    for key in ("commit", "device", "versions"):
         values = [run.facts_of(key) for run in data.machines]
         machines[key] = ", ".join(dict.fromkeys(filter(None, values)))
     facts = {
         "symbert": symbert.__version__,
         "commit": commit_of(PROJECT),
-        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(moment()))} UTC on {platform.node()}",
+        "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(moment()))} UTC",
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "packages": ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
     }

@@ -9,12 +9,12 @@ from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
 
 IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
-MACHINE, COMPUTING = ("host", "device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
+MACHINE, COMPUTING = ("device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
 
 
 @exhibit(chapter="Provenance", place=3, heading="What the models were computed on", may_read=("machines", "origin"))
 def runs_table(data: Data) -> Table:
-    """What each model was pre-trained on: host, device, processor, precision, sessions, hours, hashes of settings and
+    """What each model was pre-trained on: device, processor, precision, sessions, hours, hashes of settings and
     corpus, and versions; more than one session: the run was interrupted and went on. Of imported scores where they come
     from: their files do not say how the models were made.
     """
@@ -26,7 +26,7 @@ def runs_table(data: Data) -> Table:
         return table_of([{key: data.origin.get(key) for key in IMPORT}], caption, "tab:runs")
     caption = (
         "What pre-training ran on: sessions (more than one: it was interrupted and went on), their hours, and those "
-        "times the GPUs; host, device, processor and the instructions used; hashes of the run's settings and of the "
+        "times the GPUs; device, processor and the instructions used; hashes of the run's settings and of the "
         "corpus; versions. A dash: not told."
     )
     return table_of([_row(run) for run in data.machines], caption, "tab:runs")

@@ -1,0 +1,256 @@
+"""Finished results as one citable archive: the report, the numbers behind it, the code, and a Workflow RO-Crate."""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from mimetypes import MimeTypes
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from symbert import __version__
+from symbert.commit import PROJECT
+from symbert.errors import MissingInputError, UsageError
+from symbert.files import MEGABYTE, publish, read_json
+from symbert.hosts import ENCODER
+from symbert.layout import RUN, of_host
+from symbert.project import read_yaml
+from symbert.settings import ReportSettings, read_settings
+from symbert.suites import SUITES
+
+WORKFLOW = "Snakefile"
+CODE = (  # what repeats the results; of folders all files but those that Python and its packaging make
+    *(WORKFLOW, "Makefile", "config.yaml", "pyproject.toml", "CITATION.cff", "LICENSE"),
+    *("envs", "profiles", "workflow", "src"),
+)
+MADE = ("__pycache__", ".egg-info", "site.yaml")
+RESULTS = (  # below the folder of results; state, weights, text and token ids stay out
+    "settings/*.json",
+    "import.json",
+    "corpus/*.json",
+    "corpus/shards/manifest.json",
+    "corpus/filtered/*.counts.json",
+    "glue/sources.json",
+    "benchmarks/**/*.tsv",
+)
+OF_RUN = ("done.json", "timing.json", "metrics.jsonl")
+MODEL = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed")
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
+
+PLACES = {  # what lies where in the archive; a folder is described as a whole
+    "README.md": "This text",
+    "report.html": "The report on one page, which opens offline",
+    "tables/": "Each table of the report in all formats",
+    "figures/": "Each figure of the report in all formats",
+    "texts/": "The summary of the report",
+    "scores.csv": "Every score, from -1 to 1: a row per model, fine-tuning seed and score column",
+    "robustness.csv": "Every score on noise and out-of-domain sets",
+    "import.json": "The files that imported scores come from",
+    "settings/": "The settings that each step of the workflow read",
+    "pretrain/": "Losses, speed and machine of each run of pre-training",
+    "corpus/": "Counts, checksums and sources of the corpus",
+    "glue/": "Sources of the tasks",
+    "blimp/": "In how many pairs of each paradigm of BLiMP a checkpoint finds the acceptable sentence likelier",
+    "benchmarks/": "Hours of the jobs, as Snakemake measured them",
+    WORKFLOW: "The workflow",
+    "workflow/": "The rules of the workflow",
+    "src/": "The package that the rules run",
+    "profiles/": "Options of Snakemake on one machine and on a cluster",
+    "envs/": "The environment, with the version of every package",
+    "Makefile": "Commands of developers",
+    "config.yaml": "The configuration, as it is now",
+    "pyproject.toml": "The packaging of symbert",
+    "LICENSE": "The licence of code and results",
+    "CITATION.cff": "How to cite symbert",
+}
+Record = dict[str, Any]
+
+
+def bundle(results: list[Path], /, output: Path) -> None:
+    """Write a finished experiment as one citable archive: page, tables, figures, scores, settings, losses, provenance,
+    code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
+
+    The further folders of `results` are those of experiments that the first one extends. Weights, texts and token ids
+    stay out, and so do names of machines and absolute paths. MissingInputError names a run that no folder has.
+    """
+    if output.suffix != ".zip":
+        raise UsageError(f"bundle: --output is {output}; name a .zip file")
+    contents = contents_of(results)
+    with publish(output) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in contents.items():
+            entry = zipfile.ZipInfo(name, EARLIEST)
+            entry.external_attr, entry.create_system = 0o644 << 16, 3
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, compresslevel=9)
+    print(f"{output}: {len(contents)} files, {output.stat().st_size / MEGABYTE:.1f} MB")
+
+
+def contents_of(folders: list[Path], project: Path = PROJECT) -> dict[str, bytes]:
+    """The files of the archive by their paths in it, the metadata first."""
+    home, report = folders[0], folders[0] / "report"
+    if not (report / "report.html").is_file():
+        raise MissingInputError(f"{report / 'report.html'}: no such file; run the workflow to its end first")
+    settings = read_settings(home / "settings/report.json", ReportSettings)
+    files = _code(project) | {file.relative_to(report): file for file in sorted(report.rglob("*")) if file.is_file()}
+    files |= {file.relative_to(home): file for pattern in RESULTS for file in sorted(home.glob(pattern))}
+    if (home / "import.json").is_file():
+        scores, robustness = [home / "glue/final.json", home / "glue/curve.json"], []
+    else:
+        runs = _runs(settings, folders)
+        files |= {run / name: folder / run / name for run, folder in runs.items() for name in OF_RUN}
+        files |= _found(folders, "blimp/**/step-*.json")
+        scored = [run.relative_to("pretrain") for run in runs]
+        scores, robustness = (
+            [file for run in scored for suite in SUITES for file in _found(folders, f"{suite}/{run}/{name}").values()]
+            for name in ("step-*/*.json", "step-*/robustness/*.json")
+        )
+    tables = {"scores.csv": _csv(_score_rows(scores)), "robustness.csv": _csv(_robustness_rows(robustness))}
+    contents = {name: text.encode() for name, text in tables.items() if text}
+    contents |= {path.as_posix(): _content(file) for path, file in files.items()}
+    title = f"Results of {settings.experiment}"
+    summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
+    contents = {"README.md": _readme(title, summary, contents).encode()} | contents
+    return {"ro-crate-metadata.json": _metadata(title, summary, _date(report), contents, project).encode()} | contents
+
+
+def _code(project: Path) -> dict[Path, Path]:
+    """The project's files that repeat the results, by their paths in the archive."""
+    files = [file for name in CODE for file in sorted([project / name, *(project / name).rglob("*")]) if file.is_file()]
+    named = {file.relative_to(project): file for file in files}
+    return {path: file for path, file in named.items() if not any(part.endswith(MADE) for part in path.parts)}
+
+
+def _runs(settings: ReportSettings, folders: list[Path]) -> dict[Path, Path]:
+    """The folder of results that has each run of pre-training, of any host, by the run's path there."""
+    homes = {}
+    for host, size, attention, seed in [*((ENCODER, *run) for run in settings.runs), *(settings.host_runs or [])]:
+        run = Path("pretrain") / of_host(RUN, host).format(size=size, attention=attention, seed=seed)
+        home = next((folder for folder in folders if (folder / run / "done.json").is_file()), None)
+        if home is None:
+            remedy = "give the folder of the experiment that it extends, too, or finish the run"
+            raise MissingInputError(f"{folders[0] / run / 'done.json'}: no such file; {remedy}")
+        homes[run] = home
+    return homes
+
+
+def _found(folders: list[Path], pattern: str) -> dict[Path, Path]:
+    """The files that match, by their paths below a folder; of two folders with the same file the first counts."""
+    return {file.relative_to(folder): file for folder in reversed(folders) for file in sorted(folder.glob(pattern))}
+
+
+def _content(file: Path) -> bytes:
+    """A file; of records and settings only what may be published."""
+    if file.suffix == ".json":
+        return json.dumps(_public(read_json(file)), indent=2, ensure_ascii=False).encode() + b"\n"
+    content = file.read_bytes()
+    return re.sub(rb"(?m)^([\s\w-]+: *['\"]?)/\S*/", rb"\1", content) if file.suffix == ".yaml" else content
+
+
+def _public(value: Any) -> Any:
+    """A JSON value without the names of machines, and with the last part alone of absolute paths."""
+    if isinstance(value, dict):
+        return {key: _public(item) for key, item in value.items() if key != "host"}
+    if isinstance(value, list):
+        return [_public(item) for item in value]
+    return PurePosixPath(value).name if isinstance(value, str) and value.startswith("/") else value
+
+
+def _records(files: list[Path]) -> list[Record]:
+    """The records of several files in one order."""
+    records = (record for file in files for record in read_json(file, [dict]))
+    return sorted(records, key=lambda record: [record[key] for key in MODEL])
+
+
+def _score_rows(files: list[Path]) -> Iterator[Record]:
+    """A row for each score, from -1 to 1."""
+    for record in _records(files):
+        for column, score in record["metrics"].items():
+            facts = {key: record.get(key) for key in ("partial", "stand_in", "settings_hash")}
+            majority = (record.get("majority") or {}).get(column)
+            yield {key: record[key] for key in MODEL} | {"column": column, "score": score, "majority": majority} | facts
+
+
+def _robustness_rows(files: list[Path]) -> Iterator[Record]:
+    """A row for each score on a set, from -1 to 1."""
+    for record in _records(files):
+        for name, facts in record["sets"].items():
+            shown = {key: facts.get(key) for key in ("kind", "column", "score", "majority", "rows", "partial")}
+            yield {key: record[key] for key in MODEL} | {"set": name} | shown
+
+
+def _csv(rows: Iterator[Record]) -> str:
+    """The rows as csv with the names of their columns; empty without rows."""
+    listed, text = list(rows), io.StringIO()
+    if listed:
+        writer = csv.DictWriter(text, list(listed[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(listed)
+    return text.getvalue()
+
+
+def _date(report: Path) -> str:
+    """When the report was written, by its table of provenance."""
+    table = report / "tables/provenance.csv"
+    rows = dict(csv.reader(table.read_text(encoding="utf-8").splitlines())) if table.is_file() else {}
+    if "written" not in rows:
+        raise MissingInputError(f"{table}: no row 'written'; make the tables again")
+    return rows["written"].partition(" ")[0]
+
+
+def _described(contents: dict[str, bytes]) -> dict[str, str]:
+    """What lies where in an archive: of PLACES what it has, and its other files by their names."""
+    present = {path: words for path, words in PLACES.items() if any(name.startswith(path) for name in contents)}
+    return present | {name: "Data of the report" for name in contents if not name.startswith(tuple(PLACES))}
+
+
+def _readme(title: str, summary: str, contents: dict[str, bytes]) -> str:
+    """What the archive is, and what lies where."""
+    size = sum(map(len, contents.values())) / MEGABYTE
+    rows = "\n".join(f"| `{path}` | {words} |" for path, words in _described(contents).items())
+    return f"""\
+# {title}
+
+{summary}
+
+Written by symbert {__version__}: {len(contents)} files, {size:.1f} MB unpacked. Begin with `report.html`, which opens
+offline.
+
+| path | what it is |
+|---|---|
+{rows}
+| `ro-crate-metadata.json` | all this for machines: a Workflow RO-Crate |
+
+The commits that trained models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older than
+the code here. Weights, texts and token ids are not in the archive.
+"""
+
+
+def _metadata(title: str, summary: str, date: str, contents: dict[str, bytes], project: Path) -> str:
+    """ro-crate-metadata.json: a Workflow RO-Crate 1.0 after RO-Crate 1.1, whose main workflow is the Snakefile."""
+    from rocrate.model.contextentity import ContextEntity  # imports requests and jinja2
+    from rocrate.rocrate import ROCrate
+
+    cited, kinds = read_yaml(project / "CITATION.cff"), MimeTypes()
+    (author,) = cited["authors"]
+    crate = ROCrate(version="1.1")
+    crate.name, crate.description, crate.datePublished = title, summary, date
+    licence = {"@type": "CreativeWork", "name": cited["license"]}
+    licence["identifier"] = address = f"https://spdx.org/licenses/{cited['license']}"
+    crate.license = crate.add(ContextEntity(crate, address, licence))
+    organization = {"@type": "Organization", **author}
+    authors = crate.add(ContextEntity(crate, f"#{author['name'].replace(' ', '-')}", organization))
+    crate.root_dataset["author"] = crate.root_dataset["publisher"] = authors
+    version = metadata.version("snakemake")
+    snakefile = crate.add_workflow(dest_path=WORKFLOW, main=True, lang="snakemake", lang_version=version)
+    snakefile["name"], snakefile["license"], snakefile["creator"] = cited["title"], crate.license, authors
+    snakefile["version"], snakefile["encodingFormat"] = cited["version"], "text/plain"
+    for path, words in _described({"README.md": b"", **contents}).items():
+        if path.endswith("/"):
+            crate.add_dataset(dest_path=path, properties={"name": words, "description": words})
+        elif path != WORKFLOW:
+            facts = {"name": words, "encodingFormat": kinds.guess_type(path)[0] or "text/plain"}
+            crate.add_file(dest_path=path, properties=facts | {"contentSize": str(len(contents[path]))})
+    crate.get("README.md")["about"] = crate.root_dataset
+    return json.dumps(crate.metadata.generate(), indent=2, ensure_ascii=False) + "\n"
