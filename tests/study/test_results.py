@@ -15,6 +15,7 @@ from symbert.files import write_json
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.pretrain.world import World
 from symbert.report.inference import holm
+from symbert.report.statistics import plateau_exit
 from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
 from symbert.study.results import answers_of, complete_grids, read_runs, runs_of, write_runs
@@ -131,6 +132,22 @@ def test_curves_of_runs_are_kept_to_four_decimals(runs):
     frame = read_runs(runs)
     original = frame[(frame["attention"] == "original") & (frame["seed"] == 1)]["losses"].iloc[0]
     assert np.allclose(original, curve(600), atol=5e-5)
+
+
+def test_an_exit_is_verified_by_the_number_it_was_computed_from(study, tmp_path):
+    """Exits were computed from five decimals and verified from the four of runs.csv: a false IntegrityError."""
+    cell, seeds = next(iter(seeds_by_cell(study).items()))
+    losses = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 2.94106, 2.6, 2.4, 2.2, 2.1, 2.05]
+    steps = [25 * number for number in range(1, 13)]
+    assert plateau_exit(steps, losses) != plateau_exit(steps, [round(loss, 4) for loss in losses])
+    curve = {"seed": seeds[0], "corpus_hash": "c0ffee", "commit": "abc", "cpu_seconds": 1.5}
+    curve |= {"steps": steps, "losses": losses, "initial": {"logit_std": [0.3], "attention_entropy": [2.0]}}
+    curve |= {"machine": {"processor": "AMD EPYC", "versions": {"torch": "2.13.0+cpu"}}}
+    definition = {**cell.definition, "pretrain": {**cell.definition["pretrain"], "evaluate_every": 25}}
+    write_json(tmp_path / "cell.json", {"text": cell.text_name, "cell": definition, "curves": [curve]})
+    write_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
+    (found,) = read_runs(tmp_path / "runs.csv")["exit"]
+    assert found == plateau_exit(steps, [round(loss, 4) for loss in losses])
 
 
 def test_the_machine_of_a_run_is_the_one_that_computed_it(study, tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ class ExitContrast:
 
     @property
     def verdict(self) -> str:
-        """shorter, longer, equal or undecided."""
+        """shorter, longer, within 25 % or undecided."""
         return self.result.verdict(self.corrected)
 
 

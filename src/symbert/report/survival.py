@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from symbert.report.inference import LEVEL, RESAMPLES
 
 FEWEST = 5  # seeds of which anything is said
-EQUIVALENT = 1.25  # two medians whose ratio is certainly below this, either way, are called equal
+EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
+WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
 
 Steps = NDArray[np.float64]
 
@@ -68,12 +69,14 @@ class ExitComparison:
     ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
     low: float  # 95 % bounds of the ratio
     high: float
-    narrow_low: float  # 90 % bounds, which decide equality
+    narrow_low: float  # 90 % bounds, which decide equivalence
     narrow_high: float
     p_value: float  # of the log-rank test, two-sided
 
     def verdict(self, corrected: float) -> str:
-        """shorter, longer, equal or undecided, by the corrected p value and the bounds of the ratio.
+        """shorter, longer, within 25 % or undecided, by the corrected p value and the bounds of the ratio.
+
+        Only p is corrected for the number of comparisons: "within 25 %" is not.
 
         Of fewer than five seeds always undecided: a bootstrap of three has ten different draws, and its bounds are too
         narrow.
@@ -82,15 +85,15 @@ class ExitComparison:
             return "undecided"
         if corrected <= LEVEL and (self.high < 1 or self.low > 1):
             return "shorter" if self.high < 1 else "longer"
-        is_equal = self.narrow_low > 1 / EQUIVALENT and self.narrow_high < EQUIVALENT
-        return "equal" if is_equal else "undecided"
+        is_within = self.narrow_low > 1 / EQUIVALENT and self.narrow_high < EQUIVALENT
+        return WITHIN if is_within else "undecided"
 
 
 def compare(first: Exits, second: Exits, seed: int = 0) -> ExitComparison:
     """Compare two cells whose runs have the same seeds in the same order.
 
     The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
-    same batches and masks. Two one-sided tests of equality at 5 % are a 90 % interval within the bounds (Schuirmann
+    same batches and masks. Two one-sided tests of equivalence at 5 % are a 90 % interval within the bounds (Schuirmann
     1987).
     """
     from scipy.stats import logrank

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from symbert.errors import MissingInputError
 from symbert.files import write_text
+from symbert.report.inference import Values, paired_interval
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.style import GREY, PAGE_WIDTH, house_style, looks_of, save_figure
 from symbert.study.design import AXES, PAGE, Grid, Study, points_of, read_study
@@ -25,7 +26,8 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
 
     Beside `output` it writes contrasts.csv, where the study has contrasts, and a figure of curves and exits for each
     grid all of whose runs there are. The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names
-    of grids), and functions that make tables, sentences and numbers.
+    of grids), and functions that make tables and numbers. `crossings(loss, grid, **point)` is an array over seeds;
+    `ratio` and `difference` put quotients and differences of such arrays in words.
     """
     template = Path(study).with_suffix(PAGE)
     if not template.is_file():
@@ -42,10 +44,12 @@ def write_study(study: Path, runs: Path, output: Path) -> None:
         study=design,
         runs=frame,
         complete=complete,
-        contrasts=lambda *names: contrasts_table([answer for answer in answers if answer.name in names]),
+        contrasts=lambda *names: contrasts_table(design, [answer for answer in answers if answer.name in names]),
+        crossings=lambda loss, grid, **point: _runs_at(design, grid, point, frame).crossings(loss),
+        difference=difference_in_words,
         exits=lambda grid: exits_table(design, design.grids[grid], frame),
         exit=lambda grid, **point: exit_in_words(_runs_at(design, grid, point, frame)),
-        sentences=lambda name: [_sentence(design, answer) for answer in answers if answer.name == name],
+        ratio=ratio_in_words,
         trained=lambda grid: _trained(design, design.grids[grid], frame),
     )
     write_text(output, text)
@@ -67,22 +71,6 @@ def exit_in_words(runs: Runs) -> str:
     steps = np.where(runs.exits.left, runs.exits.steps, np.inf)
     median, lowest, highest = (_step(value) for value in (runs.median, steps.min(), steps.max()))
     return median if lowest == highest else f"{median} ({lowest}–{highest})"
-
-
-def _sentence(study: Study, answer: Answer) -> str:
-    """What an answer says: '`pairwise` leaves at 225, `original-wide` at 225: equal (ratio 1.00 [1.00, 1.00], …)'."""
-    contrast, result = study.contrasts[answer.name], answer.result
-    first, second = (
-        ", ".join(_axis_in_words(axis, value) for axis, value in side.items())
-        for side in (contrast.first, contrast.second)
-    )
-    varied = {axis: value for axis, value in answer.place.items() if len(study.grids[contrast.grid].axes[axis]) > 1}
-    where = f"{', '.join(_axis_in_words(axis, value) for axis, value in varied.items())}: " if varied else ""
-    return (
-        f"{where}`{first}` leaves at {exit_in_words(answer.first)}, `{second}` at {exit_in_words(answer.second)}: "
-        f"**{answer.verdict}** (ratio {_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}], "
-        f"p {_p_value(answer.corrected)})"
-    )
 
 
 def _trained(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
@@ -119,23 +107,45 @@ def exits_table(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
     return pd.DataFrame(columns).rename_axis("operator").to_markdown(disable_numparse=True)
 
 
-def contrasts_table(answers: list[Answer]) -> str:
+def contrasts_table(study: Study, answers: list[Answer]) -> str:
     """Markdown: a row per point at which two cells were compared."""
-    rows = [
-        {
-            "contrast": answer.name.replace("-", " "),
-            "at": ", ".join(_axis_in_words(axis, value) for axis, value in answer.place.items()),
-            "exit": exit_in_words(answer.first),
-            "of the other": exit_in_words(answer.second),
-            "ratio of medians": f"{_ratio(answer.result.ratio)} [{_ratio(answer.result.low)}, "
-            f"{_ratio(answer.result.high)}]",
-            "log-rank p": _p_value(answer.result.p_value),
-            "Holm p": _p_value(answer.corrected),
-            "verdict": answer.verdict,
-        }
-        for answer in answers
-    ]
+    rows = []
+    for answer in answers:
+        contrast, result = study.contrasts[answer.name], answer.result
+        axes = study.grids[contrast.grid].axes
+        sides = [" ".join(_axis_in_words(*item) for item in side.items()) for side in (contrast.first, contrast.second)]
+        at = [_axis_in_words(axis, value) for axis, value in answer.place.items() if len(axes[axis]) > 1]
+        rows.append(
+            {
+                "contrast": " / ".join(sides),
+                **({"at": ", ".join(at)} if at else {}),
+                "exit": exit_in_words(answer.first),
+                "of the second": exit_in_words(answer.second),
+                "ratio of medians, 95 %": f"{_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}]",
+                "90 %": f"[{_ratio(result.narrow_low)}, {_ratio(result.narrow_high)}]",
+                "Holm p": _p_value(answer.corrected),
+                "expected": contrast.expected,
+                "verdict": answer.verdict,
+            }
+        )
     return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+def ratio_in_words(ratios: Values) -> str:
+    """The geometric mean of ratios that were paired by seed, and its 95 % interval: '0.59 [0.51, 0.68]'.
+
+    The interval is Student's, of the logarithms. A dash stands for a mean of which a run is never.
+    """
+    if np.isnan(ratios).any():
+        return "–"
+    logarithms = np.log(ratios)
+    return f"{_ratio(np.exp(logarithms.mean()))} [{', '.join(_ratio(b) for b in np.exp(paired_interval(logarithms)))}]"
+
+
+def difference_in_words(steps: Values) -> str:
+    """The mean of differences that were paired by seed, and its 95 % interval: '47 [−50, 143]'."""
+    mean, low, high = (f"{value:,.0f}".replace("-", "−") for value in (steps.mean(), *paired_interval(steps)))
+    return f"{mean} [{low}, {high}]"
 
 
 def _p_value(p_value: float) -> str:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_text
-from symbert.report.inference import holm
-from symbert.report.statistics import plateau_exit
+from symbert.report.inference import Values, holm
+from symbert.report.statistics import first_crossing, plateau_exit
 from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of
 
@@ -36,7 +37,8 @@ def write_runs(cells: list[Path], output: Path) -> None:
         cell = record["cell"]
         for curve in record["curves"]:
             means = {key: f"{sum(layers) / len(layers):.4f}" for key, layers in curve["initial"].items()}
-            exit_step = plateau_exit(curve["steps"], curve["losses"])
+            losses = [f"{loss:.4f}" for loss in curve["losses"]]
+            exit_step = plateau_exit(curve["steps"], [float(loss) for loss in losses])  # as read_runs verifies it
             rows.append(
                 {
                     "cell": cell_of(record["text"], cell).key,
@@ -48,7 +50,7 @@ def write_runs(cells: list[Path], output: Path) -> None:
                     "torch": curve["machine"]["versions"]["torch"],
                     "evaluate_every": cell["pretrain"]["evaluate_every"],
                     "exit": "never" if exit_step is None else exit_step,
-                    "losses": " ".join(f"{loss:.4f}" for loss in curve["losses"]),
+                    "losses": " ".join(losses),
                 }
             )
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -91,6 +93,12 @@ class Runs:
         every = self.cell.pretrain.evaluate_every
         return Exits.of(exits, [every * len(losses) for losses in self.frame["losses"]])
 
+    def crossings(self, loss: float) -> Values:
+        """The step at which each run first reaches a loss, on the line between two evaluations; NaN for never."""
+        curves = zip(self.frame["steps_evaluated"], self.frame["losses"], strict=True)
+        found = [first_crossing(steps, [-value for value in losses], -loss) for steps, losses in curves]
+        return np.array([math.nan if crossing is None else crossing.step for crossing in found])
+
     @property
     def median(self) -> float:
         """The median exit; infinite where half of the runs or more stay."""
@@ -128,7 +136,7 @@ class Answer:
 
     @property
     def verdict(self) -> str:
-        """Whether the first one's time to the exit is shorter, longer, equal, or undecided."""
+        """Whether the first one's time to the exit is shorter, longer, within 25 %, or undecided."""
         return self.result.verdict(self.corrected)
 
 

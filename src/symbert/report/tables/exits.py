@@ -16,9 +16,9 @@ EXPLANATION = (
     "Left: how many of the runs, one per pre-training seed, leave the plateau; one that stays is censored at its last "
     "step. Median, earliest and latest exit in steps; a dash is later than the last step. Ratio: the median exit by "
     "that of the reference, with a 95 % bootstrap interval over seeds. p: log-rank test; Holm: corrected for the "
-    "comparisons of a size. Verdict: shorter or longer where p (Holm) and the interval agree, equal where the 90 % "
-    f"interval lies between {1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else undecided, as is every "
-    f"comparison of fewer than {FEWEST} seeds."
+    "comparisons of a size. Verdict: shorter or longer where p (Holm) and the interval agree, within 25 % where "
+    f"the 90 % interval, not corrected for their number, lies between {1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else "
+    f"undecided, as is every comparison of fewer than {FEWEST} seeds."
 )
 
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")

@@ -14,13 +14,14 @@ from symbert.report.inference import FEWEST, p_in_words
 from symbert.report.runs import losses_of
 from symbert.report.statistics import stand_in_names
 from symbert.report.survival import FEWEST as FEWEST_SEEDS
+from symbert.report.survival import WITHIN
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
 EXITS = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier exit from the plateau of {} than of {}",
     "longer": "a later exit from the plateau of {} than of {}",
-    "equal": "equal exits from the plateau of {} and {}",
+    WITHIN: "exits from the plateau of {} and {} within 25 % of each other",
 }
 
 
