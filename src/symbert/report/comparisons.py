@@ -105,21 +105,22 @@ def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
 
 
 def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[Comparison]:
-    """A comparison per score, over the seeds that both have; the first score is tested, and p is not yet corrected.
+    """A comparison per score, over the seeds in which both have it; the first score is tested, and p is not corrected.
 
-    The majority has no seeds that could be tested with ours: its intervals are those of one sample.
+    Scores that only one of the two has are dropped before fine-tuning seeds are averaged, so that both means are over
+    the same seeds. The majority has no seeds that could be tested with ours: its intervals are those of one sample.
     """
-    common, unit = ours.index.intersection(theirs.index), FINETUNE_SEED
-    ours, theirs = ours.loc[common], theirs.loc[common]
-    if common.unique("pretrain_seed").size > 1:
-        unit = PRETRAIN_SEED
-        ours, theirs = (scores.groupby(level="pretrain_seed", sort=False).mean() for scores in (ours, theirs))
+    common = ours.index.intersection(theirs.index)
+    unit = PRETRAIN_SEED if common.unique("pretrain_seed").size > 1 else FINETUNE_SEED
     for score in ours.columns if len(common) else ():
-        pairs = pd.concat([ours[score], theirs[score]], axis=1).dropna()  # of imported scores some may be missing
-        values, others = pairs.to_numpy().T
-        if not len(pairs):
+        seeds = common[ours.loc[common, score].notna() & theirs.loc[common, score].notna()]
+        if not len(seeds):
             yield Comparison(size, model, reference, score, unit, 0, None, None)
             continue
+        both = [ours.loc[seeds], theirs.loc[seeds]]
+        if unit == PRETRAIN_SEED:
+            both = [scores.groupby(level="pretrain_seed", sort=False).mean() for scores in both]
+        values, others = (scores[score].to_numpy() for scores in both)
         over = spread((values - others).tolist())
         one = Comparison(size, model, reference, score, unit, over.count, over.mean, over.deviation)
         if over.count >= FEWEST:
@@ -132,7 +133,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
                     one, p=PValues(*permutation_test(values, others), welch_p_value, sign_flip_test(values - others))
                 )
                 if score in SUITE_SCORES:
-                    tasks = [task_means(scores.loc[pairs.index]).to_numpy() for scores in (ours, theirs)]
+                    tasks = (task_means(scores).to_numpy() for scores in both)
                     one = replace(one, improvement=probability_of_improvement(*tasks))
         yield one
 
