@@ -18,7 +18,7 @@ env: .venv/complete
 	touch $@
 
 reproduce: env
-	@$(BIN)/python -m symbert.experiment.calibration --cores $(CORES) $(BIN)/snakemake --cores $(CORES)
+	@$(BIN)/snakemake --cores $(CORES)
 	@cat results/demo-embedded/report/texts/summary.txt
 
 test: check .venv/bench-pretrain/complete

@@ -49,8 +49,6 @@ rule all:
 onsuccess:
     if CONSOLE:
         CONSOLE.stop()
-    if is_everything(workflow) and not (config["study"] or config["imported"]):
-        mark_complete(Path(RESULTS))
     print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
 
 

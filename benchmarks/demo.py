@@ -1,7 +1,7 @@
 """What a demo takes from nothing to its page: `make bench-demo`.
 
-Each round is a whole demo in a fresh copy of the project, between two measurements of the speed of all cores, as in
-`make reproduce`. A round that has ended is kept in the work folder, and is not run again.
+Each round is a whole demo in a fresh copy of the project. A round that has ended is kept in the work folder, and is not
+run again.
 """
 
 import argparse
@@ -9,22 +9,23 @@ import csv
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 
 from benchmarks.host import machine, versions
 from benchmarks.measure import Figure
 from benchmarks.tables import figure_table, table
-from symbert.experiment.calibration import Speed, follow, measure_cores
 from symbert.files import read_json, write_json
 from workflow.checkout import check_out
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("snakemake", "torch", "transformers", "numpy", "pyarrow", "pandas", "matplotlib")
-TIMED = "timed.json"  # in the folder of a round that has ended: its seconds, and the speed of the cores
+TIMED = "timed.json"  # in the folder of a round that has ended: its seconds
 TIME = re.compile(r"^\[(\w{3} \w{3} .+ \d{4})\]$", re.MULTILINE)  # before all that Snakemake's log tells
 STARTED = re.compile(r"^(?:local)?rule (?P<rule>\w+):$.*?^    jobid: (?P<job>\d+)$", re.MULTILINE | re.DOTALL)
 WILDCARDS = re.compile(r"^    wildcards: (.+)$", re.MULTILINE)
@@ -46,7 +47,6 @@ class Demo:
     """A round."""
 
     seconds: float  # from the start of Snakemake to its end
-    speed: Speed  # of a core while all are busy: the mean of before and after
     jobs: list[Ran]
 
     @property
@@ -58,8 +58,6 @@ class Demo:
 FIGURES: list[Figure[Demo]] = [
     Figure("demo from nothing, two cores: wall time", "s", lambda demo: demo.seconds, at_most=300),
     Figure("seconds of its jobs together", "s", lambda demo: demo.core_seconds),
-    Figure("a product of 64 × 64 matrices", "µs", lambda demo: 1e6 * demo.speed.matmul),
-    Figure("a Python loop over 1,000 numbers", "µs", lambda demo: 1e6 * demo.speed.loop),
 ]
 
 
@@ -84,16 +82,13 @@ def run(folder: Path) -> Demo:
         cores = len(os.sched_getaffinity(0))
         shutil.rmtree(folder, ignore_errors=True)
         check_out(ROOT, folder)
-        before = measure_cores(cores)
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--directory", str(folder)]
-        code, seconds = follow([*command, "--snakefile", str(folder / "Snakefile")])
-        if code:
-            sys.exit(code)
-        speed = Speed.between(before, measure_cores(cores))
-        write_json(folder / TIMED, {"seconds": seconds, "matmul": speed.matmul, "loop": speed.loop})
-    facts = read_json(folder / TIMED, dict.fromkeys(("seconds", "matmul", "loop"), float), "delete its folder")
+        begun = monotonic()
+        subprocess.run([*command, "--snakefile", str(folder / "Snakefile")], check=True)
+        write_json(folder / TIMED, {"seconds": monotonic() - begun})
+    seconds = read_json(folder / TIMED, {"seconds": float}, "delete its folder")["seconds"]
     (log,) = (folder / ".snakemake/log").glob("*.log")
-    return Demo(facts["seconds"], Speed(facts["matmul"], facts["loop"]), jobs_of(log.read_text(encoding="utf-8")))
+    return Demo(seconds, jobs_of(log.read_text(encoding="utf-8")))
 
 
 def jobs_of(log: str) -> list[Ran]:

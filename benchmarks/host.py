@@ -6,10 +6,10 @@ import platform
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from timeit import timeit
 
-from symbert.experiment.calibration import MATRIX, measure
-
-CALIBRATION = 0.3  # seconds of each of the two measurements of a core's speed
+MATRIX = 64  # rows and columns; larger ones BLAS shares among threads
+REPEATED = 10_000  # a third of a second
 PACKAGES = (
     "backports.zstd",
     "zstandard",
@@ -34,11 +34,16 @@ def facts(peers: Path) -> list[str]:
 
 def machine() -> str:
     """Processor, memory, load, and the speed of a core: figures of other machines compare by it."""
-    memory, speed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, measure(CALIBRATION)
+    import numpy  # not before the processes are started
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    matrix = numpy.full((MATRIX, MATRIX), 1 / MATRIX, dtype=numpy.float32)
+    product = timeit(lambda: matrix @ matrix, number=REPEATED) / REPEATED
+    loop = timeit("for number in range(1000): total += number", "total = 0", number=REPEATED) / REPEATED
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB; load {os.getloadavg()[0]:.2f} at the start; "
-        f"a product of {MATRIX} × {MATRIX} matrices takes {1e6 * speed.matmul:.1f} µs, "
-        f"a Python loop over 1,000 numbers {1e6 * speed.loop:.1f} µs"
+        f"a product of {MATRIX} × {MATRIX} matrices takes {1e6 * product:.1f} µs, "
+        f"a Python loop over 1,000 numbers {1e6 * loop:.1f} µs"
     )
 
 

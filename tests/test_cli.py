@@ -21,8 +21,6 @@ ANSWERS = {
     "export",
     "export-classifier",
     "check-operator",
-    "describe-keys",
-    "draw-rules",
     "import-scores",
     "compare",
 }  # commands of the user's own, which no rule runs

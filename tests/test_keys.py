@@ -6,12 +6,10 @@ import subprocess
 import sys
 
 import msgspec
-import pytest
 
 from symbert.config import sections
-from symbert.errors import UsageError
 from symbert.keys import Configuration
-from symbert.project import describe_keys, read_chosen
+from symbert.project import read_chosen
 from symbert.settings import Settings
 from symbert.suites import SUITES
 
@@ -38,26 +36,6 @@ def test_every_declared_key_is_in_the_configuration_and_says_there_what_it_means
     values = [key for key in written if not key.startswith("suites.")]  # whose keys are those of `glue`
     assert set(keys_of(Configuration)) == set(values)
     assert [key for key, rest in written.items() if rest and " # " not in rest] == []
-
-
-def test_a_key_is_described_by_its_comment_its_type_and_the_papers_value(root, monkeypatch, capsys):
-    monkeypatch.chdir(root)
-    describe_keys("dropout")
-    assert capsys.readouterr().out.splitlines() == [
-        "pretrain.dropout: 0.1",
-        "    everywhere, attention included (authors)",
-        "    allowed: a number ≥ 0 and < 1",
-        "glue.dropout: 0.1",
-        "    everywhere, attention and classifier included",
-        "    allowed: a number ≥ 0 and < 1",
-    ]
-    describe_keys()
-    described = capsys.readouterr().out.splitlines()
-    assert "    allowed: embedded | mirror | hub | files | null" in described
-    names = [line.partition(":")[0] for line in described if line[0] != " "]
-    assert len(described) == 3 * len(names) and set(names) < set(keys_of(Configuration))
-    with pytest.raises(UsageError, match="config.yaml: no key has 'dropuot' in its name; did you mean 'dropout'?"):
-        describe_keys("dropuot")
 
 
 SCRIPT = """
@@ -92,9 +70,4 @@ def test_a_new_key_is_a_line_of_the_configuration_and_a_field_of_a_stage(root, t
     assert same == here and here["glue"].keys() - changed["glue"].keys() == set()
     assert changed["glue"]["layer_decay"] == changed["report"]["glue"]["layer_decay"] == 0.9
     assert {name for name in here if here[name] != changed[name]} == {*FINE_TUNED, "report"}
-    assert run("-m", "symbert", "describe-keys", "--word", "layer_decay").stdout.splitlines() == [
-        "glue.layer_decay: 1.0",
-        "    factor of the rate from layer to layer",
-        "    allowed: a number > 0",
-    ]
     assert "'glue.layer_decay' is 0, expected a number > 0" in run("-c", SCRIPT, "glue={layer_decay: 0}").stderr

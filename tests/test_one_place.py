@@ -191,14 +191,6 @@ def test_an_addition_edits_as_few_files_as_it_should(extended, addition):
     assert len(extended.edited[addition]) == PLACES[addition], extended.edited[addition]
 
 
-def test_the_new_key_is_described_by_its_comment_and_its_type(extended):
-    assert extended.run("-m", "symbert", "describe-keys", "--word", "label_smoothing").splitlines() == [
-        "pretrain.label_smoothing: 0.0",
-        "    share of the target that is spread over all word pieces",
-        "    allowed: a number ≥ 0 and < 1",
-    ]
-
-
 def test_the_new_table_and_figure_have_rules_and_the_new_operator_and_size_have_runs(extended):
     said = extended.snakemake("--dry-run")
     assert re.search(r"^tabulate_last_losses +1$", said, re.M) and re.search(r"^draw_last_losses +1$", said, re.M)

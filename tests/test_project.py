@@ -3,8 +3,8 @@
 import pytest
 
 from symbert.config import experiment_name
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError, explain
-from symbert.project import imported, read_chosen, read_config, refuse_repeated_keys
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.project import imported, read_chosen, read_config
 
 
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
@@ -89,75 +89,6 @@ def test_a_value_on_the_command_line_makes_no_object(root):
     """A tag of Python stays a text that the schema refuses; it calls nothing."""
     with pytest.raises(ConfigError, match="scale"):
         read_chosen(root, None, None, ["scale=!!python/object/apply:os.getcwd []"])
-
-
-TWICE = "pretrain:\n  steps: 1200\n  batch_size: 7\n  steps: 2400\n"
-
-
-def test_a_key_that_is_there_twice_does_not_lose_its_first_value_without_a_word(root, tmp_path):
-    """YAML keeps the last one: 1,200 steps were asked for, 2,400 trained."""
-    own = tmp_path / "own.yaml"
-    own.write_text(TWICE)
-    expected = f"{own}: 'steps' appears twice, in lines 2 and 4; keep one of them"
-    for read in (lambda: read_chosen(root, None, [own], None), lambda: refuse_repeated_keys([own])):
-        with pytest.raises(ConfigError) as refused:
-            read()
-        assert str(refused.value) == expected
-    word = "glue={epochs: 1, epochs: 2}"
-    for read in (lambda: read_chosen(root, None, None, [word]), lambda: refuse_repeated_keys([], ["--config", word])):
-        with pytest.raises(ConfigError) as refused:
-            read()
-        assert str(refused.value) == "--config glue: 'epochs' appears twice, in line 1; keep one of them"
-
-
-GLUE_TWICE = "glue={epochs: 1, epochs: 2}"
-IN_GLUE = "--config glue: 'epochs' appears twice, in line 1; keep one of them"
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ([f"--config={GLUE_TWICE}"], IN_GLUE),
-        (["--dry-run", "-C", "scale=demo", GLUE_TWICE, "--cores", "2"], IN_GLUE),
-        (["--config", "scale=demo", "scale=laptop"], "--config scale appears twice; keep one of them"),
-        (["--config", "scale=demo", "-n", "--config=scale=laptop"], "--config scale appears twice; keep one of them"),
-    ],
-)
-def test_no_way_to_write_a_key_twice_on_the_command_line_loses_one_without_a_word(words, told):
-    """With an equals sign, or as two words, the last one was taken."""
-    with pytest.raises(ConfigError) as refused:
-        refuse_repeated_keys([], words)
-    assert str(refused.value) == told
-
-
-def test_a_key_given_twice_to_a_command_is_refused_as_snakemakes_is(root):
-    with pytest.raises(ConfigError) as refused:
-        read_chosen(root, None, None, ["scale=demo", "scale=laptop"])
-    assert str(refused.value) == "--config scale appears twice; keep one of them"
-    assert explain(refused.value)[0] == 64
-
-
-def test_words_of_other_options_of_snakemake_are_no_keys_of_the_configuration():
-    words = ["--resources", "gpu=1", "--set-threads", "a=1", "a=2", "-n", "--config", "scale=demo", "--cores", "2"]
-    refuse_repeated_keys([], words)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: &few {steps: 1}\nb: {<<: *few, steps: 2}\nc: {steps: 3}\n",  # a merged key may be given another value
-        "a: &itself [*itself]\n",
-        '{\n\t"a": 1\n}\n',  # JSON, which Snakemake reads too
-        "",
-    ],
-)
-def test_keys_that_are_there_once_in_each_mapping_are_no_repetition(tmp_path, text):
-    (tmp_path / "own.yaml").write_text(text)
-    refuse_repeated_keys([tmp_path / "own.yaml"], ["--cores", "2", "all", "--config", "mirror=a: b: c"])
-
-
-def test_the_files_of_the_project_have_no_key_twice(root):
-    refuse_repeated_keys([root / "config.yaml", *(root / "workflow").rglob("*.yaml")])
 
 
 def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):

@@ -384,7 +384,6 @@ def uses(workflow):
         "scheduler.job_rate_limiter": lambda: internals.drop_rate_limit(workflow),
         "scheduler.exit_gracefully": lambda: internals.heed_termination(workflow),
         "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
-        "configfiles": lambda: internals.config_files(workflow),
         "output_settings": lambda: internals.take_terminal(workflow, Listener),
     }
 

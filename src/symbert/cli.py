@@ -35,8 +35,6 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
         "status": "symbert.experiment.status:status",
         "prune": "symbert.experiment.prune:prune",
         "bundle": "symbert.bundle:bundle",
-        "describe-keys": "symbert.project:describe_keys",
-        "draw-rules": "symbert.experiment.drawing:draw_rules",
     },
     "Corpus": {
         "plan-corpus": "symbert.corpus.plan:plan_corpus",

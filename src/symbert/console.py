@@ -26,25 +26,22 @@ STEP = 0.05  # part of the work after which a log has another line,
 SILENCE = 1800  # and so do these seconds
 SHOWN = 8  # running jobs below the bar
 HEADER = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO)  # the announcement is shorter
-EQUAL = 3600.0  # seconds of a job of which nothing is known; its log alone says how far it is
 
 
 class Running(NamedTuple):
-    """A job that was started: its logs, when, and the seconds that are expected of it."""
+    """A job that was started: its logs, and when."""
 
     name: str
     logs: list[str]
     since: float
-    seconds: float
 
     def place(self) -> tuple[str, float]:
-        """Where its log says that it stands, and how much of it is done, by its log or else by its time."""
+        """Where its log says that it stands, and how much of it is done: nothing where its log does not tell."""
         if self.logs and not Path(self.logs[0]).exists():
             return "not started yet", 0.0  # it waits in a cluster's queue
         elapsed = time.time() - self.since
         said, left = last_place(Path(self.logs[0]), self.since) if self.logs else ("", None)
-        whole = self.seconds if left is None else elapsed + left
-        return said or duration(elapsed), min(elapsed / max(whole, 1e-9), 0.95)
+        return said or duration(elapsed), 0.0 if left is None else elapsed / max(elapsed + left, 1e-9)
 
 
 class Console(logging.Handler):
@@ -55,24 +52,18 @@ class Console(logging.Handler):
         self.snakemake = snakemake
         self.terminal = Terminal(stderr=True, force_terminal=sys.stderr.isatty(), soft_wrap=True)
         self.is_drawn = self.terminal.is_terminal and not self.terminal.is_dumb_terminal
-        self.expected: dict[str, float] = {}  # seconds of each job
         self.running: dict[int, Running] = {}
-        self.whole = self.done = self.said = 0.0  # seconds of work; the part that was said last
+        self.said = 0.0  # the part of the work that was said last
         self.jobs = self.finished = 0
         self.begun = self.spoken = 0.0
         self.warned: set[str] = set()  # lines that several jobs may write
         self.ended = threading.Event()
         self.live: Live | None = None
 
-    def expect(self, jobs: Sequence[Job], seconds: Sequence[float]) -> None:
-        """Tell what is about to run, and how long each job takes; without that all are taken for equal."""
-        self.expected = {job.name: value for job, value in zip(jobs, seconds, strict=True)}
-        self.jobs, self.whole = len(jobs), sum(seconds)
-
     def emit(self, record: logging.LogRecord) -> None:
         event, of = getattr(record, "event", None), vars(record)
         if event == LogEvent.RUN_INFO:
-            self.jobs, self.whole = of["stats"]["total"], EQUAL * of["stats"]["total"]
+            self.jobs = of["stats"]["total"]
         if event == LogEvent.JOB_STARTED and not self.begun:
             self._begin()
         if not self.begun or self.ended.is_set():
@@ -80,10 +71,9 @@ class Console(logging.Handler):
                 self.snakemake.handle(record)
         elif event == LogEvent.JOB_INFO:
             name = Job(of["rule_name"], of["wildcards"]).name
-            self.running[of["jobid"]] = Running(name, of["log"], time.time(), self.expected.get(name, EQUAL))
+            self.running[of["jobid"]] = Running(name, of["log"], time.time())
         elif event == LogEvent.JOB_FINISHED and of["job_id"] in self.running:
             job = self.running.pop(of["job_id"])
-            self.done += job.seconds
             self.finished += 1
             self._say_warnings(job)
         elif event == LogEvent.GROUP_ERROR:
@@ -129,10 +119,12 @@ class Console(logging.Handler):
                 self._say(textwrap.shorten("; ".join([f"symbert: {self._summary()}", *places]), WIDTH))
 
     def look(self) -> tuple[float, list[str]]:
-        """How much of the work is done, and where each running job stands."""
+        """How much of the work is done, all jobs taken for equal, and where each running job stands."""
         running = [(job, *job.place()) for job in list(self.running.values())]
-        under_way = sum(job.seconds * part for job, _, part in running)
-        return min((self.done + under_way) / self.whole, 0.99), [f"{job.name}: {said}" for job, said, _ in running]
+        under_way = sum(part for _, _, part in running)
+        return min((self.finished + under_way) / max(self.jobs, 1), 0.99), [
+            f"{job.name}: {said}" for job, said, _ in running
+        ]
 
     def _summary(self) -> str:
         elapsed = time.time() - self.begun

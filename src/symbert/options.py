@@ -30,8 +30,6 @@ OPTIONS: dict[str, str] = {
     "checkpoint": "Hugging Face folder of a pre-trained model",
     "manifest": "manifest.json of the packed corpus",
     # The experiment as a whole.
-    "word": "part of a key's name or of its comment; without it, all keys are printed",
-    "page": "Markdown page with the diagram, which is drawn anew; without it, the diagram is printed",
     "surplus_weights": "also weights that were kept of steps that nothing asks for",
     "yes": "remove; without it, only say what would go",
     "bundle results": "results folder of an experiment; then those of experiments that it extends",

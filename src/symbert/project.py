@@ -1,9 +1,6 @@
 """The project's folder, wherever a command or Snakemake is run: its configuration, scales and rules."""
 
-import argparse
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,14 +11,14 @@ from msgspec import to_builtins
 from symbert.checks import check
 from symbert.commit import PROJECT
 from symbert.config import Config, merge
-from symbert.declared import in_words, suggestion, types_within
+from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import read_json
+from symbert.files import read_json, reading
 from symbert.hosts import EXTRACTION, JUDGING, PRETRAINING
-from symbert.keys import FOLDER, Configuration, Own
+from symbert.keys import FOLDER, Own
 from symbert.layout import Experiment
 from symbert.own import KEYS, define
-from symbert.settings import Settings, settings_from
+from symbert.settings import settings_from
 from symbert.suites import SUITES
 
 # What the workflow reads of import.json.
@@ -47,32 +44,6 @@ def _config_file(folder: Path) -> Path:
             f"{folder.resolve()}: no config.yaml in it; install symbert from its checkout: pip install -e CHECKOUT"
         )
     return folder / "config.yaml"
-
-
-def describe_keys(word: str = "") -> None:
-    """Print the keys of config.yaml with `word` in them: the paper's value, what else is allowed, and the meaning."""
-    text = _config_file(PROJECT).read_text(encoding="utf-8")
-    lines = text.splitlines()
-    keys = list(_declared_keys(yaml.compose(text), Configuration))
-    for name, key, value, kind in keys:
-        if word in name:
-            written = " ".join(text[value.start_mark.index : value.end_mark.index].split())
-            meaning = lines[key.start_mark.line].partition(" # ")[2].strip()
-            print(f"{name}: {written}\n    {meaning}\n    allowed: {in_words(kind)}")
-    if not any(word in name for name, *_ in keys):
-        words = sorted({part for name, *_ in keys for part in name.split(".")})
-        raise UsageError(f"config.yaml: no key has {word!r} in its name{suggestion(word, words)}")
-
-
-def _declared_keys(section: yaml.MappingNode, kind: type[Settings], above: str = "") -> Iterator[tuple[Any, ...]]:
-    """Each key of a section of config.yaml: its name, its node, that of its value, and its declared type."""
-    declared = types_within({}, kind)
-    for key, value in section.value:
-        inner, name = declared[key.value], above + key.value
-        if isinstance(inner, type) and issubclass(inner, Settings):
-            yield from _declared_keys(value, inner, f"{name}.")
-        else:
-            yield name, key, value, inner
 
 
 def scale_file(config: Config, folder: Path) -> Path:
@@ -102,7 +73,6 @@ def scale_file(config: Config, folder: Path) -> Path:
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
     chosen = {} if scale is None else {"scale": scale}
-    _refuse_repeated_words(config or [])
     return read_config(folder, *map(read_yaml, configfile or []), dict(map(_assignment, config or [])), chosen)
 
 
@@ -124,61 +94,16 @@ def read_own(file: Path) -> None:
 
 
 def read_yaml(path: Path) -> Config:
-    """A file of settings; DataError when it is none, ConfigError when a key appears twice."""
-    text = path.read_text(encoding="utf-8")
+    """A file of settings; DataError when it is none, MissingInputError when there is no file."""
+    with reading(path):
+        text = path.read_text(encoding="utf-8")
     try:
-        values = _load(text, str(path))
+        values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML ({_first_line(error)}); correct it") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: holds no settings; write `key: value` lines")
     return values
-
-
-def refuse_repeated_keys(files: Iterable[Path], words: Sequence[str] = ()) -> None:
-    """ConfigError for a key that appears twice in a map, of which Snakemake would take the last alone.
-
-    It names file and line, or the key of `--config` among the `words` of Snakemake's command line. Snakemake itself
-    reports malformed YAML.
-    """
-    for file in files:
-        with suppress(yaml.YAMLError):
-            _load(Path(file).read_text(encoding="utf-8"), str(file))
-    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    options.add_argument("--config", "-C", nargs="*", action="extend", default=[])  # as Snakemake declares it
-    _refuse_repeated_words(options.parse_known_args(words)[0].config)
-
-
-def _refuse_repeated_words(assignments: Iterable[str]) -> None:
-    """ConfigError for a key that several `key=value` have, or one value twice."""
-    keys: set[str] = set()
-    for key, _, value in (text.partition("=") for text in assignments):
-        if key in keys:
-            raise ConfigError(f"--config {key} appears twice; keep one of them")
-        keys.add(key)
-        with suppress(yaml.YAMLError):
-            _load(value, f"--config {key}")
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML whose maps have no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[tuple[str, str], int] = {}
-        for key, _ in node.value:
-            line, name = key.start_mark.line + 1, (key.tag, str(key.value))
-            if name in lines:
-                where = f"line {line}" if lines[name] == line else f"lines {lines[name]} and {line}"
-                raise ConfigError(f"{self.name}: '{key.value}' appears twice, in {where}; keep one of them")
-            lines[name] = line
-        return super().construct_mapping(node, deep)
-
-
-def _load(text: str, origin: str) -> Any:
-    """The value of a YAML text; ConfigError, naming `origin` and lines, for a key that a map has twice."""
-    loader = _UniqueKeys(text)
-    loader.name = origin
-    return loader.get_single_data()
 
 
 def _assignment(text: str) -> tuple[str, Any]:

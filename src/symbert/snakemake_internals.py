@@ -203,11 +203,6 @@ def ask_also(workflow: Any, more: Callable[[dict[str, Any]], dict[str, Any]]) ->
         rule.resources.update(Resources.from_mapping(kept))
 
 
-def config_files(workflow: Any) -> list[str]:
-    """The files that the configuration was read from."""
-    return _attribute(workflow, "configfiles")
-
-
 class Wait:
     """Seconds between two questions to Slurm, as an attribute of the plugin's executor: at most a third of the time for
     which Slurm remembers ended jobs, which the plugin takes to be five minutes or more."""

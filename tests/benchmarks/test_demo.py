@@ -4,9 +4,7 @@ import csv
 
 from benchmarks.demo import FIGURES, Demo, Ran, by_rule, jobs_of, write_record
 from benchmarks.tables import figure_table
-from symbert.experiment.calibration import Speed
 
-SPEED = Speed(matmul=6.9e-6, loop=3.99e-5)
 TRAINED = Ran(0, 31, "pretrain_model", "size=tiny attention=pairwise seed=1")
 SET = Ran(0, 1, "write_settings", "section=glue")
 PAGE = Ran(31, 32, "write_page", "")
@@ -59,21 +57,20 @@ def test_a_job_that_did_not_end_is_not_counted():
 
 def test_the_median_of_the_rounds_has_five_minutes():
     met, missed = (
-        figure_table(FIGURES, [Demo(seconds, SPEED, [SET]) for seconds in (1, middle, 900)]) for middle in (299.9, 301)
+        figure_table(FIGURES, [Demo(seconds, [SET]) for seconds in (1, middle, 900)]) for middle in (299.9, 301)
     )
     assert "| 299.90 s | 1.00–900.00 | ≤ 300 s | met |" in met and "| 301.00 s " in missed and "**missed**" in missed
-    assert "| 6.90 µs |" in met and "| 39.90 µs |" in met
 
 
 def test_seconds_of_a_rule_are_those_of_its_jobs_together():
     again = Ran(31, 100, TRAINED.rule, "size=tiny attention=pairwise seed=2")
-    demo = Demo(101, SPEED, [SET, TRAINED, again, Ran(99, 100, "download_part", "part=1"), Ran(100, 100, "copy", "")])
+    demo = Demo(101, [SET, TRAINED, again, Ran(99, 100, "download_part", "part=1"), Ran(100, 100, "copy", "")])
     assert by_rule(demo) == ["| pretrain_model | 2 | 100 |", "| 3 others | 3 | 2 |"]
     assert demo.core_seconds == 102
 
 
 def test_the_record_has_a_row_per_job(tmp_path):
-    write_record(Demo(32, SPEED, [SET, TRAINED]), tmp_path / "demo.csv")
+    write_record(Demo(32, [SET, TRAINED]), tmp_path / "demo.csv")
     with open(tmp_path / "demo.csv", newline="") as file:
         assert [*csv.DictReader(file)] == [
             {"start": "0", "end": "1", "rule": "write_settings", "wildcards": "section=glue"},

@@ -149,7 +149,7 @@ def is_compared(file: Path) -> bool:
     """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
     record; not what tells of the machine and its clock, nor what a session leaves for the next one, nor the mark of a
     write that a kill ended, which the next write of that file removes."""
-    if file.parts[0] in ("logs", "benchmarks") or file.name in ("lock", "timing.json") or "complete.json" in file.name:
+    if file.parts[0] in ("logs", "benchmarks") or file.name in ("lock", "timing.json"):
         return False
     if file.name.endswith(".begun.tmp"):
         return False

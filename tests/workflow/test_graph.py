@@ -230,8 +230,6 @@ def test_the_last_of_many_batches_is_planned_by_itself(checkout):
         (["sweep={attention: [symetric]}"], 64, ["did you mean 'symmetric'"]),
         (["sweep={tasks: [mrcp]}"], 64, ["did you mean 'mrpc'"]),
         (["pretrain={learning_rate: 1e-4x}"], 64, ["'pretrain.learning_rate' is '1e-4x', expected a number > 0"]),
-        (["glue={epochs: 1, epochs: 2}"], 64, ["--config glue: 'epochs' appears twice, in line 1; keep one"]),
-        (["scale=demo", "scale=laptop"], 64, ["--config scale appears twice; keep one of them"]),
         (["storage={raw: '/data/{x}'}"], 64, ["'storage.raw': /data/{x} has braces", "rename it or link to it"]),
     ],
 )
@@ -242,15 +240,6 @@ def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, 
     assert all(word in lines[0] for word in words), lines
     assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
     assert not (checkout.directory / "results").exists()
-
-
-def test_a_key_that_a_file_has_twice_stops_before_any_job_with_its_line(checkout, tmp_path):
-    """Of these steps the last ones would have been trained."""
-    own = tmp_path / "own.yaml"
-    own.write_text("pretrain:\n  steps: 1200\n  steps: 2400\n")
-    outcome = checkout.snakemake("--dry-run", "--configfile", str(own))
-    told = f"symbert: {own}: 'steps' appears twice, in lines 2 and 3; keep one of them"
-    assert outcome.code == 64 and told in outcome.output.splitlines() and "Job stats" not in outcome.output
 
 
 @pytest.mark.parametrize("target", ["corpus", "tables", "figures", "paper_tables", "all"])

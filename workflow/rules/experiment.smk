@@ -6,8 +6,6 @@ from functools import cache
 
 from symbert.corpus.state import corpus_home
 from symbert.experiment.announcement import announce, folded
-from symbert.experiment.durations import expected_seconds
-from symbert.experiment.times import mark_complete, mend_times, recall_times, unmark
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import judged_home, measured_tasks, own_tasks, pairs_file, robustness_home, rows_file
@@ -25,9 +23,6 @@ with one_line_errors():
     EXPERIMENT = Experiment(config)
     SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT) | EXPERIMENT.parallel
 RESULTS = EXPERIMENT.results
-if starts_jobs(workflow):
-    recall_times(*map(Path, EXPERIMENT.folders))
-    mend_times(*map(Path, EXPERIMENT.folders))
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 EMBEDDED = f"{RESULTS}/embedded"

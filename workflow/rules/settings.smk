@@ -30,9 +30,6 @@ onstart:
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
         for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, PROJECT):
             print(folded(line), file=sys.stderr)
-        if CONSOLE:
-            CONSOLE.expect(jobs, expected_seconds(EXPERIMENT, jobs))
-        unmark(Path(RESULTS))
         heed_termination(workflow)
         if not on_cluster:
             drop_rate_limit(workflow)
