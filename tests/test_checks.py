@@ -1,4 +1,5 @@
 import copy
+import os
 import re
 
 import pytest
@@ -155,6 +156,38 @@ def test_files_that_are_missing_unnamed_or_named_alike_are_refused(config, tmp_p
     (tmp_path / "a.parquet").touch()
     with pytest.raises(ConfigError, match=r"a\.parquet and .*a\.jsonl would both be part a; rename one"):
         check(own_files(config, tmp_path / "a.*"))
+
+
+def test_a_folder_of_text_that_is_not_there_or_may_not_be_read_is_told_so(config, tmp_path, monkeypatch):
+    """Without the folder, `crawl/**` matched the folder itself, "which cannot be read"."""
+    monkeypatch.chdir(tmp_path)
+    for pattern in ("crawl/**", "crawl/deep/*.txt", f"{tmp_path}/crawl/**/*.txt"):
+        with pytest.raises(MissingInputError, match=r"'corpus\.files': no directory (.*/)?crawl"):
+            check(own_files(config, pattern))
+    (tmp_path / "crawl").mkdir()
+    with pytest.raises(MissingInputError, match=r"'corpus\.files': no file matches crawl/\*\*"):
+        check(own_files(config, "crawl/**"))
+    (tmp_path / "crawl/a.txt").touch()
+    check(own_files(config, "crawl/**"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    check(own_files(config, "~/crawl/*.txt"))
+    scan = os.scandir
+    monkeypatch.setattr("os.scandir", lambda path: refuse_to_list() if path == "crawl" else scan(path))
+    with pytest.raises(MissingInputError, match=r"'corpus\.files': crawl may not be read; make it readable"):
+        check(own_files(config, "crawl/**"))
+
+
+def refuse_to_list():
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_mirror_that_is_not_there_or_may_not_be_read_is_told_so(config, tmp_path, monkeypatch):
+    """That it may not be read ended with "make the directory writable"."""
+    with pytest.raises(MissingInputError, match=r"'mirror': no directory /no/such; give the one with"):
+        check(merge(config, {"source": "mirror", "mirror": "/no/such"}))
+    monkeypatch.setattr("os.scandir", lambda path: refuse_to_list())
+    with pytest.raises(MissingInputError, match=r"'mirror': /locked may not be read; make it readable"):
+        check(merge(config, {"source": "mirror", "mirror": "/locked"}))
 
 
 def test_a_size_of_the_curve_without_steps_is_named(config):

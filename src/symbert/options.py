@@ -67,6 +67,7 @@ OPTIONS: dict[str, str] = {
     "previous": "the sum over the batches before",
     "tokens": "tokens of parts (.npy)",
     "filtered": "folder of kept documents",
+    "split_by_content": "equal texts are on one side of the split, whatever their ids",
     "split": "train or validation",
     "row": "number of the row, from 0",
     # Pre-training, models and operators.

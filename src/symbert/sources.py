@@ -8,6 +8,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,7 @@ class MirrorSource(TextSource):
             raise ConfigError(
                 f"config: '{stage}.source' is {self.name}, but 'mirror' names no directory; add mirror=DIR"
             )
-        if not Path(config["mirror"]).is_dir():
-            raise MissingInputError(
-                f"config: 'mirror': no directory {config['mirror']}; give one in the publishers' layout"
-            )
+        check_directory("mirror", config["mirror"], "the files in the publishers' layout")
 
     def root(self, config: Config, stage: str, embedded_root: str) -> str:
         """The configured directory."""
@@ -212,6 +210,9 @@ class FilesSource(TextSource):
         pattern = config["corpus"]["files"]
         if pattern is None:
             raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
+        pattern = str(Path(pattern).expanduser())
+        folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
+        check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
         matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
         notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
         datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
@@ -254,8 +255,12 @@ def is_stand_in(source: str | None) -> bool:
 
 
 def check_directory(key: str, directory: str | None, content: str) -> None:
-    """Refuse a key that names no directory, or one that does not exist."""
+    """Refuse a key that names no directory, or one that does not exist or may not be read."""
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
-    if not Path(directory).is_dir():
-        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}")
+    try:
+        os.scandir(directory).close()
+    except PermissionError:
+        raise MissingInputError(f"config: '{key}': {directory} may not be read; make it readable") from None
+    except OSError:
+        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}") from None

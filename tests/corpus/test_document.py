@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.oscar import record, refuse, write_part
+from symbert.corpus.annotation import quality_warnings
 from symbert.corpus.document import decode, decode_web_text, documents
 from symbert.corpus.lines import LONGEST_LINE
 from symbert.errors import ConfigError, DataError, InputOutputError, MissingInputError
@@ -118,12 +119,11 @@ def test_every_format_gives_the_same_documents(tmp_path, name, pack):
 def test_rows_are_documents_in_every_form_that_the_datasets_library_reads(tmp_path):
     rows = {"text": ["one\ntwo", "NA", 'a "quoted" text'], "id": ["007", "8", "9"], "other": [1, 2, 3]}
     pandas.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
-    pandas.DataFrame(rows).to_csv(tmp_path / "a.tsv.gz", index=False, sep="\t")
     saved = datasets.Dataset.from_dict(rows)
     saved.save_to_disk(tmp_path / "saved")
     datasets.DatasetDict({"train": saved.select([0]), "test": saved.select([1, 2])}).save_to_disk(tmp_path / "splits")
     (arrow,) = (tmp_path / "saved").glob("*.arrow")
-    for part in (tmp_path / "a.csv", tmp_path / "a.tsv.gz", tmp_path / "saved", tmp_path / "splits", arrow):
+    for part in (tmp_path / "a.csv", tmp_path / "saved", tmp_path / "splits", arrow):
         read = list(documents(part, "computed", refuse))
         assert [number for number, _ in read] == [1, 2, 3]
         assert [document.content for _, document in read] == rows["text"], part
@@ -137,12 +137,55 @@ def test_empty_lines_part_the_documents_of_a_text_file(tmp_path, name, pack):
     assert [(number, one.content) for number, one in read] == [(1, "one\ntwo"), (2, "three"), (3, "four é")]
 
 
+@pytest.mark.parametrize("between", ["\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n", "\n" * 9])
+def test_a_second_empty_line_is_no_part_of_the_next_document(tmp_path, between):
+    """It was its first line, and most documents then had a `header` of short lines."""
+    texts = [f"{'A line of some length. ' * 6}{number}\n" * 9 for number in range(5)]
+    (tmp_path / "a.txt").write_bytes(("\n\n" + between.join(text.rstrip() for text in texts) + "\n\n").encode())
+    read = [document.content for _, document in documents(tmp_path / "a.txt", "computed", refuse)]
+    assert read == [text.rstrip() for text in texts]
+    assert not any("header" in quality_warnings(text) for text in read)
+
+
+def test_quotes_in_a_tsv_are_text(tmp_path):
+    """They were read as those of a .csv: of four rows two were left."""
+    rows = ['"To be', "or not", 'to be"', 'that is "the" question']
+    for name, pack in (("a.tsv", bytes), ("a.tsv.gz", gzip.compress)):
+        (tmp_path / name).write_bytes(
+            pack(
+                "".join(f"{row}\t00{n}\n" for n, row in [("id", "text"), *enumerate(rows)])
+                .replace("text\t00id", "text\tid")
+                .encode()
+            )
+        )
+        read = [document for _, document in documents(tmp_path / name, "computed", refuse)]
+        assert [document.content for document in read] == rows
+        assert [document.record_id for document in read] == ["000", "001", "002", "003"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("a.csv", "text\nHello, world\n", 2),
+        ("a.csv", 'text,id\n"two\nlines",1\nb,2,\n', 4),
+        ("a.csv", "text,id\na,1\nb\n", 3),
+        ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 4),
+        ("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3),
+    ],
+)
+def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path, name, content, line):
+    """Every row with a cell more than the header shifted the columns, without a word."""
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=rf"{name}:{line}: "):
+        list(documents(tmp_path / name, "computed", refuse))
+
+
 def test_damaged_files_that_the_datasets_library_reads_are_named_in_one_line(tmp_path, capfd):
-    contents = {"a.csv": b"id,text\n1,a\n2,b,c,d\n", "a.txt": b"caf\xe9\n", "a.arrow": b"none", "b.csv": b""}
-    contents["a.txt.gz"] = gzip.compress(b"some text\n" * 999)[:-9]
+    contents = {"a.csv": b"text\ncaf\xe9\n", "a.txt": b"caf\xe9\n", "a.arrow": b"none", "b.csv": b""}
+    contents |= {f"a{end}.gz": gzip.compress(b"text\n" * 999)[:-9] for end in (".txt", ".csv", ".tsv")}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=f"{name}: damaged, or not what its name says .*; get") as refusal:
+        with pytest.raises(DataError, match=f"{name}:.*; (get|convert)") as refusal:
             list(documents(tmp_path / name, "computed", refuse))
         assert "\n" not in str(refusal.value)
     assert capfd.readouterr().err == ""

@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -106,6 +108,21 @@ def test_a_part_of_which_nothing_is_kept_gives_an_empty_table(run):
     assert kept == []
     dropped = {reason: 10 * (reason == "no_perplexity") for reason in REASONS}
     assert counts["characters"] == {"read": 10, "kept": 0, "dropped": dropped}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_part_from_a_pipe_is_no_empty_part(tmp_path, write_section, is_named):
+    """Its SHA-256 was computed of all, then nothing was left to filter: read 0, kept 0, exit 0; a named pipe hung."""
+    os.mkfifo(tmp_path / "named")
+    reader, writer = os.pipe()
+    os.write(writer, b'{"text": "a"}\n')
+    os.close(writer)
+    part = tmp_path / "named" if is_named else Path(f"/dev/fd/{reader}")
+    brief = write_section("filter", rules=[])
+    with pytest.raises(UsageError, match=f"{part}: "):
+        filter_part(part, "own", brief, tmp_path / "kept.parquet", tmp_path / "counts.json")
+    os.close(reader)
+    assert not list(tmp_path.glob("*kept*"))
 
 
 def test_a_bad_line_ends_the_command_and_leaves_nothing(run, tmp_path):

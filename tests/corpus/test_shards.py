@@ -1,4 +1,5 @@
 import json
+import random
 import tracemalloc
 from functools import partial
 from itertools import chain, pairwise
@@ -13,7 +14,7 @@ from symbert.cli import main
 from symbert.corpus.shards import documents_in_row, locate_sample, pack_shards
 from symbert.corpus.tokens import OFFSET, tokenize_part
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
-from symbert.errors import DataError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import DataError, IntegrityError, MissingInputError, SymbertError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.filters import REASONS
 
@@ -392,6 +393,38 @@ def corpus(tmp_path_factory, vocabulary):
     settings.write_text(json.dumps({**values, "sequences_per_shard": 1000}))
     pack_shards(**files, vocabulary=vocabulary, settings=settings, output=folder / "shards/manifest.json")
     return folder
+
+
+def test_equal_texts_under_two_ids_are_on_one_side_where_the_split_is_by_content(tmp_path, vocabulary):
+    """Every text stood twice, under two ids, and 145 of 155 validation rows were in the training text, too."""
+    words = ["the", "function", "returns", "value", "of", "given", "mixed", "blanks", "and", "tabs"]
+    texts = [" ".join(random.Random(number).choices(words, k=20)) for number in range(200)]
+    documents = write_documents(tmp_path / "own.parquet", [text for text in texts for _ in range(2)])
+    files = {"tokens": [], "offsets": [], "records": []}
+    for paths, ending in zip(files.values(), (".npy", ".offsets.npy", ".json"), strict=True):
+        paths.append(tmp_path / f"own{ending}")
+    tokenize_part(documents, vocabulary, *(paths[-1] for paths in files.values()), split_by_content=True)
+    settings = tmp_path / "pack.json"
+    values = {"sequence_length": LENGTH, "validation_sequences": 40, "max_documents": 10**6}
+    settings.write_text(json.dumps({**values, "sequences_per_shard": 1000}))
+    pack_shards(**files, vocabulary=vocabulary, settings=settings, output=tmp_path / "shards/manifest.json")
+    train, validation = (
+        {(line - 1) // 4 for line in np.load(tmp_path / f"shards/{split}-documents.npy")["line"]}
+        for split in ("train", "validation")
+    )
+    assert train and validation and train.isdisjoint(validation)
+
+
+def test_a_packing_that_fails_leaves_no_shards(tmp_path):
+    files = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
+    with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):
+        pack_files(tmp_path, files, held_out=1)
+    assert not list((tmp_path / "shards").iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("symbert.corpus.shards.ArrayWriter", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(SymbertError):
+            pack(tmp_path, DOCUMENTS)
+    assert not list((tmp_path / "shards").iterdir())
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])

@@ -92,9 +92,12 @@ rule tokenize_part:
         ENVIRONMENT
     resources:
         mem_mb=growing(2000),
+    params:
+        split="--split-by-content" if FILES else "",
     shell:
         "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} tokenize-part --documents {input.documents:q}"
         " --vocabulary {input.vocabulary:q} --output {output.tokens:q} --offsets {output.offsets:q} --record {output.record:q}"
+        " {params.split}"
 
 
 rule count_batch:

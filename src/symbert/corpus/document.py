@@ -1,17 +1,21 @@
 """Documents: OSCAR-2301's schema, and web text of other publishers, which brings text, perhaps URL and id, only."""
 
 import codecs
+import csv
 import glob
+import gzip
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from symbert.corpus.lines import read_lines
+from symbert.corpus.lines import GZIP, LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError
 from symbert.files import reading
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 Line = tuple[int, "Document"]
 """A document and its line in the part, from 1."""
 
-Row = dict[str, Any] | UnicodeDecodeError
+Row = dict[str, Any] | UnicodeDecodeError | DataError
 """Cells by column, or why a row cannot be read."""
 
 Schema = TypeVar("Schema")
@@ -30,18 +34,13 @@ BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
 """What happens to a bad line: raise what is given, or count it."""
-LOADERS: dict[str, tuple[str, dict[str, Any]]] = {
-    ".txt": ("text", {"sample_by": "paragraph"}),
-    ".csv": ("csv", {"keep_default_na": False}),  # NA and null are words
-    ".tsv": ("csv", {"keep_default_na": False, "sep": "\t"}),
-    ".arrow": ("arrow", {}),
-    ".parquet": ("parquet", {}),
-    ".jsonl": ("json", {}),
-    ".ndjson": ("json", {}),
-    ".json": ("json", {}),
+DIALECTS: dict[str, dict[str, Any]] = {
+    ".csv": {"delimiter": ",", "strict": True},
+    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},  # a quotation mark is text
 }
-"""Loader of the `datasets` library and its options, by the end of a file's name; .gz may follow."""
-READ_HERE = (".parquet", ".jsonl", ".ndjson", ".json")  # text of these kinds, in bounded memory
+"""How the `csv` library reads a file, by the end of its name; .gz may follow."""
+LOADERS = {".arrow": "arrow", ".parquet": "parquet", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
+"""Loader of the `datasets` library, by the end of a file's name; .gz may follow."""
 
 
 class WarcHeaders(msgspec.Struct, gc=False, rename={"url": "warc-target-uri", "record_id": "warc-record-id"}):
@@ -95,16 +94,17 @@ _WEB_TEXT = msgspec.json.Decoder(WebText)
 def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
 
-    Formats: JSON lines (plain, gzip, zstd) and, without annotations, parquet and what the `datasets` library reads: see
-    `_dataset_rows`. Each bad line goes to `on_bad` as DataError that names file and line; a truncated or damaged file
-    raises it.
+    Formats: JSON lines (plain, gzip, zstd) and, without annotations, .parquet, .csv, .tsv, .txt, .arrow, and a folder
+    that `save_to_disk` of the `datasets` library wrote. Each bad line goes to `on_bad` as DataError that names file and
+    line; a truncated or damaged file raises it.
     """
-    is_parquet = part.suffix == ".parquet"
-    if is_parquet or part.is_dir() or suffix_of(part) in set(LOADERS) - set(READ_HERE):
-        if annotations == "published":
-            raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
-        return _documents_in_rows(part, (_parquet_rows if is_parquet else _dataset_rows)(part), on_bad)
-    return _lines(part, {"published": decode, "computed": decode_web_text}[annotations], on_bad)
+    readers = {".parquet": _parquet_rows, ".csv": read_cells, ".tsv": read_cells, ".txt": _paragraphs}
+    reader = _dataset_rows if part.is_dir() else (readers | {".arrow": _dataset_rows}).get(suffix_of(part))
+    if reader is None:
+        return _lines(part, {"published": decode, "computed": decode_web_text}[annotations], on_bad)
+    if annotations == "published":
+        raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
+    return _documents_in_rows(part, reader(part), on_bad)
 
 
 def decode(line: bytes, place: str) -> Document:
@@ -180,7 +180,7 @@ def _documents_in_rows(part: Path, rows: Iterator[Row], on_bad: OnBad) -> Iterat
     for number, row in enumerate(rows, start=1):
         place = f"{part}:{number}"
         try:
-            if isinstance(row, UnicodeDecodeError):
+            if isinstance(row, Exception):
                 raise row
             document = _without_annotations(msgspec.convert(row, WebText), place)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
@@ -216,22 +216,67 @@ def _cells(batch: "pyarrow.RecordBatch") -> Iterator[Row]:
     yield from rows
 
 
+def _paragraphs(part: Path) -> Iterator[Row]:
+    """The texts of a .txt file: lines between lines that are empty or blank, without their ends."""
+    lines: list[str] = []
+    for number, line in enumerate(read_lines(part), start=1):
+        if isinstance(line, str):
+            raise DataError(f"{part}:{number}: {line}")
+        text = line.removeprefix(codecs.BOM_UTF8).decode().removesuffix("\n").removesuffix("\r")
+        if text.strip():
+            lines.append(text)
+        elif lines:
+            yield {"text": "\n".join(lines)}
+            lines = []
+    if lines:
+        yield {"text": "\n".join(lines)}
+
+
+def read_cells(path: Path, absent: str = "correct corpus.files") -> Iterator[dict[str, str] | DataError]:
+    """The rows of a .csv or .tsv file (also .gz) by the names in its first row, every cell as text: 007 stays so.
+
+    A DataError that names file and line stands for a row that has more or fewer cells than the first; blank lines are
+    skipped. DataError when the file is damaged; `absent` is the remedy where it does not exist.
+    """
+    csv.field_size_limit(LONGEST_LINE)
+    try:
+        with reading(path, absent), open(path, "rb") as file:
+            is_packed = file.peek(len(GZIP)).startswith(GZIP)
+            content = TextIOWrapper(gzip.GzipFile(fileobj=file) if is_packed else file, "utf-8-sig", newline="")
+            rows = csv.reader(content, **DIALECTS[suffix_of(path)])
+            names = next(filter(None, rows), None)
+            if names is None:
+                raise DataError(f"{path}: has no first row with the names of columns; get the file again")
+            for row in filter(None, rows):
+                if len(row) == len(names):
+                    yield dict(zip(names, row, strict=True))
+                else:
+                    yield DataError(
+                        f"{path}:{rows.line_num}: cells: {len(row)}, of the first row: {len(names)}; correct the row"
+                    )
+    except csv.Error as error:
+        raise DataError(f"{path}:{rows.line_num}: {error}; correct the row") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8; convert the file to UTF-8") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: damaged ({error}); get the file again") from None
+
+
 def _dataset_rows(part: Path) -> Iterator[Row]:
-    """The rows that `datasets` reads: of a folder that its `save_to_disk` wrote, all splits in their order; of a .csv,
-    .tsv or .arrow file the columns of a parquet file; of a .txt file, what stands between empty lines is a text."""
+    """The rows that `datasets` reads, with the columns of a document: of a folder all splits in their order."""
     columns = WebText.__struct_fields__
-    with open_data(part, columns, absent="correct corpus.files") as splits:
+    with open_data(part, absent="correct corpus.files") as splits:
         for split in splits.values():
             for row in split:
                 yield {name: row[name] for name in columns if name in row}
 
 
 @contextmanager
-def open_data(path: Path, columns: Iterable[str], absent: str) -> Iterator[dict[str, Any]]:
-    """The data sets in a file or in a folder of `save_to_disk`, by split; a file is one split, `train`.
+def open_data(path: Path, absent: str) -> Iterator[dict[str, Any]]:
+    """The data sets in a file (LOADERS) or in a folder of `save_to_disk`, by split; a file is one split, `train`.
 
-    In a .csv or .tsv every cell of `columns` is text: 007 stays so. Nothing is copied to a cache, and of a file no more
-    than a few megabytes are held. DataError when it is damaged; `absent` is the remedy where it does not exist.
+    Nothing is copied to a cache, and of a file no more than a few megabytes are held. DataError when it is damaged;
+    `absent` is the remedy where it does not exist.
     """
     import datasets
     import pyarrow
@@ -244,11 +289,9 @@ def open_data(path: Path, columns: Iterable[str], absent: str) -> Iterator[dict[
                 yield saved if isinstance(saved, datasets.DatasetDict) else {"train": saved}
             else:
                 with open(path, "rb"):  # or `datasets` would tell of it in words of its own
-                    loader, options = LOADERS[suffix_of(path)]
-                if loader == "csv":
-                    options = {**options, "converters": dict.fromkeys(columns, str)}
+                    loader = LOADERS[suffix_of(path)]
                 files = {"data_files": glob.escape(str(path)), "cache_dir": cache}
-                yield {"train": datasets.load_dataset(loader, split="train", streaming=True, **files, **options)}
+                yield {"train": datasets.load_dataset(loader, split="train", streaming=True, **files)}
     except (pyarrow.ArrowException, OSError, EOFError, ValueError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{path}: damaged, or not what its name says ({message}); get the file again") from None

@@ -52,6 +52,8 @@ def filter_part(
     dropped, with all reasons, the counted one first.
     """
     choice = read_settings(settings, FilterSettings)
+    if part.exists() and not (part.is_file() or part.is_dir()):
+        raise UsageError(f"{part}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     taken = not is_full(batch, intake)
     digest = sha256_of(part, absent="run download-part, or correct corpus.files") if taken else None
     if taken and sources and part.is_file():

@@ -8,7 +8,7 @@ remainder at the very end is lost. Held-out rows that occur among the training r
 import json
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,18 +73,19 @@ def pack_shards(
     held_out = np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
     repeated: set[bytes] = set()  # of the held-out rows; known when the training rows are written
     read = _looked_through(_rows_of(train, rows["train"], pack.sequence_length), held_out, repeated)
-    shards = [*_write_shards("train", rows["train"], read, pack, output.parent)]
-    chosen, passed_over = _choose(held_out, repeated, pack, output)
-    rows["validation"] = len(chosen)
-    shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
-    indexes = [
-        _write_index(split, rows[split.name], passed, pack.sequence_length, output.parent)
-        for split, passed in ((train, np.empty(0, np.int64)), (validation, passed_over))
-    ]
-    files = {file["file"] for file in shards + indexes}
-    for path in [*output.parent.glob("train-*.npy"), *output.parent.glob("validation-*.npy")]:
-        if path.name not in files:  # of an earlier, larger corpus
-            path.unlink()
+    try:
+        shards = [*_write_shards("train", rows["train"], read, pack, output.parent)]
+        chosen, passed_over = _choose(held_out, repeated, pack, output)
+        rows["validation"] = len(chosen)
+        shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
+        indexes = [
+            _write_index(split, rows[split.name], passed, pack.sequence_length, output.parent)
+            for split, passed in ((train, np.empty(0, np.int64)), (validation, passed_over))
+        ]
+    except BaseException:
+        _remove_shards(output.parent)
+        raise
+    _remove_shards(output.parent, but={file["file"] for file in shards + indexes})  # of an earlier, larger corpus
     manifest = {
         "sequence_length": pack.sequence_length,
         "vocabulary_size": len(pieces),
@@ -168,6 +169,12 @@ def _write_shards(
                 missing, block = missing - len(block[:missing]), block[missing:]
         yield {"file": path.name, "split": split, "rows": shape[0], "sha256": sha256_of(path)}
         progress.update(first + shape[0])
+
+
+def _remove_shards(directory: Path, but: Collection[str] = ()) -> None:
+    for path in [*directory.glob("train-*.npy"), *directory.glob("validation-*.npy")]:
+        if path.name not in but:
+            path.unlink()
 
 
 def _write_index(split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path) -> dict[str, Any]:

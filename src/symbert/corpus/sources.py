@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from symbert.corpus.counts import is_full
 from symbert.corpus.digests import Digest, digest_of, read_digests
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import publish, read_json, write_json, write_text
+from symbert.files import publish, read_json, reading, write_json, write_text
 from symbert.settings import BlocklistSettings, SourceSettings, read_settings
 from symbert.shapes import flaws
 from symbert.sources import (
@@ -219,9 +219,8 @@ def _download_blocklist(url: str, output: Path) -> None:
 
 def _copy(origin: Path, destination: Path, noted: Digest | None, listed: Digest | None) -> None:
     """Publish a copy that has the digest that fetch-mirror noted and the one that the publisher lists, where known."""
-    if not origin.is_file():
-        raise MissingInputError(f"{origin}: file not found; put the publisher's file there or choose another source")
-    with publish(destination) as temporary:
+    absent = "put the publisher's file there or choose another source"
+    with publish(destination) as temporary, reading(origin, absent):
         shutil.copyfile(origin, temporary)
         if noted is not None:
             noted.check(temporary, str(origin), f"remove {origin} and run fetch-mirror again")

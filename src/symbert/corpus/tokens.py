@@ -69,16 +69,19 @@ def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def tokenize_part(documents: Path, vocabulary: Path, output: Path, offsets: Path, record: Path) -> None:
+def tokenize_part(
+    documents: Path, vocabulary: Path, output: Path, offsets: Path, record: Path, split_by_content: bool = False
+) -> None:
     """Write the ids of a part's documents, each [CLS] ... [SEP], as one flat uint16 .npy.
 
     `offsets` has one row per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its id, by
-    which the split into training and validation is made; `line`, its line in the raw part. `record` has counts,
-    checksums, and which encoder gave the ids: `checked` documents were encoded twice and compared, `reference`
-    documents have text that went to tokenizers. Most text is encoded by tokie; the ids are the same without.
+    which the split into training and validation is made, or of its text (`split_by_content`); `line`, its line in the
+    raw part. `record` has counts, checksums, and which encoder gave the ids: `checked` documents were encoded twice and
+    compared, `reference` documents have text that went to tokenizers. Most text is encoded by tokie; the ids are the
+    same without.
     """
     reference = Reference(encoder(vocabulary))
-    part = _Part(Path(documents))
+    part = _Part(Path(documents), split_by_content)
     fast = guarded(reference)
     try:
         counts = part.write(fast or reference, fast and reference, output, offsets)
@@ -91,14 +94,14 @@ def tokenize_part(documents: Path, vocabulary: Path, output: Path, offsets: Path
 
 
 def id_hash(record_id: str) -> int:
-    """The first 64 bits of the SHA-256 of a document's id."""
+    """The first 64 bits of the SHA-256 of a document's id, or of its text."""
     return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8], "big")
 
 
 class _Part:
     """Kept documents, read a few at a time, so that memory depends on the longest document and not on the part."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, split_by_content: bool) -> None:
         import pyarrow.parquet
 
         if not path.is_file():
@@ -113,6 +116,7 @@ class _Part:
         self.name = path.stem
         self.taken = (self._file.schema_arrow.metadata or {}).get(b"taken", b"true") == b"true"
         self._path = path
+        self._split_by_content = split_by_content
 
     def write(
         self, encoder: Reference | Guarded, check: Reference | None, output: Path, offsets: Path
@@ -129,7 +133,7 @@ class _Part:
         ):
             for batch in self._batches():
                 names, texts = batch["id"].to_pylist(), batch["text"].to_pylist()
-                hashes = np.array([id_hash(name) for name in names], np.uint64)
+                hashes = np.array([id_hash(key) for key in (texts if self._split_by_content else names)], np.uint64)
                 ids = []
                 for name, text in zip(names, texts, strict=True):
                     try:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from symbert.corpus.document import LOADERS, open_data, suffix_of
+from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
 from symbert.errors import DataError
 from symbert.files import sha256_of
 from symbert.task import Layout, Task
 
-KINDS = tuple(end for end in LOADERS if end != ".txt")  # of files: those with columns
+KINDS = (*DIALECTS, *LOADERS)  # of files: those with columns
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.
 ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
@@ -47,22 +47,30 @@ def read_own_split(task: Task, split: str, schema: pa.Schema) -> pa.Table:
 
 
 def _cells(path: Path, layout: Layout) -> Iterator[dict[str, Any]]:
-    """The cells of text and label of each row; class numbers of the library's own kind become names."""
-    wanted = (*layout.text, layout.label)
+    """The cells of each row, with those of text and label."""
     if not path.is_dir() and suffix_of(path) not in KINDS:
         raise DataError(f"{path}: is no {', '.join(KINDS)} and no folder of save_to_disk; convert it")
-    with open_data(path, wanted, absent="correct its path") as splits:
+    is_text = not path.is_dir() and suffix_of(path) in DIALECTS
+    for row in read_cells(path, absent="correct its path") if is_text else _dataset_cells(path, layout.label):
+        if isinstance(row, DataError):
+            raise row
+        for name in (*layout.text, layout.label):
+            if name not in row:
+                raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
+        yield row
+
+
+def _dataset_cells(path: Path, label: str) -> Iterator[dict[str, Any]]:
+    """The cells of each row that `datasets` reads; class numbers of its own kind become names."""
+    with open_data(path, absent="correct its path") as splits:
         if len(splits) > 1:
             first = path / next(iter(splits))
             raise DataError(f"{path}: has the splits {', '.join(splits)}; name one of them, such as {first}")
         (data,) = splits.values()
-        names = getattr((data.features or {}).get(layout.label), "names", None)
+        names = getattr((data.features or {}).get(label), "names", None)
         for row in data:
-            for name in wanted:
-                if name not in row:
-                    raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
-            number = row[layout.label]
-            yield {**row, layout.label: names[number]} if names and number is not None else row
+            number = row.get(label)
+            yield {**row, label: names[number]} if names and number is not None else row
 
 
 def _label(task: Task, cell: Any, place: str) -> int | float:
