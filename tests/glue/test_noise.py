@@ -79,7 +79,16 @@ def test_the_share_of_struck_letters_is_the_one_asked_for(share):
 def test_two_letters_are_swapped_once_if_any_of_them_is_struck(share):
     pairs = noisy(["ab " * (LETTERS // 2)], "swap", share, 4)[0].split()
     assert set(pairs) == {"ab", "ba"}
-    check_share(pairs.count("ba"), len(pairs), 1 - (1 - share) ** 2)
+    check_share(pairs.count("ba"), len(pairs), 1 - (1 - share / 2) ** 2)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.4])
+def test_swaps_change_no_more_letters_than_the_share_says(share):
+    """A swap moves two letters: with each letter struck at `share`, they changed twice as many as other kinds."""
+    text = "abcdefgh " * (LETTERS // 8)
+    (found,) = noisy([text], "swap", share, 8)
+    changed = sum(before != after for before, after in zip(text, found, strict=True)) / LETTERS
+    assert 0.85 * share < changed < 1.05 * share
 
 
 def test_mixed_noise_has_each_kind_equally_often():
@@ -119,11 +128,11 @@ def test_keys_touch_as_on_a_keyboard():
 
 
 def test_hand_made_cases():
-    assert noisy(["abc d, Xy"], "swap", 1.0, 0) == ["bca d, yX"]
+    assert noisy(["abc d, Xy"], "swap", 2.0, 0) == ["bca d, yX"], "each letter struck"
     assert noisy(["ab1 cé d"], "drop", 1.0, 0) == ["1 é "]
     assert noisy([], "mixed", 0.4, 0) == [] and noisy(["", "12"], "mixed", 1.0, 0) == ["", "12"]
 
 
 def test_the_noise_is_the_same_on_any_machine():
     text = "The quick brown fox doesn't jump over 12 lazy dogs."
-    assert noisy([text], "mixed", 0.2, 1, 2, 0) == ["The quick vrown fxo dojesh't jump oevr 12 alyz dogs."]
+    assert noisy([text], "mixed", 0.2, 1, 2, 0) == ["The quick vrown fxo dojesh't jump over 12 layz dogs."]

@@ -23,23 +23,26 @@ Numbers = NDArray[np.int64]
 
 
 def noisy(texts: Sequence[str], kind: str, share: float, *row: int | Numbers) -> list[str]:
-    """`texts`, each letter struck with probability `share`; `kind` is one of KINDS, or mixed: any of them per letter.
+    """`texts`, of whose letters about a `share` is changed; `kind` is one of KINDS, or mixed: any of them per letter.
+
+    A letter is struck with probability `share`; by a swap, which moves its neighbour too, with half of that.
 
     The noise of a text follows from its numbers `row` (each one for all texts, or one per text), on any machine. All
-    kinds strike the same letters, and a larger share those of a smaller one and more, so that scores differ by the
-    noise and not by luck.
+    kinds strike the same letters (a swap half of them), and a larger share those of a smaller one and more, so that
+    scores differ by the noise and not by luck.
     """
     joined = "".join(text + SEPARATOR for text in texts)
     lengths = np.array([len(text) + 1 for text in texts], dtype=np.int64)
     is_letter = _is_letter(joined)
     places = np.flatnonzero(is_letter)
     where, which, how = _draws(row, lengths, places)
-    struck = below(where, CHOICES) < share * CHOICES
-    kinds = below(which[struck], len(KINDS)) if kind == "mixed" else np.full(struck.sum(), KINDS.index(kind))
+    kinds = below(which, len(KINDS)) if kind == "mixed" else np.full(len(places), KINDS.index(kind))
+    swaps = kinds == KINDS.index("swap")
+    struck = below(where, CHOICES) < np.where(swaps, share / 2, share) * CHOICES
     characters = list(joined)
-    for place, number, choice in zip(places[struck], kinds, below(how[struck], CHOICES), strict=True):
+    for place, number, choice in zip(places[struck], kinds[struck], below(how[struck], CHOICES), strict=True):
         characters[place] = EDITS[KINDS[number]](characters[place], choice)
-    _swap(characters, places[struck][kinds == KINDS.index("swap")], is_letter)
+    _swap(characters, places[struck & swaps], is_letter)
     ends = np.cumsum(lengths)
     return ["".join(characters[end - length : end - 1]) for end, length in zip(ends, lengths, strict=True)]
 
