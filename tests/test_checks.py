@@ -70,38 +70,38 @@ def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, changes
 
 
 @pytest.mark.parametrize(
-    ("pretrain", "vision", "told"),
+    ("pretrain", "decoder", "told"),
     [
         (
             {"schedule_steps": 2400},
             {"steps": 5000},
-            "'pretrain.schedule_steps' is 2400, before the last of 'hosts.vision.steps' (5000): nothing is learnt at a "
-            "rate of 0; set both, such as hosts='{vision: {steps: 5000, schedule_steps: null}}'",
+            "'pretrain.schedule_steps' is 2400, before the last of 'hosts.decoder.steps' (5000): nothing is learnt at "
+            "a rate of 0; set both, such as hosts='{decoder: {steps: 5000, schedule_steps: null}}'",
         ),
         (
             {},
             {"steps": 2400, "schedule_steps": 300},
-            "'hosts.vision.schedule_steps' is 300, before the last of 'hosts.vision.steps' (2400): nothing is learnt "
-            "at a rate of 0; set both, such as hosts='{vision: {steps: 2400, schedule_steps: null}}'",
+            "'hosts.decoder.schedule_steps' is 300, before the last of 'hosts.decoder.steps' (2400): nothing is learnt "
+            "at a rate of 0; set both, such as hosts='{decoder: {steps: 2400, schedule_steps: null}}'",
         ),
         (
             {"processes": 4},
             {"batch_size": 3},
-            "'pretrain.processes' is 4, more than the 3 sequences of 'hosts.vision.batch_size'; start fewer",
+            "'pretrain.processes' is 4, more than the 3 sequences of 'hosts.decoder.batch_size'; start fewer",
         ),
         (
             {"processes": 4, "shard_parameters": True},
             {"batch_size": 6},
-            "'pretrain.shard_parameters' is true, but 'hosts.vision.batch_size' is 6, no multiple of the 4 processes, "
+            "'pretrain.shard_parameters' is true, but 'hosts.decoder.batch_size' is 6, no multiple of the 4 processes, "
             "which compute layer by layer together; choose a multiple",
         ),
     ],
 )
-def test_a_hosts_own_values_are_checked_as_those_of_the_encoder_are(config, pretrain, vision, told):
+def test_a_hosts_own_values_are_checked_as_those_of_the_encoder_are(config, pretrain, decoder, told):
     """Only `pretrain` was, and 5,000 steps of a schedule of 1,600, the example of config.yaml, ended at a rate of 0."""
-    chosen = {"pretrain": pretrain, "hosts": {"vision": vision}}
+    chosen = {"pretrain": pretrain, "hosts": {"decoder": decoder}}
     with pytest.raises(ConfigError) as refused:
-        check(merge(config, {**chosen, "sweep": {"hosts": ["encoder", "vision"]}}))
+        check(merge(config, {**chosen, "sweep": {"hosts": ["encoder", "decoder"]}}))
     assert str(refused.value) == f"config: {told}"
     check(merge(config, chosen))  # of a host that is not in the sweep nothing is trained
 
@@ -112,8 +112,8 @@ def test_the_comments_example_of_hosts_is_a_setting_that_trains(root):
         r"^hosts: \{\} .* have another value in another host: (\{.*\}) \(", (root / "config.yaml").read_text(), re.M
     )
     for scale in ("demo", "paper"):
-        chosen = {"scale": scale, "source": "hub", "sweep": {"hosts": ["vision"]}, "hosts": yaml.safe_load(example)}
-        training = training_of(read_config(root, chosen), "vision")
+        chosen = {"scale": scale, "source": "hub", "sweep": {"hosts": ["decoder"]}, "hosts": yaml.safe_load(example)}
+        training = training_of(read_config(root, chosen), "decoder")
         assert training.steps == 5000 and training.schedule_steps is None and training.warmup_steps < 5000
 
 

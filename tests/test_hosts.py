@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from symbert.config import runs_of
-from symbert.hosts import ENCODER, HOSTS, OTHERS, PRETRAINING
+from symbert.hosts import ENCODER, HOSTS, OTHERS, PRETRAINING, host_named_in
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 from symbert.project import stages_of_rules
-from symbert.syntax import syntax_of
 
 
 @pytest.fixture
@@ -94,18 +93,18 @@ def test_a_rule_that_trains_is_of_the_stage_of_pre_training(project):
 
 
 def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(changed):
-    """All hosts had as many steps: a vision model as many as an encoder reads from a corpus."""
-    own = {"vision": {"steps": 300, "schedule_steps": 900}}
+    """All hosts had as many steps."""
+    own = {"decoder": {"steps": 300, "schedule_steps": 900}}
     experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
     steps = {host: experiment.last_step(host) for host in HOSTS}
-    assert steps["vision"] == 300 and steps["decoder"] == steps[ENCODER] == experiment.final
+    assert steps["decoder"] == 300 and steps[ENCODER] == experiment.final
     runs = {run.host: run for run in experiment.pretrainings()}
-    assert experiment.extracted_steps(runs["vision"]) == [300]
-    assert experiment.training("vision").learning_rate == experiment.pretraining.learning_rate
+    assert experiment.extracted_steps(runs["decoder"]) == [300]
+    assert experiment.training("decoder").learning_rate == experiment.pretraining.learning_rate
     sections = experiment.settings
-    assert sections["pretrain-vision"] == {**sections["pretrain"], "steps": 300, "schedule_steps": 900}
-    assert sections["report"]["host_steps"]["vision"] == 300
-    assert pretraining_work(experiment, runs["vision"]).layers == 300 * 2
+    assert sections["pretrain-decoder"] == {**sections["pretrain"], "steps": 300, "schedule_steps": 900}
+    assert sections["report"]["host_steps"]["decoder"] == 300
+    assert pretraining_work(experiment, runs["decoder"]).layers == 300 * 2
 
 
 def test_another_host_changes_no_section_of_the_encoder(both, experiment):
@@ -126,10 +125,7 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
 
 
-@pytest.mark.parametrize(
-    ("host", "split"),
-    [("encoder-decoder", {"TRAINING", "VALIDATION", "HELD_OUT_PAIRS"}), ("vision", {"HELD_OUT_IMAGES"})],
-)
-def test_an_identity_says_which_data_are_held_out(host, split):
-    """Of pairs it did not: a run went on, or counted as done, after another split."""
-    assert split <= {name for _, name, _ in syntax_of(*HOSTS[host].data.split(":"))}
+@pytest.mark.parametrize("host", OTHERS)
+def test_a_model_of_translations_is_not_named_as_one_of_letters(host):
+    """Two hosts had one class, so a translation was told to be the other."""
+    assert host_named_in([HOSTS[host].model.split(":")[1]]) == host

@@ -226,7 +226,7 @@ HOSTILE = {
         "tasks": {"own": OWN_TASK},
         "parallel": {name: f"{name}{COMMANDS}" for name in PARALLEL},
         "sweep": {
-            "hosts": ["encoder", "translation"],
+            "hosts": ["encoder", "encoder-decoder"],
             "tasks": ["rte", "mnli", "own"],
             "attention": ["original", "own"],
         },

@@ -11,6 +11,7 @@ from symbert.sizes import ROTARY
 from symbert.sources import SOURCES, is_stand_in
 
 UNFIT = "It is not a model for use: its corpus stands in for OSCAR, to show that the workflow works. "
+NUMBERS = "a stand-in for parallel text, numbers in English and German words"
 SETTINGS = (
     *("batch_size", "steps", "learning_rate", "warmup_steps", "weight_decay", "dropout", "mask_probability"),
     *("precision", "recipe"),
@@ -34,7 +35,6 @@ PAIRS = "An encoder and a causal decoder that attends to it, two BERTs, each"
 OF_PAIRS = "operator of self-attention and cross-attention is"
 MASKED = Kind(ENCODERS, "fill-mask", "AutoModelForMaskedLM")
 DECODER = Kind("A causal decoder of BERT's layers", "text-generation", "AutoModelForCausalLM")
-VISION = Kind("A vision transformer", "image-classification", "AutoModelForImageClassification", reads_text=False)
 KINDS = {  # by the end of the class in config.json, ours or Hugging Face's; the first that fits
     "ForMaskedLM": MASKED,
     "ForSequenceClassification": Kind(ENCODERS, "text-classification", "AutoModelForSequenceClassification"),
@@ -42,10 +42,8 @@ KINDS = {  # by the end of the class in config.json, ours or Hugging Face's; the
     "EncoderDecoderModel": Kind(PAIRS, "text2text-generation", "AutoModelForSeq2SeqLM", False, OF_PAIRS),
     "DecoderModel": DECODER,
     "LMHeadModel": DECODER,
-    "VisionModel": VISION,
-    "ForImageClassification": VISION,
 }
-STOCK = {"bert": "plain BERT", "encoder-decoder": "plain BERTs", "vit": "a plain vision transformer"}  # by model type
+STOCK = {"bert": "plain BERT", "encoder-decoder": "plain BERTs"}  # by model type
 
 
 def model_card(config: dict[str, Any]) -> str:
@@ -174,8 +172,7 @@ def _shown(fact: Any) -> str:
 def _limits(config: dict[str, Any], facts: dict[str, Any]) -> str:
     unfit = UNFIT if is_stand_in(facts.get("corpus_source")) else ""
     if not _kind(config).reads_text:
-        is_own_text = HOSTS[facts.get("model_host", ENCODER)].rows == "pairs"
-        data = "on text of its user's own" if is_own_text else "on one small task: it is of no other use"
+        data = f"on {NUMBERS}: it is of no other use" if facts.get("stand_in") else "on text of its user's own"
         return f"""\
 ## What it is not
 

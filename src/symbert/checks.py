@@ -170,15 +170,9 @@ def check_processes(config: Config) -> None:
 
 
 def _check_parallel(config: Config) -> None:
-    """Text and the host that reads it go together."""
-    text, readers = config["parallel"], [name for name, host in HOSTS.items() if host.rows == "pairs"]
-    chosen = [host for host in readers if host in config["sweep"]["hosts"]]
-    if chosen and not text:
-        raise ConfigError(
-            f"config: 'sweep.hosts' has {chosen[0]}, but 'parallel' names no text; give it the files source, target, "
-            "validation_source and validation_target"
-        )
-    if text and not chosen:
+    """A text of the user's own has files, and a host that reads it."""
+    text, readers = config["parallel"], [name for name, host in HOSTS.items() if not host.reads_corpus]
+    if text and not {*readers} & {*config["sweep"]["hosts"]}:
         raise ConfigError(f"config: 'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there")
     for key in PARALLEL_FILES if text else ():
         if not Path(text[key]).is_file():
@@ -219,11 +213,10 @@ def _check_sweep(config: Config) -> None:
             if not Path(path).exists():
                 raise MissingInputError(f"config: 'tasks.{task}.{split}': no file {path}; correct it")
     for size in config["sweep"]["sizes"]:
-        readers = {"'sweep.anatomy' is true": config["sweep"]["anatomy"]}
-        readers |= {"'sweep.hosts' has vision": "vision" in config["sweep"]["hosts"]}
-        for reader in [name for name, wanted in readers.items() if wanted and isinstance(SIZES[size], RotaryShape)]:
+        if config["sweep"]["anatomy"] and isinstance(SIZES[size], RotaryShape):
             raise ConfigError(
-                f"config: {reader}, which does not know the rotary positions of the size {size}; leave one of them out"
+                f"config: 'sweep.anatomy' is true, which does not know the rotary positions of the size {size}; leave "
+                "one of them out"
             )
     for size in curve["sizes"]:
         if size not in config["sweep"]["sizes"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.hosts import ENCODER, OTHERS
+from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.settings import (
     FILTERS,
     PAPERS_FILTERS,
@@ -219,7 +219,11 @@ def _runs_of_other_hosts(config: Config) -> Config:
     """The keys of the report's settings on other hosts; nothing where the encoder is the only one."""
     hosts = _other_hosts(config)
     runs = [[host, *axes] for host in hosts for axes in axes_of(config)]
-    return {"host_runs": runs, "host_steps": {host: training_of(config, host).steps for host in hosts}} if runs else {}
+    if not runs:
+        return {}
+    stand_in = any(not HOSTS[host].reads_corpus for host in hosts) and config["parallel"] is None
+    steps = {host: training_of(config, host).steps for host in hosts}
+    return {"host_runs": runs, "host_steps": steps, **({"stand_in_text": True} if stand_in else {})}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:

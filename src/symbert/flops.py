@@ -63,22 +63,3 @@ def encoder_decoder_step_flops(
     predicted = sequences * target_tokens
     target = step_flops(shape, layer_weights, vocabulary_size, sequences, target_tokens, predicted)
     return source + target + 3.0 * (sides + mixing)
-
-
-def vision_step_flops(
-    shape: Encoder,
-    layer_weights: int,
-    images: float,
-    image_size: int,
-    patch_size: int,
-    num_channels: int,
-    num_labels: int,
-) -> float:
-    """Operations, forward and backward, of a step on square pictures, cut into patches with a token before them.
-
-    Pixels need no gradient: of the patches' projection, backward takes as many operations as forward.
-    """
-    patches = (image_size // patch_size) ** 2
-    projection = 2.0 * images * patches * num_channels * patch_size**2 * shape.hidden_size
-    classifier = 2.0 * images * shape.hidden_size * num_labels
-    return 3.0 * (encoder_flops(shape, layer_weights, images, patches + 1) + classifier) + 2.0 * projection

@@ -7,20 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from symbert.flops import encoder_decoder_step_flops, step_flops, vision_step_flops
+from symbert.flops import encoder_decoder_step_flops, step_flops
 from symbert.sizes import Shape
-
-# The pairs of `symbert.pretrain.pairs`, from which sequences are written.
-TASKS_OF_PAIRS = ("reverse", "delete", "substitute")
-LETTERS, SHORTEST, LONGEST = 64, 8, 16  # of a source: how many kinds, and of how many it consists
-PAIR_VOCABULARY = 3 + len(TASKS_OF_PAIRS) + LETTERS  # padding, start and end, and the tasks among them
-PAIR_TOKENS = 1 + LONGEST  # that either side of the model reads, padding among them
-HELD_OUT_PAIRS = 512
-
-# The images of `symbert.pretrain.images`, by the names that a configuration has.
-DIGITS = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
-PATCHES = (DIGITS["image_size"] // DIGITS["patch_size"]) ** 2
-IMAGES, HELD_OUT_IMAGES = 1797, 359
 
 
 @dataclass(frozen=True)
@@ -40,15 +28,13 @@ class Host:
     task: str  # what it is trained on, and measured by, as a sentence of captions
     objective: str  # module:class of that
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
-    rows: Literal["corpus", "pairs"] | None  # that are packed for it: of the corpus, or of the user's parallel text
-    data: str | None  # module:function that makes and splits its data, whose code is theirs; None where rows are packed
+    rows: Literal["corpus", "pairs"]  # that are packed for it: of the corpus, or of the parallel text
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
     reads: Callable[[Rows], tuple[float, float]]  # tokens that the layers read of a sequence, and its logits
     further_measures: tuple[str, ...] = ()
-    validation_count: int | None = None  # held-out sequences; None: those of its rows
     has_likelihoods: bool = False  # of sentences, by which it judges BLiMP's minimal pairs
 
     @property
@@ -67,20 +53,10 @@ def _next_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
     return step_flops(shape, shape.layer_weights, rows.vocabulary_size, sequences, tokens, sequences * tokens)
 
 
-def _pairs(shape: Shape, rows: Rows, sequences: float) -> float:
-    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # of cross-attention: query and output, or key and value
-    tokens = (PAIR_TOKENS, PAIR_TOKENS)
-    return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, PAIR_VOCABULARY, sequences, *tokens)
-
-
 def _translations(shape: Shape, rows: Rows, sequences: float) -> float:
-    side = 2 * shape.num_hidden_layers * shape.hidden_size**2
+    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # of cross-attention: query and output, or key and value
     tokens = (rows.tokens, rows.target_tokens)
     return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, rows.vocabulary_size, sequences, *tokens)
-
-
-def _images(shape: Shape, rows: Rows, sequences: float) -> float:
-    return vision_step_flops(shape, shape.layer_weights, sequences, **DIGITS)
 
 
 HOSTS: dict[str, Host] = {
@@ -89,7 +65,6 @@ HOSTS: dict[str, Host] = {
         "symbert.pretrain.masked_tokens:MaskedTokens",
         "symbert.model.network:MaskedModel",
         rows="corpus",
-        data=None,
         measure=None,
         sites=1,
         parameters=Shape.parameters,
@@ -102,7 +77,6 @@ HOSTS: dict[str, Host] = {
         "symbert.pretrain.next_tokens:NextTokens",
         "symbert.model.decoder:DecoderModel",
         rows="corpus",
-        data=None,
         measure="perplexity",
         sites=1,
         parameters=Shape.decoder_parameters,
@@ -111,40 +85,11 @@ HOSTS: dict[str, Host] = {
         has_likelihoods=True,
     ),
     "encoder-decoder": Host(
-        "Encoder-decoders write letters in reverse, without some, or as their substitutes; exact match is the share of "
-        f"{HELD_OUT_PAIRS} held-out answers without a mistake.",
-        "symbert.pretrain.sequence_to_sequence:SequenceToSequence",
-        "symbert.model.encoder_decoder:EncoderDecoderModel",
-        rows=None,
-        data="symbert.pretrain.pairs:split_pairs",
-        measure="exact_match",
-        sites=3,
-        parameters=lambda shape, vocabulary_size: shape.encoder_decoder_parameters(PAIR_VOCABULARY),
-        step_flops=_pairs,
-        reads=lambda rows: (2 * PAIR_TOKENS, PAIR_TOKENS * PAIR_VOCABULARY),
-        validation_count=HELD_OUT_PAIRS,
-    ),
-    "vision": Host(
-        "Vision encoders recognise the digits that come with scikit-learn; accuracy is that of "
-        f"{HELD_OUT_IMAGES} held-out images.",
-        "symbert.pretrain.images:Images",
-        "symbert.model.vision:VisionModel",
-        rows=None,
-        data="symbert.pretrain.images:digits",
-        measure="accuracy",
-        sites=1,
-        parameters=lambda shape, vocabulary_size: shape.vision_parameters(**DIGITS),
-        step_flops=_images,
-        reads=lambda rows: (PATCHES + 1, DIGITS["num_labels"]),
-        validation_count=HELD_OUT_IMAGES,
-    ),
-    "translation": Host(
-        "Encoder-decoders translate lines of the user's own text; chrF and BLEU, from 0 to 100, are of the held-out "
-        "lines as greedy decoding writes them.",
+        "Encoder-decoders translate lines of text; chrF and BLEU, from 0 to 100, are of the held-out lines as greedy "
+        "decoding writes them.",
         "symbert.pretrain.translation:Translation",
         "symbert.model.encoder_decoder:EncoderDecoderModel",
         rows="pairs",
-        data=None,
         measure="chrf",
         further_measures=("bleu",),
         sites=3,

@@ -4,6 +4,7 @@ A key that a stage reads is declared with the stage's settings (`symbert.setting
 settings file. All keys are required: config.yaml has the only defaults.
 """
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -162,7 +163,7 @@ class OwnTask(Settings):
 
 
 class ParallelText(Settings):
-    """Text of the user's own: files whose lines are translations of each other."""
+    """Files whose lines are translations of each other."""
 
     source: str  # path
     target: str
@@ -170,11 +171,6 @@ class ParallelText(Settings):
     validation_target: str
     vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
     max_length: Length = 128  # tokens of either side; longer pairs are left out
-
-    @property
-    def splits(self) -> dict[str, tuple[str, str]]:
-        """The files of source and target by split."""
-        return {"train": (self.source, self.target), "validation": (self.validation_source, self.validation_target)}
 
 
 PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
@@ -184,6 +180,24 @@ class ParallelSettings(ParallelText, kw_only=True):
     """Parallel text as the rule reads it that packs its pairs."""
 
     sha256: dict[str, str]  # of each file, by its key
+    stand_in: bool = False  # whether its files are those of NUMBERS
+
+    def path(self, key: str) -> Path:
+        """The file of one of PARALLEL_FILES."""
+        return Path(NUMBERS if self.stand_in else "", getattr(self, key))
+
+
+# The stand-in: 4,200 numbers below a million in English and German words (tests/pretrain/test_numbers.py spells them).
+NUMBERS = Path(__file__).parent / "pretrain/numbers"
+NUMBERS_TEXT = {
+    "source": "train.en.gz",
+    "target": "train.de.gz",
+    "validation_source": "validation.en.gz",
+    "validation_target": "validation.de.gz",
+    "vocabulary_size": 200,
+    "max_length": 32,
+    "stand_in": True,
+}
 
 
 _PROTOCOL = {field.name: field.type for kind in (TaskSettings, GlueSettings) for field in msgspec.structs.fields(kind)}

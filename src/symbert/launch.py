@@ -37,11 +37,11 @@ def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key
             "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
             "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
         )
-    if HOSTS[host].rows == "pairs":
+    if not HOSTS[host].reads_corpus:
         raise ConfigError(
             "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
             "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
-            "host translation"
+            "host encoder-decoder"
         )
     if batch_size % processes:
         raise ConfigError(

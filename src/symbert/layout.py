@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from symbert.config import (
     Config,
     axes_of,
@@ -19,9 +21,9 @@ from symbert.config import (
 )
 from symbert.files import sha256_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.keys import PARALLEL_FILES
+from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
 from symbert.operators import operator_code, operator_named
-from symbert.settings import GlueSettings, MinimalPairSettings, PretrainSettings, TaskSettings, code_of, settings_from
+from symbert.settings import GlueSettings, MinimalPairSettings, PretrainSettings, TaskSettings, settings_from, values_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.sources import is_stand_in
 from symbert.suites import SUITES
@@ -48,12 +50,6 @@ class Run:
         """
         host = {} if self.host == ENCODER else {"model_host": self.host}
         return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The code that makes what it is trained on, unless that is the corpus."""
-        data = HOSTS[self.host].data
-        return {} if data is None else {"data_code": code_of(*data.split(":"))}
 
     @property
     def model(self) -> dict[str, Any]:
@@ -150,13 +146,17 @@ class Experiment:
         return sections(self.config, f"{self.results}/embedded")
 
     @cached_property
+    def text(self) -> ParallelSettings:
+        """The parallel text, the user's or the stand-in, with the SHA-256 of its files."""
+        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
+        contents = {key: sha256_of(text.path(key), "correct 'parallel'") for key in PARALLEL_FILES}
+        return replace(text, sha256=contents)
+
+    @property
     def parallel(self) -> dict[str, Config]:
-        """The section of the parallel text with the SHA-256 of its files; none unless a host translates it."""
-        text = self.config["parallel"]
-        if not any(HOSTS[host].rows == "pairs" for host in self.config["sweep"]["hosts"]):
-            return {}
-        contents = {key: sha256_of(Path(text[key]), "correct 'parallel'") for key in PARALLEL_FILES}
-        return {"parallel": {**text, "sha256": contents}}
+        """The section of the parallel text; none unless a host translates it."""
+        is_read = any(not HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"])
+        return {"parallel": values_of(self.text)} if is_read else {}
 
     @cached_property
     def models(self) -> dict[str, Config]:

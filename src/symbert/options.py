@@ -80,7 +80,7 @@ OPTIONS: dict[str, str] = {
     "shard_parameters": "keep a part of weights, gradients and moments in each of several processes",
     "tensorboard": "also write events for TensorBoard",
     "corpus_source": "source of the corpus, for the model card",
-    "to": "form of the model: bert, or vit of a vision model",
+    "to": "form of the model: bert",
     "export output": "folder to write, new or empty",
     "extract-checkpoint output": "files of the checkpoint's folder",
     "checkpoints": "Hugging Face folders of pre-trained models",

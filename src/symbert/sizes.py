@@ -58,14 +58,6 @@ class Shape:
         across = self.num_hidden_layers * (4 * (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size)
         return 2 * self.parameters(vocabulary_size) - self._head_parameters(vocabulary_size) + across
 
-    def vision_parameters(self, image_size: int, patch_size: int, num_channels: int, num_labels: int) -> int:
-        """Parameters of the vision encoder with the operator `original`."""
-        hidden, layers = self.hidden_size, self.num_hidden_layers
-        tokens = (image_size // patch_size) ** 2 + 1
-        embeddings = (1 + tokens + num_channels * patch_size**2 + 1) * hidden
-        biases_and_norms = layers * (5 * hidden + self.intermediate_size + 4 * hidden)
-        return embeddings + self.layer_weights + biases_and_norms + 2 * hidden + (hidden + 1) * num_labels
-
     @property
     def threads(self) -> int:
         """CPU threads of a process that trains it: their number grows with the root of the parameters."""

@@ -7,21 +7,17 @@ from model.hosts import small_config
 from symbert.model.decoder import DecoderModel
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.model.network import HostModel, MaskedModel, initialize
-from symbert.model.vision import VisionModel
 
 IDS = torch.randint(1, 100, (4, 32), generator=torch.Generator().manual_seed(0))
-PIXELS = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-PICTURE = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
 STEPS = {
     MaskedModel: lambda model: model.masked_logits(IDS, torch.arange(7)),
     DecoderModel: lambda model: model.logits(IDS),
     EncoderDecoderModel: lambda model: model.logits(IDS, IDS > 9, IDS),
-    VisionModel: lambda model: model.logits(PIXELS),
 }
 
 
 def model(kind: type[HostModel], attention: str = "pairwise") -> HostModel:
-    config = small_config(attention, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1, **PICTURE)
+    config = small_config(attention, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     made = kind(config)
     initialize(made, 1)
     return made.train()

@@ -14,8 +14,8 @@ def manifest(tmp_path):
 
 @pytest.fixture
 def manifest_read_by(manifest, tmp_path):
-    """Gives the manifest of the rows that a host reads; that of the corpus for one that reads none."""
-    return lambda host: pack(write_text(tmp_path, 40, 8), tmp_path) if HOSTS[host].rows == "pairs" else manifest
+    """Gives the manifest of the rows that a host reads."""
+    return lambda host: manifest if HOSTS[host].reads_corpus else pack(write_text(tmp_path, 40, 8), tmp_path)
 
 
 @pytest.fixture

@@ -9,13 +9,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForCausalLM,
-    AutoModelForImageClassification,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     BertLMHeadModel,
     EncoderDecoderModel,
-    ViTForImageClassification,
 )
 
 from model.models import FOLDING, widened
@@ -28,19 +26,21 @@ from symbert.model.export import export
 from symbert.model.loading import load_model
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract_checkpoint
-from symbert.pretrain.pairs import END, PADDING, START
+from symbert.pretrain.text_pieces import END, PADDING, START
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
-FORMS = {"decoder": "bert", "encoder-decoder": "bert", "vision": "vit", "translation": "bert"}
 STOCK = {
     "decoder": (AutoModelForCausalLM, BertLMHeadModel),
     "encoder-decoder": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
-    "vision": (AutoModelForImageClassification, ViTForImageClassification),
-    "translation": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
 }
-NAMES = {"source": "input_ids", "source_mask": "attention_mask", "target": "decoder_input_ids", "ids": "input_ids"}
-NAMES |= {"pixels": "pixel_values"}  # what a batch has, as Hugging Face calls it
+# What a batch has, as Hugging Face calls it.
+NAMES = {
+    "source": "input_ids",
+    "source_mask": "attention_mask",
+    "target": "decoder_input_ids",
+    "ids": "input_ids",
+}  # what a batch has
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def extracted(manifest_read_by, brief, tmp_path):
     def make(host, attention="pairwise", step=20):
         state, folder = tmp_path / "state", tmp_path / "checkpoint"
         run, settings = Run("tiny", attention, 1, host), read_settings(brief(), PretrainSettings)
-        trainer = Trainer(run, settings, manifest_read_by(host) if HOSTS[host].rows else None, state)
+        trainer = Trainer(run, settings, manifest_read_by(host), state)
         if step:
             widened(trainer.model, 0.1)
             CheckpointStore(state).keep_weights(trainer.model, step)
@@ -103,7 +103,7 @@ def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logi
     extracted, tmp_path, host, attention
 ):
     trainer, folder = extracted(host, attention)
-    export(folder, FORMS[host], tmp_path / "stock")
+    export(folder, "bert", tmp_path / "stock")
     auto, kind = STOCK[host]
     stock, report = auto.from_pretrained(tmp_path / "stock", output_loading_info=True)
     assert type(stock) is kind and not any(report[key] for key in ("missing_keys", "unexpected_keys"))
@@ -120,7 +120,7 @@ def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logi
 def test_an_operator_that_no_stock_model_equals_is_refused_by_name_and_nothing_is_written(extracted, tmp_path, host):
     _, folder = extracted(host, "symmetric-others")
     with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT.* as its model card says"):
-        export(folder, FORMS[host], tmp_path / "stock")
+        export(folder, "bert", tmp_path / "stock")
     assert not (tmp_path / "stock").exists()
 
 
@@ -139,7 +139,7 @@ def test_the_exported_encoder_decoder_writes_what_ours_writes(extracted, tmp_pat
 @pytest.mark.parametrize("host", OTHERS)
 def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path, monkeypatch, host, form):
     trainer, folder = extracted(host)
-    export(folder, FORMS[host], tmp_path / "stock")
+    export(folder, "bert", tmp_path / "stock")
     monkeypatch.chdir(folder if form == "ours" else tmp_path / "stock")
     card = Path("README.md").read_text(encoding="utf-8")
     names = {}
@@ -149,7 +149,6 @@ def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path
     assert f"# {host.capitalize()} tiny-pairwise, step 20 of 30" in card
     assert HOSTS[host].task in card and f"{HOSTS[host].measure.replace('_', ' ')} at the last step: 0.8750" in card
     assert "masked token" not in card and "None" not in card
-    assert ("on one small task" in card) == (HOSTS[host].rows is None), "a user's own text is none"
 
 
 def test_a_decoder_has_a_tokenizer_and_a_model_of_no_corpus_has_none(extracted, tmp_path):
@@ -158,9 +157,8 @@ def test_a_decoder_has_a_tokenizer_and_a_model_of_no_corpus_has_none(extracted, 
     assert read_json(folder / "config.json")["pretraining"]["corpus_source"] == "embedded"
 
 
-@pytest.mark.parametrize("host", ["encoder-decoder", "vision"])
-def test_a_model_of_no_corpus_has_neither_tokenizer_nor_word_of_a_corpus(extracted, host):
-    _, folder = extracted(host)
+def test_a_model_of_no_corpus_has_neither_tokenizer_nor_word_of_a_corpus(extracted):
+    _, folder = extracted("encoder-decoder")
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "model.safetensors", "model.sha256", "README.md")
     }
@@ -175,19 +173,11 @@ def test_a_decoder_without_a_vocabulary_is_refused(extracted, tmp_path):
 
 
 def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(extracted):
-    """AutoModelForMaskedLM drew all weights of an encoder at random beside those of the vision model."""
-    for host in ("vision", "encoder-decoder"):
+    """AutoModelForMaskedLM drew all weights of an encoder at random beside the model's."""
+    for host in OTHERS:
         _, folder = extracted(host)
         with pytest.raises(ConfigError, match=f"names the model of a {host}, which the Auto classes do not know"):
             AutoModelForMaskedLM.from_pretrained(folder)
-
-
-@pytest.mark.parametrize(("host", "wrong"), [("decoder", "vit"), ("vision", "bert")])
-def test_a_form_that_a_host_does_not_have_names_the_one_that_it_has(extracted, tmp_path, host, wrong):
-    _, folder = extracted(host)
-    with pytest.raises(UsageError, match=f"--to is {wrong}, which no .*Model becomes; give --to {FORMS[host]}"):
-        export(folder, wrong, tmp_path / "stock")
-    assert not (tmp_path / "stock").exists()
 
 
 DAMAGE = {
@@ -209,10 +199,10 @@ def test_weights_that_the_configuration_does_not_describe_are_refused(extracted,
 
 
 def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(extracted):
-    _, folder = extracted("vision")
+    _, folder = extracted("decoder")
     config = read_json(folder / "config.json")
-    (folder / "config.json").write_text(json.dumps({**config, "patch_size": 3}))
-    with pytest.raises(ConfigError, match=r"config\.json: config: 'patch_size' is 3, which does not divide"):
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
+    with pytest.raises(ConfigError, match=r"config\.json: config: 'hidden_act' is relu, expected gelu"):
         load_model(folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(MissingInputError, match=r"model\.safetensors: file not found; run extract_checkpoint"):

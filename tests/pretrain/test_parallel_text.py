@@ -3,12 +3,11 @@
 import gzip
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pretrain.parallel import pack, settings_of, write_text
+from pretrain.parallel import pack, settings_of
 from symbert.cli import main
 from symbert.pretrain.text_pieces import END, PADDING, START, TextPieces
 
@@ -147,11 +146,3 @@ def test_a_file_that_changed_since_the_settings_were_written_is_refused(files, t
     (tmp_path / "source.txt").write_text("Other.\n")
     assert main(["pack-pairs", "--settings", str(settings), "--output", str(tmp_path / "parallel/manifest.json")]) == 65
     assert "source.txt: sha256 expected" in capsys.readouterr().err
-
-
-def test_the_stand_in_is_as_it_is_described(tmp_path):
-    files = write_text(tmp_path, 20, 4)
-    sides = [Path(files[key]).read_text(encoding="utf-8").splitlines() for key in ("source", "target")]
-    assert [len(side) for side in sides] == [20, 20]
-    for source, target in zip(*sides, strict=True):
-        assert len(source.split()) == len(target.split()) and source[-1] == target[-1] == "."

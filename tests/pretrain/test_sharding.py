@@ -116,15 +116,12 @@ WAYS = {
     "four, in micro-batches": (4, {"micro_batch_size": 1}),
     "two, with activations computed again": (2, {"recomputes": True, "attention": "shared"}),
     "two, of a decoder": (2, {"host": "decoder"}),
-    "two, of an encoder-decoder": (2, {"host": "encoder-decoder", "attention": "original", "batch_size": 64}),
-    "four, of a vision encoder": (4, {"host": "vision", "batch_size": 4 * 89}),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_processes_with_parts_of_the_parameters_learn_what_one_does(learn, way):
-    """The gradient is clipped in each step. Of the vision encoder's 359 images the processes have 90 or 89, so some
-    compute a batch more."""
+    """The gradient is clipped in each step."""
     size, choices = WAYS[way]
     take_steps = learn(**choices, gradient_clip=0.5)
     one, several = take_steps(), in_processes(take_steps, size)

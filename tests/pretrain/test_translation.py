@@ -22,7 +22,7 @@ from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
 
-RUN = Run("tiny", "original", 1, "translation")
+RUN = Run("tiny", "original", 1, "encoder-decoder")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_batches_of_one_shape_have_the_same_loss(build):
     padded = trainer.objective.of_one_shape(batch)
     assert padded.source.shape == padded.target.shape == (8, 32)
     found, expected = (trainer.loss(**vars(one)) for one in (padded, batch))
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
 
 
 def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
@@ -140,7 +140,7 @@ def test_scores_are_those_of_all_lines_however_many_are_computed_at_a_time(build
     assert {name: measured[name] for name in expected} == pytest.approx(expected)
 
 
-def test_a_small_model_learns_to_substitute_words(build, manifest):
+def test_a_small_model_learns_to_translate_numbers(build, manifest):
     """In three seconds of a core. The baseline copies the source, whose signs and spaces are right."""
     steps = 120
     trainer = build(steps=steps, batch_size=32, learning_rate=2e-3, warmup_steps=40)
@@ -155,7 +155,7 @@ def test_a_small_model_learns_to_substitute_words(build, manifest):
 
 def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(brief, tmp_path, manifest):
     settings = brief(steps=4, save_every=4, evaluate_every=4)
-    words = options(manifest, settings, tmp_path / "run", attention="original", host="translation")
+    words = options(manifest, settings, tmp_path / "run", attention="original", host="encoder-decoder")
     assert main(words) == 0
     done = json.loads((tmp_path / "run/done.json").read_text())
     packed = json.loads(manifest.read_text())
@@ -163,8 +163,8 @@ def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(bri
     assert done["bleu_signature"].endswith("tok:13a|smooth:exp|version:2.6.0")
     assert 0 <= done["validation_chrf"] < 100 and 0 <= done["validation_bleu"] < 100
     identity = json.loads((tmp_path / "run/state/identity.json").read_text())
-    assert identity["corpus_hash"] == packed["hash"] and identity["model_host"] == "translation"
-    assert "data_code" not in identity
+    assert identity["corpus_hash"] == packed["hash"] and identity["model_host"] == "encoder-decoder"
+    assert "stand_in" not in done, "nothing but the stand-in itself"
 
 
 def test_operations_are_those_of_the_text_without_padding(build, manifest):

@@ -78,24 +78,25 @@ def test_each_suite_is_fine_tuned_by_a_rule_of_its_own_under_its_own_protocol(ch
     assert "settings/superglue.json" in job and "glue/data/wsc.parquet" in job and "settings/glue.json" not in job
 
 
-def test_each_host_has_a_rule_and_folders_of_its_own_and_no_corpus_where_it_reads_none(checkout):
-    chosen = "sweep={hosts: [encoder, decoder, encoder-decoder, vision], attention: [original, shared]}"
+def test_each_host_has_a_rule_and_folders_of_its_own(checkout):
+    chosen = "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared]}"
     outcome = checkout.snakemake("--dry-run", "--config", chosen)
     assert outcome.code == 0, outcome.output
-    training = [outcome.jobs[f"pretrain_{host}"] for host in ("model", "decoder", "encoder_decoder", "vision")]
-    assert training == [6, 6, 6, 6] and outcome.jobs["tabulate_hosts"] == outcome.jobs["draw_hosts"] == 1
+    training = [outcome.jobs[f"pretrain_{host}"] for host in ("model", "decoder", "encoder_decoder")]
+    assert training == [6, 6, 6] and outcome.jobs["pack_pairs"] == 1
+    assert outcome.jobs["tabulate_hosts"] == outcome.jobs["draw_hosts"] == 1
     assert outcome.jobs["extract_checkpoint"] == outcome.jobs["finetune"] == 6, "of the encoder alone"
-    assert [outcome.jobs[f"extract_{host}"] for host in ("decoder", "encoder_decoder", "vision")] == [6, 6, 6]
+    assert [outcome.jobs[f"extract_{host}"] for host in ("decoder", "encoder_decoder")] == [6, 6]
     asked_for = re.search(r"^(?:local)?rule all:\n    input: (.*)$", outcome.output, re.M)[1].split(", ")
-    for host, last in {"decoder": 1000, "encoder-decoder": 600, "vision": 400}.items():
+    for host, last in {"decoder": 1000, "encoder-decoder": 200}.items():
         run = f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-3"
         assert {f"{run}/done.json", f"{run}/timing.json"} <= set(asked_for), "by the report itself"
         assert f"output: {run}/done.json, " in outcome.output
         assert f"output: {run}/step-{last}/config.json, {run}/step-{last}/model.safetensors, " in outcome.output
         assert (f"{run}/step-{last}/vocab.txt" in outcome.output) == (host == "decoder")
-    alone = checkout.snakemake("--dry-run", "pretrain", "--config", "sweep={hosts: [encoder-decoder, vision]}").jobs
-    assert alone["pretrain_vision"] == alone["pretrain_encoder_decoder"] == 12
-    assert not {"pack_shards", "download_part", "pretrain_model", "extract_vision"} & set(alone)
+    alone = checkout.snakemake("--dry-run", "pretrain", "--config", "sweep={hosts: [encoder-decoder]}").jobs
+    assert alone["pretrain_encoder_decoder"] == 12
+    assert not {"pack_shards", "download_part", "pretrain_model", "extract_encoder_decoder"} & set(alone)
 
 
 def test_no_shell_text_of_a_loop_reads_its_variable(root):
@@ -113,13 +114,13 @@ def test_no_shell_text_of_a_loop_reads_its_variable(root):
 def test_each_hosts_rule_trains_that_host(root, tmp_path):
     """All rules of one loop trained the last host: a dry run showed the right commands."""
     copy = check_out(root, tmp_path / "copy")
-    sweep = "sweep={hosts: [encoder-decoder, vision], attention: [shared], pretrain_seeds: [1], curve: {sizes: []}}"
+    sweep = "sweep={hosts: [decoder, encoder-decoder], attention: [shared], pretrain_seeds: [1], curve: {sizes: []}}"
     steps = (
         "pretrain={schedule_steps: null, warmup_steps: 1, evaluate_every: 2, save_every: 2, batch_size: 4}",
-        "hosts={encoder-decoder: {steps: 2}, vision: {steps: 2}}",  # the demo's are many, whatever those of encoders
+        "hosts={decoder: {steps: 2}, encoder-decoder: {steps: 2}}",  # the demo's are many, whatever those of encoders
     )
     folders = {
-        host: f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1" for host in ("encoder-decoder", "vision")
+        host: f"results/demo-embedded/pretrain/{host}/tiny-shared/seed-1" for host in ("decoder", "encoder-decoder")
     }
     targets = [f"{folder}/step-2/config.json" for folder in folders.values()]
     outcome = copy.snakemake(*targets, "results/demo-embedded/report/figures/hosts.png", "--config", sweep, *steps)
@@ -127,7 +128,7 @@ def test_each_hosts_rule_trains_that_host(root, tmp_path):
     for host, folder in folders.items():
         assert read_json(copy.directory / folder / "done.json")["model_host"] == host
         facts = read_json(copy.directory / folder / "step-2/config.json")["pretraining"]
-        assert facts["model_host"] == host and "corpus_source" not in facts
+        assert facts["model_host"] == host and facts.get("stand_in", False) == (host == "encoder-decoder")
 
 
 @pytest.mark.parametrize(

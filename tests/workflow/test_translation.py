@@ -25,26 +25,21 @@ def folder(root, tmp_path) -> Checkout:
 
 def test_four_lines_translate_text_of_ones_own(folder):
     """One operator at the tiny scale, whose settings stand above the page's own steps; and a second time nothing."""
-    words = (
-        "tabulate_hosts",
-        "--configfile",
-        "translate.yaml",
-        "tiny.yaml",
-        "--config",
-        "sweep={attention: [pairwise]}",
-    )
+    steps = "hosts={encoder-decoder: {steps: 20, batch_size: 8, evaluate_every: 20, save_every: 20}}"
+    words = ("tabulate_hosts", "--configfile", "tiny.yaml", "translate.yaml", "--config", steps)
+    words = (*words, "sweep={attention: [pairwise], pretrain_seeds: [1], sizes: [tiny]}")
     folder.tiny_settings()
     outcome = folder.snakemake(*words)
     assert outcome.code == 0, outcome.output[-5000:]
-    assert outcome.jobs.keys() >= {"pack_pairs", "pretrain_translation", "tabulate_hosts"}
+    assert outcome.jobs.keys() >= {"pack_pairs", "pretrain_encoder_decoder", "tabulate_hosts"}
     results = folder.directory / "results/translate"
     packed = json.loads((results / "parallel/manifest.json").read_text())
     assert packed["rows"] == {"train": 60, "validation": 8}
-    (run,) = results.glob("pretrain/translation/tiny-pairwise/seed-1/done.json")
+    (run,) = results.glob("pretrain/encoder-decoder/tiny-pairwise/seed-1/done.json")
     done = json.loads(run.read_text())
     assert done["corpus_hash"] == packed["hash"] and done["steps"] == 20
     table = pandas.read_csv(results / "report/tables/hosts.csv")
-    assert table[["host", "attention"]].values.tolist() == [["translation", "pairwise"]]
+    assert table[["host", "attention"]].values.tolist() == [["encoder-decoder", "pairwise"]]
     assert table["chrf"].item() == pytest.approx(done["validation_chrf"], abs=0.001) and "bleu" in table
     (folder.directory / "train.de").touch()
     again = folder.snakemake(*words)

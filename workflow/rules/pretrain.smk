@@ -22,9 +22,9 @@ TRAINING_RESOURCES = {
     "runtime": SESSION,
     "slurm_extra": "--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
 }
-START = f"{GPUS_GIVEN} exec {LAUNCHER} pretrain-model"
 TRAIN = (
-    "--settings {input.settings:q}"
+    f"{GPUS_GIVEN} exec {LAUNCHER} pretrain-model --manifest {{input.manifest:q}}"
+    " --settings {input.settings:q}"
     " --size {wildcards.size:q} --attention {wildcards.attention:q} --seed {wildcards.seed:q}"
     " --state {params.state:q} --done {output.done:q} --metrics {output.metrics:q} --timing {output.timing:q}"
     f" --threads {THREADS_PER_PROCESS} {EXECUTION}"
@@ -53,12 +53,10 @@ rule pretrain_model:
     params:
         state=STATE,
     shell:
-        f"{START} --manifest {{input.manifest:q}} {TRAIN}"
+        TRAIN
 
 
-# What a host that is not trained on rows has none of.
-ROWS_READ = {"corpus": MANIFEST, "pairs": [], None: []}
-
+ROWS_READ = {"corpus": MANIFEST}
 
 if EXPERIMENT.parallel:
     ROWS_READ["pairs"] = str(manifest_of_pairs(pairs_home(EXPERIMENT)))
@@ -105,10 +103,9 @@ for training, host in [each for each in PRETRAINING.items() if each[1] in EXPERI
             **TRAINING_RESOURCES,
         params:
             state=of_host(STATE, host),
-            manifest=option("manifest"),
             host=host,  # a shell text is read when its job starts: the loop's variables then have their last values
         shell:
-            f"{START} {{params.manifest:q}} {TRAIN} --host {{params.host:q}}"
+            f"{TRAIN} --host {{params.host:q}}"
 
 
 rule extract_checkpoint:

@@ -22,10 +22,9 @@ from symbert.model.configuration import Configuration
 from symbert.model.fold import fold, refuse_non_finite
 from symbert.model.loading import building, load_model, refuse_wrong
 from symbert.model.network import HostModel
-from symbert.model.vision import VisionModel
 from symbert.model.weights import EXTRACT, read_checkpoint, reading_weights, write_weights
 
-FORMS = ("bert", "vit")
+FORMS = ("bert",)
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 HEADS = {"SequenceClassification": SymBertForSequenceClassification, "QuestionAnswering": SymBertForQuestionAnswering}
 
@@ -34,17 +33,14 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
     """Write the model of one of our Hugging Face directories, whatever its operator and host, into `output`.
 
     `to` is the form with equal logits: bert, a plain BERT, of a decoder `BertLMHeadModel` and of an encoder-decoder an
-    `EncoderDecoderModel` of two BERTs; vit, a plain vision transformer. Tokenizer files are copied and a model card is
-    written; config.json comes last, so that a directory that has one is complete. `output` must be new or empty: what
-    an earlier export left there would be taken for a part of this one.
+    `EncoderDecoderModel` of two BERTs. Tokenizer files are copied and a model card is written; config.json comes last,
+    so that a directory that has one is complete. `output` must be new or empty: what an earlier export left there would
+    be taken for a part of this one.
     """
     if to not in FORMS:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
     refuse_used(output, checkpoint)
     model = load_checkpoint(checkpoint)
-    form = "vit" if isinstance(model, VisionModel) else "bert"
-    if to != form:
-        raise UsageError(f"--to is {to}, which no {type(model).__name__} becomes; give --to {form}")
     folded = fold(model)
     copy_tokenizer(checkpoint, output)
     write_model(folded, output)

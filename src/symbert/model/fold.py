@@ -17,8 +17,6 @@ from transformers import (
     BertLMHeadModel,
     BertModel,
     PreTrainedModel,
-    ViTConfig,
-    ViTForImageClassification,
 )
 from transformers import EncoderDecoderModel as PlainEncoderDecoderModel
 from transformers.models.bert.modeling_bert import BertCrossAttention, BertSelfAttention
@@ -38,7 +36,6 @@ from symbert.model.decoder import DecoderModel
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.model.network import HostModel, Model
 from symbert.model.sites import attend_across
-from symbert.model.vision import VisionModel
 
 BERT: dict[type[SymBertPreTrainedModel | HostModel], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
@@ -49,7 +46,6 @@ BERT: dict[type[SymBertPreTrainedModel | HostModel], type[PreTrainedModel]] = {
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
-LABELS = ("id2label", "label2id")
 POOLER = "encoder.pooler."
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
@@ -70,7 +66,7 @@ def fold(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
     state = {name: values for name, values in model.state_dict().items() if not name.startswith(own)}
     for name, module in sites.items():
         for key, values in projections_of(module, is_across=name.endswith(".crossattention.self")).items():
-            state[_vision_name(name, key) if isinstance(model, VisionModel) else f"{name}.{key}"] = values
+            state[f"{name}.{key}"] = values
     first = next(model.parameters())
     folded = _plain_model(model).to(first.device, first.dtype)
     if isinstance(model, EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
@@ -89,18 +85,7 @@ def _plain_model(model: SymBertPreTrainedModel | HostModel) -> PreTrainedModel:
         plain.config.pad_token_id = model.config.pad_token_id
         plain.config.pretraining = _facts(model.config)
         return plain
-    if isinstance(model, VisionModel):
-        known, values = ViTConfig().to_dict(), model.config.to_dict()
-        shape = {key: values[key] for key in known if key in values and key not in (*NOT_BERTS, *LABELS)}
-        plain_shape = ViTConfig(**shape, num_labels=model.config.num_labels, pretraining=_facts(model.config))
-        return ViTForImageClassification(plain_shape)
     return BERT[type(model)](plain_config(model.config))
-
-
-def _vision_name(site: str, key: str) -> str:
-    """A projection by its name in Hugging Face's vision encoder: `q_proj.weight` for `self.query.weight`."""
-    side, _, kind = key.partition(".")
-    return f"{site.removesuffix('self')}{side[0]}_proj.{kind}"
 
 
 def refuse_non_finite(model: PreTrainedModel, owner: str) -> None:

@@ -73,7 +73,7 @@ class MaskedTokens(Objective):
 
     def build_model(self, attention_dropout: float) -> MaskedModel:
         """BERT with its masked-token head."""
-        return MaskedModel(self.configuration(attention_dropout, vocabulary_size=self.masker.vocabulary_size))
+        return MaskedModel(self.configuration(attention_dropout))
 
     def training_batch(self, step: int) -> MaskedBatch:
         """The rows of step `step` (from 0), each with the mask of its epoch."""

@@ -41,7 +41,7 @@ class NextTokens(Objective):
 
     def build_model(self, attention_dropout: float) -> DecoderModel:
         """A decoder with the head of its embeddings."""
-        return DecoderModel(self.configuration(attention_dropout, vocabulary_size=self.rows.vocabulary_size))
+        return DecoderModel(self.configuration(attention_dropout))
 
     def training_batch(self, step: int) -> TokenBatch:
         """The rows of step `step` (from 0): those of an encoder with the same seed."""
@@ -56,7 +56,7 @@ class NextTokens(Objective):
         """`batch token vocab`: of the token after each."""
         return model.logits(ids)
 
-    def measures(self, loss: float, right: float) -> dict[str, float]:
+    def measures(self, loss: float) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
         return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
 

@@ -54,9 +54,9 @@ class Objective(ABC):
 
     training_count: int  # sequences of an epoch
     validation_count: int  # held-out sequences
-    rows = Rows(vocabulary_size=0, tokens=0)  # that it reads: none, unless an objective says so
+    rows: Rows  # that it reads
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path | None = None) -> None:
+    def __init__(self, run: Run, settings: PretrainSettings) -> None:
         self.run, self.settings = run, settings
 
     @property
@@ -68,9 +68,10 @@ class Objective(ABC):
     def build_model(self, attention_dropout: float) -> nn.Module:
         """The model of the run's host, its weights not yet drawn."""
 
-    def configuration(self, attention_dropout: float, **vocabulary: int) -> Configuration:
-        """That of a model of the run's size and operator; without a vocabulary, of BERT's."""
-        config = configuration_of(self.run.size, self.run.attention, **vocabulary, dropout=self.settings.dropout)
+    def configuration(self, attention_dropout: float) -> Configuration:
+        """That of a model of the run's size and operator for the vocabulary of its rows."""
+        vocabulary, dropout = self.rows.vocabulary_size, self.settings.dropout
+        config = configuration_of(self.run.size, self.run.attention, vocabulary, dropout)
         config.attention_probs_dropout_prob = attention_dropout
         return config
 
@@ -100,12 +101,8 @@ class Objective(ABC):
     def flops(self, model: nn.Module) -> float:
         """Operations of a step, forward and backward (`symbert.flops`)."""
 
-    def right(self, logits: Tensor, targets: Tensor) -> Tensor | None:
-        """How many sequences of a batch are answered rightly; None where the loss alone is measured."""
-        return None
-
-    def measures(self, loss: float, right: float) -> dict[str, float]:
-        """What a validation says beside its mean loss, by that and by the share of right answers."""
+    def measures(self, loss: float) -> dict[str, float]:
+        """What a validation says beside its mean loss, by that alone."""
         return {}
 
     def tally(self, model: nn.Module, rows: NDArray[np.int64], device: torch.device) -> list[float]:
@@ -131,7 +128,7 @@ class Objective(ABC):
 
 
 class Loss(nn.Module):
-    """Cross-entropy of a batch, summed over its targets, in nats; in a validation beside the number of right answers.
+    """Cross-entropy of a batch, summed over its targets, in nats.
 
     A module, because it compiles to one graph and processes share it.
     """
@@ -142,12 +139,10 @@ class Loss(nn.Module):
 
     def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
         logits = self.objective.logits(self.model, **inputs).float()
-        loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
-        right = None if self.model.training else self.objective.right(logits, targets)
-        return loss if right is None else torch.stack([loss, right.to(loss)])
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
 
 
-def objective_of(run: Run, settings: PretrainSettings, manifest: Path | None) -> Objective:
+def objective_of(run: Run, settings: PretrainSettings, manifest: Path) -> Objective:
     """What the models of a run's host are trained on."""
     module, name = HOSTS[run.host].objective.split(":")
     return getattr(importlib.import_module(module), name)(run, settings, manifest)

@@ -1,4 +1,4 @@
-"""Text of the user's own in two languages, line beside line, as rows of token ids. Imports no torch."""
+"""Text in two languages, line beside line, as rows of token ids. Imports no torch."""
 
 import sys
 from collections.abc import Iterator
@@ -41,12 +41,19 @@ def pack_pairs(settings: Path, output: Path) -> None:
     """
     text = read_settings(settings, ParallelSettings)
     for name, expected in text.sha256.items():
-        verify_sha256(Path(getattr(text, name)), expected, "run snakemake again")
-    lines = {split: _count_lines(*paths) for split, paths in text.splits.items()}
-    pieces = _learned_pieces(*text.splits["train"], text.vocabulary_size)
-    held_out, references = set(_pairs(*text.splits["validation"])), []
+        verify_sha256(text.path(name), expected, "run snakemake again")
+    files = {
+        "train": (text.path("source"), text.path("target")),
+        "validation": (text.path("validation_source"), text.path("validation_target")),
+    }
+    lines = {split: _count_lines(*paths) for split, paths in files.items()}
+    pieces = _learned_pieces(*files["train"], text.vocabulary_size)
+    held_out, references = set(_pairs(*files["validation"])), []
     packing = {"validation": (set(), references), "train": (held_out, None)}
-    packed = {split: _pack(split, text, lines[split], pieces, *packing[split], output.parent) for split in packing}
+    packed = {
+        split: _pack(split, *files[split], text.max_length, lines[split], pieces, *others, output.parent)
+        for split, others in packing.items()
+    }
     pieces.write(output.parent / VOCABULARY)
     write_json(output.parent / REFERENCES, references)
     shards = [shard for split in packed for shard in packed[split]["shards"]]
@@ -56,11 +63,12 @@ def pack_pairs(settings: Path, output: Path) -> None:
         "vocabulary_size": len(pieces.pieces),
         "vocabulary_sha256": sha256_of(output.parent / VOCABULARY),
         "special_tokens": {token: number for number, token in enumerate(SPECIAL_TOKENS)},
-        "rows": {split: packed[split]["rows"] for split in text.splits},
+        "rows": {split: packed[split]["rows"] for split in files},
         "lines": lines,
-        "left_out": {split: packed[split]["left_out"] for split in text.splits},
+        "left_out": {split: packed[split]["left_out"] for split in files},
         "mean_tokens": packed["train"]["mean_tokens"],
         "text_sha256": text.sha256,
+        **({"stand_in": True} if text.stand_in else {}),
         "shards": [*shards, {**reference_text, "sha256": sha256_of(output.parent / REFERENCES)}],
     }
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
@@ -68,7 +76,9 @@ def pack_pairs(settings: Path, output: Path) -> None:
 
 def _pack(
     split: str,
-    text: ParallelSettings,
+    source: Path,
+    target: Path,
+    longest: int,
     lines: int,
     pieces: TextPieces,
     held_out: set[Pair],
@@ -76,8 +86,7 @@ def _pack(
     folder: Path,
 ) -> dict[str, Any]:
     """Write the rows of a split, and add its targets to `references`; what the manifest says of them."""
-    source, target = text.splits[split]
-    longest, left_out, tokens, rows = text.max_length, dict.fromkeys(REASONS, 0), np.zeros(2, np.int64), 0
+    left_out, tokens, rows = dict.fromkeys(REASONS, 0), np.zeros(2, np.int64), 0
     progress = Progress(f"pack pairs: {split}", lines, "pairs")
     paths = [folder / f"{split}-{side}.npy" for side in ("source", "target")]
     with (
@@ -133,7 +142,7 @@ def _encoded(pairs: Iterator[Pair], pieces: TextPieces) -> Iterator[tuple[Pair, 
             yield pair, [*source, END], [START, *target, END]
 
 
-def _learned_pieces(source: str, target: str, size: int) -> TextPieces:
+def _learned_pieces(source: Path, target: Path, size: int) -> TextPieces:
     """One vocabulary of both sides."""
     learned_from = [line for pair in islice(_pairs(source, target), LEARNED_PAIRS) for line in pair]
     pieces = TextPieces.learned_from(learned_from, size)
@@ -145,11 +154,11 @@ def _learned_pieces(source: str, target: str, size: int) -> TextPieces:
     return pieces
 
 
-def _pairs(source: str, target: str) -> Iterator[Pair]:
+def _pairs(source: Path, target: Path) -> Iterator[Pair]:
     return zip(_lines(source), _lines(target), strict=True)
 
 
-def _count_lines(source: str, target: str) -> int:
+def _count_lines(source: Path, target: Path) -> int:
     """How many pairs two files have; DataError where they have none, or not the same number of lines."""
     lines, others = (sum(1 for _ in _lines(path)) for path in (source, target))
     for path, count in ((source, lines), (target, others)):
@@ -162,9 +171,9 @@ def _count_lines(source: str, target: str) -> int:
     return lines
 
 
-def _lines(path: str) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain or compressed, with one space wherever there is white space within."""
-    for number, line in enumerate(read_lines(Path(path)), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if isinstance(line, str):
             raise DataError(f"{path}: line {number:,}: {line}")
         yield " ".join(line.decode("utf-8-sig").split())

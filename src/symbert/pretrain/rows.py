@@ -31,47 +31,45 @@ def _is_of_todays_text(experiment: Experiment) -> bool:
 
 def manifest_read_by(experiment: Experiment, host: str) -> Path | None:
     """The manifest of the rows that a host reads, here or where the extended experiment has it; None before they are
-    packed under today's settings, and for a host that reads none."""
-    if HOSTS[host].rows == "corpus":
+    packed under today's settings."""
+    if HOSTS[host].reads_corpus:
         home = corpus_home(experiment)
         return manifest_of(home) if is_packed(home) else None
-    if HOSTS[host].rows == "pairs":
-        home = pairs_home(experiment)
-        path = manifest_of_pairs(home)
-        return path if path.is_file() and _is_of_todays_text(home) else None
-    return None
+    home = pairs_home(experiment)
+    path = manifest_of_pairs(home)
+    return path if path.is_file() and _is_of_todays_text(home) else None
 
 
 def rows_hash(experiment: Experiment, host: str) -> str | None:
-    """What identifies the rows that a host reads; None before they are packed, and for a host that reads none."""
+    """What identifies the rows that a host reads; None before they are packed."""
     manifest = manifest_read_by(experiment, host)
     return read_json_or_empty(manifest).get("hash") if manifest else None
 
 
 def rows_of(experiment: Experiment, host: str) -> Rows:
     """The rows of a host as a plan knows them; of pairs that are not packed yet, as long as they may be."""
-    if HOSTS[host].rows != "pairs":
+    if HOSTS[host].reads_corpus:
         pack, masked = experiment.config["corpus"]["pack"], experiment.config["pretrain"]["mask_probability"]
         return Rows(experiment.vocabulary_size, pack["sequence_length"], masked)
-    text = experiment.config["parallel"]
+    text = experiment.text
     manifest = manifest_read_by(experiment, host)
     packed = read_json_or_empty(manifest) if manifest else {}
-    mean = packed.get("mean_tokens", dict.fromkeys(("source", "target"), text["max_length"]))
-    vocabulary_size = packed.get("vocabulary_size", text["vocabulary_size"])
+    mean = packed.get("mean_tokens", dict.fromkeys(("source", "target"), text.max_length))
+    vocabulary_size = packed.get("vocabulary_size", text.vocabulary_size)
     return Rows(vocabulary_size, mean["source"], target_tokens=mean["target"])
 
 
 def longest_rows_of(experiment: Experiment, host: str) -> Rows:
     """The rows of a host, each as long as it may be: what memory must suffice for."""
     rows = rows_of(experiment, host)
-    if HOSTS[host].rows != "pairs":
+    if HOSTS[host].reads_corpus:
         return rows
-    longest = experiment.config["parallel"]["max_length"]
+    longest = experiment.text.max_length
     return replace(rows, tokens=longest, target_tokens=longest)
 
 
 def held_out(experiment: Experiment, host: str) -> int:
     """How many sequences a validation of a host has, at most."""
-    if HOSTS[host].rows == "pairs":
-        return sum(1 for _ in read_lines(Path(experiment.config["parallel"]["validation_target"])))
-    return HOSTS[host].validation_count or experiment.config["corpus"]["pack"]["validation_sequences"]
+    if HOSTS[host].reads_corpus:
+        return experiment.config["corpus"]["pack"]["validation_sequences"]
+    return sum(1 for _ in read_lines(experiment.text.path("validation_target")))

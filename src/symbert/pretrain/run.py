@@ -13,6 +13,7 @@ from symbert.pretrain.stop import StopRequest
 
 
 def pretrain_model(
+    manifest: Path,
     settings: Path,
     size: str,
     attention: str,
@@ -28,19 +29,16 @@ def pretrain_model(
     shard_parameters: bool = False,
     tensorboard: bool = False,
     host: str = ENCODER,
-    manifest: Path | None = None,
 ) -> None:
     """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
 
     SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
-    processes share each batch. UsageError without the manifest of a corpus for a host that is trained on one.
+    processes share each batch.
     """
     if host not in HOSTS:
         raise UsageError(f"pretrain-model: no host '{host}'; choose from {', '.join(HOSTS)}")
-    if manifest is None and HOSTS[host].rows:
-        raise UsageError(f"pretrain-model: a model of the host {host} is trained on packed rows; give --manifest")
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
 

@@ -36,7 +36,7 @@ LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 class RunPaths:
     """Where a run reads and writes."""
 
-    manifest: Path | None  # None where the data are no rows of a corpus
+    manifest: Path
     settings: Path
     state: Path
     done: Path
@@ -78,8 +78,7 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
             identity = identity_of(run, settings, world.device, paths)
             if world.leads:
                 guard_settings(paths.state, identity, options.on_settings_change, paths.done.parent)
-                if paths.manifest:
-                    verify_shards(paths.manifest)
+                verify_shards(paths.manifest)
             world.wait()
             size, shard = options.micro_batch_size, options.shard_parameters
             trainer = Trainer(run, settings, paths.manifest, paths.state, world, size, shard)
@@ -104,8 +103,7 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
         **recorded_settings(settings),
         "precision": resolve_precision(settings.precision, device),
         **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
-        **run.data,
-        **({"corpus_hash": verify_manifest(paths.manifest)} if paths.manifest else {}),
+        "corpus_hash": verify_manifest(paths.manifest),
     }
 
 
@@ -257,7 +255,7 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, f
         "parameters": trainer.parameters,
         **_corpus_of(identity, paths.manifest),
         "settings_hash": hash_of(identity),
-        "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout, *run.data)},
+        "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout)},
     }
     copy_file(paths.state / METRICS, paths.metrics)
     summary["metrics_sha256"] = sha256_of(paths.metrics)
@@ -265,9 +263,8 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, f
     write_json(paths.done, {**run.facts, **summary})
 
 
-def _corpus_of(identity: dict[str, Any], manifest: Path | None) -> dict[str, str]:
-    """What says of which corpus a run is; nothing where its data are none."""
-    if manifest is None:
-        return {}
-    vocabulary = read_json(manifest, {"vocabulary_sha256": str})["vocabulary_sha256"]
-    return {"corpus_hash": identity["corpus_hash"], "vocabulary_sha256": vocabulary}
+def _corpus_of(identity: dict[str, Any], manifest: Path) -> dict[str, Any]:
+    """What says of which corpus or parallel text a run is."""
+    packed = read_json(manifest, {"vocabulary_sha256": str})
+    stand_in = {"stand_in": True} if packed.get("stand_in") else {}  # of a parallel text
+    return {"corpus_hash": identity["corpus_hash"], "vocabulary_sha256": packed["vocabulary_sha256"], **stand_in}

@@ -58,7 +58,7 @@ def run_home(experiment: Experiment, run: Run) -> Experiment:
     """The experiment in whose folders a finished run is, or will be: of the same settings and rows."""
 
     def has_run(one: Experiment) -> bool:
-        is_of_same_rows = one is experiment or HOSTS[run.host].rows is None
+        is_of_same_rows = one is experiment
         if not is_of_same_rows:
             is_of_same_rows = None is not rows_hash(one, run.host) == rows_hash(experiment, run.host)
         return is_of_same_rows and _state_here(one, run).is_done
@@ -111,7 +111,7 @@ def _published(experiment: Experiment, run: Run) -> str | None:
 
 def _difference(experiment: Experiment, run: Run, existing: Values) -> str:
     """What the device decides is unknown before a run, and the corpus hash before packing: neither is compared."""
-    wanted = {**run.facts, **run.model, **run.data, **recorded_settings(experiment.training(run.host))}
+    wanted = {**run.facts, **run.model, **recorded_settings(experiment.training(run.host))}
     if wanted["precision"] == "auto":
         del wanted["precision"]
     if known := rows_hash(experiment, run.host):

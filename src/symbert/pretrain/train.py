@@ -57,7 +57,7 @@ class Trainer:
         self,
         run: Run,
         settings: PretrainSettings,
-        manifest: Path | None,
+        manifest: Path,
         state: Path,
         world: World | None = None,
         micro_batch_size: int | None = None,
@@ -146,16 +146,14 @@ class Trainer:
         """
         self.model.eval()
         module = self.loss.module if self.is_replicated else self.loss  # exchanges no gradients
-        loss = count = right = 0
+        loss = count = 0
         share = self.world.share(self.objective.validation_count)  # the processes' micro-batches may differ in size
         for batch in self.objective.validation_batches(self.micro_batch_size, share):
-            added, *answered = self._loss_of(batch, module).flatten().tolist()
-            loss, count, right = loss + added, count + batch.count, right + sum(answered)
+            loss, count = loss + self._loss_of(batch, module).item(), count + batch.count
         if self.is_sharded:
             self._help_others_evaluate(*share)
-        loss, count, right, *tally = self.world.total(loss, count, right, *self._tally(share))
-        measures = self.objective.measures(loss / count, right / self.objective.validation_count)
-        measured = {"loss": loss / count, **measures, **self.objective.scores(tally)}
+        loss, count, *tally = self.world.total(loss, count, *self._tally(share))
+        measured = {"loss": loss / count, **self.objective.measures(loss / count), **self.objective.scores(tally)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
             raise DivergedError(f"{self.run}: validation {numbers}; {REMEDY}")
@@ -204,7 +202,7 @@ class Trainer:
         return total
 
     def _loss_of(self, batch: Batch, module: nn.Module) -> Tensor:
-        """The summed loss of a batch, in nats; in a validation with the number of right answers, if they count."""
+        """The summed loss of a batch, in nats."""
         if self.recipe.compiled:
             batch = self.objective.of_one_shape(batch)
         with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):

@@ -1,5 +1,6 @@
-"""Lines of the user's own text, to be translated: what an encoder-decoder is trained on, with `parallel_text`."""
+"""Lines of text, to be translated: what an encoder-decoder is trained on, with `parallel_text`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,32 @@ from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.pretrain import text_scores
 from symbert.pretrain.data import REMEDY, PackedRows
-from symbert.pretrain.objective import IGNORED, Objective
+from symbert.pretrain.objective import IGNORED, Batch, Objective
 from symbert.pretrain.parallel_text import REFERENCES, VOCABULARY
-from symbert.pretrain.sequence_to_sequence import PairBatch
 from symbert.pretrain.text_pieces import END, PADDING, START, TextPieces
 from symbert.settings import PretrainSettings
 
 MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
+
+
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """Ids `batch token` of sources, which of them are no padding, those that the decoder reads, and what follows each.
+
+    Of padding the target is IGNORED.
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    target: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> "PairBatch":
+        """The batch of sources and targets `batch token`, each padded at its end."""
+        source, target = map(torch.from_numpy, (sources, targets))
+        following = target[:, 1:]
+        return cls(source, source != PADDING, target[:, :-1], following.where(following != PADDING, IGNORED))
 
 
 class Translation(Objective):
@@ -46,7 +66,7 @@ class Translation(Objective):
 
     def build_model(self, attention_dropout: float) -> EncoderDecoderModel:
         """An encoder and a decoder of one size."""
-        config = self.configuration(attention_dropout, vocabulary_size=len(self.pieces.pieces))
+        config = self.configuration(attention_dropout)
         config.bos_token_id, config.eos_token_id = START, END
         return EncoderDecoderModel(config)
 

@@ -1,9 +1,11 @@
 """What a caption must say: experiment, scale, recipe, where corpus and tasks come from, and what stands in for them."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 from msgspec.structs import replace
 
-from symbert.hosts import ENCODER
+from symbert.hosts import ENCODER, HOSTS
 from symbert.report import published
 from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
@@ -11,6 +13,7 @@ from symbert.suites import BESIDE_GLUE, SUITES, suite_of
 from symbert.tasks import OWN, task_named, tasks_of_suite
 
 UNTRAINED = "no pre-training"
+STAND_IN_TEXT = "The parallel text is a stand-in, numbers in English and German words."
 FINETUNE_UNITS = (
     "A unit is a fine-tuning seed. Equal seeds give both models the same order of rows and the same start of pooler "
     "and classifier; the paired columns use that, the primary test does not need it."
@@ -84,6 +87,8 @@ def _warnings(settings: ReportSettings) -> list[str]:
     stand_ins = []
     if is_stand_in(settings.corpus_source):
         stand_ins.append("The corpus is a stand-in made from documentation text.")
+    if settings.stand_in_text:
+        stand_ins.append(STAND_IN_TEXT)
     if has_stand_ins(settings):
         tasks = "tasks of GLUE" if own_tasks(settings) else "tasks"
         stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not GLUE.")
@@ -109,6 +114,13 @@ def has_stand_ins(settings: ReportSettings) -> bool:
 def own_tasks(settings: ReportSettings) -> list[str]:
     """The tasks that are the user's own."""
     return [task for task in settings.tasks if task in OWN]
+
+
+def tasks_of_hosts(settings: ReportSettings, hosts: Iterable[str]) -> str:
+    """What models of these hosts are trained on, and whether that is a stand-in."""
+    hosts = list(dict.fromkeys(hosts))
+    is_stand_in = settings.stand_in_text and any(not HOSTS[host].reads_corpus for host in hosts)
+    return " ".join([*(HOSTS[host].task for host in hosts), *([STAND_IN_TEXT] if is_stand_in else [])])
 
 
 def host_model(host: str, size: str, attention: str) -> str:

@@ -58,23 +58,23 @@ def panels_of(figure):
 
 def test_each_host_and_size_has_a_panel_with_the_mean_of_the_seeds_of_each_operator(run, plot):
     runs = [
-        run("vision", "original", 1, (0.1, 0.5, 0.9)),
+        run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9)),
         run("decoder", "symmetric", 1, (90.0, 40.0, 30.0)),
         run("decoder", "original", 1, (100.0, 50.0, 20.0)),
         run("decoder", "original", 2, (110.0, 60.0, 22.0)),
     ]
     drawn = plot(*runs)
-    decoder, vision = panels_of(drawn.figure)
-    assert [panel.get_title("left") for panel in (decoder, vision)] == ["decoder, tiny", "vision, tiny"]
-    assert [panel.get_ylabel() for panel in (decoder, vision)] == ["perplexity", "accuracy"]
+    decoder, pairs = panels_of(drawn.figure)
+    assert [panel.get_title("left") for panel in (decoder, pairs)] == ["decoder, tiny", "encoder-decoder, tiny"]
+    assert [panel.get_ylabel() for panel in (decoder, pairs)] == ["perplexity", "chrf"]
     lines = {line.get_color(): line for line in decoder.get_lines()}
     looks = looks_of(["original", "symmetric"])
     np.testing.assert_allclose(lines[looks["original"].color].get_ydata(), [105, 55, 21])
     np.testing.assert_allclose(lines[looks["symmetric"].color].get_ydata(), [90, 40, 30])
-    np.testing.assert_array_equal(vision.get_lines()[0].get_xdata(), STEPS)
+    np.testing.assert_array_equal(pairs.get_lines()[0].get_xdata(), STEPS)
     (band,) = decoder.collections  # of two seeds: lowest to highest
     assert {tuple(point) for point in band.get_paths()[0].vertices} >= {(50, 100), (50, 110), (1000, 20), (1000, 22)}
-    assert [panel.get_yscale() for panel in (decoder, vision)] == ["log", "linear"]
+    assert [panel.get_yscale() for panel in (decoder, pairs)] == ["log", "linear"]
     assert "2 pre-training seeds" in drawn.caption and HOSTS["decoder"].task in drawn.caption
 
 
@@ -93,7 +93,7 @@ def test_no_text_runs_into_another(run, plot, hosts):
 
 
 def test_a_single_seed_is_said_to_be_chance_and_has_no_band(run, plot):
-    drawn = plot(run("vision", "original", 1, (0.1, 0.5, 0.9)))
+    drawn = plot(run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9)))
     assert "may be chance" in drawn.caption and not panels_of(drawn.figure)[0].collections
 
 
@@ -121,6 +121,6 @@ def test_a_log_that_lacks_the_measure_is_named(run, plot):
 
 
 def test_seeds_that_were_evaluated_at_other_steps_are_refused(run, plot):
-    one = run("vision", "original", 1, (0.1, 0.5, 0.9))
+    one = run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9))
     with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
-        plot(one, run("vision", "original", 2, (0.1, 0.5, 0.9), steps=(50, 300, 1000)))
+        plot(one, run("encoder-decoder", "original", 2, (0.1, 0.5, 0.9), steps=(50, 300, 1000)))

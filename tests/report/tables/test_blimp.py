@@ -65,9 +65,9 @@ def test_readers_see_the_last_step_and_the_csv_every_step_and_seed(files_of, set
 def test_a_wanted_run_is_not_left_out_of_the_table(table_of):
     """What was asked for was told by the files alone, as once for scores."""
     encoder, decoder = ["tiny", "original", 1], ["decoder", "tiny", "original", 1]
-    asked = {"runs": [encoder], "host_runs": [decoder, ["vision", *encoder]], "host_steps": {"decoder": 900}}
+    asked = {"runs": [encoder], "host_runs": [decoder, ["encoder-decoder", *encoder]], "host_steps": {"decoder": 900}}
     judged = judgement(), judgement(step=900, host="decoder")
-    assert len(table_of(*judged, **asked).readable) == 2, "a vision encoder reads no sentences"
+    assert len(table_of(*judged, **asked).readable) == 2, "an encoder-decoder judges no sentences"
     for left, lost in ((judged[:1], "decoder tiny-original seed 1 step 900"), (judged[1:], "tiny-original seed 1 st")):
         with pytest.raises(DataError, match=f"^blimp: {lost}.* is missing; run measure-blimp for it$"):
             table_of(*left, **asked)

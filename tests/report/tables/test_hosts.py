@@ -5,6 +5,7 @@ import json
 import pytest
 
 from symbert.errors import DataError
+from symbert.report.captions import wording_of
 from symbert.report.data import Data
 from symbert.report.tables.hosts import hosts_table
 
@@ -71,10 +72,22 @@ def test_a_translation_has_two_scores_and_says_how_sacrebleu_computed_them(publi
     """Perplexity is of other hosts."""
     signatures = {"chrf_signature": "nrefs:1|nc:6", "bleu_signature": "nrefs:1|tok:13a"}
     scores = {"validation_chrf": 41.25, "validation_bleu": 17.5, "validation_perplexity": None}
-    text = published(("shared", 1, 2.5, 0.0), model_host="translation", **scores, **signatures)
+    text = published(("shared", 1, 2.5, 0.0), model_host="encoder-decoder", **scores, **signatures)
     table = hosts_table(Data(hosts=[*published(RUNS[0]), *text], settings=settings_file(steps=1000)))
     decoder, translation = table.frame.to_dict("records")
     assert [str(translation[name]) for name in ("chrf", "bleu")] == ["41.250", "17.500"]
     assert (translation["perplexity"], decoder["chrf"], str(decoder["perplexity"])) == (None, None, "33.000")
     assert "chrf nrefs:1|nc:6; bleu nrefs:1|tok:13a." in table.caption
     assert "sacrebleu" not in hosts_table(Data(hosts=published(RUNS[0]), settings=settings_file(steps=1000))).caption
+
+
+def test_a_stand_in_for_parallel_text_is_named_beside_its_numbers_and_at_the_top_of_the_page(published, settings_file):
+    scores = {"validation_chrf": 41.25, "validation_bleu": 17.5, "validation_perplexity": None}
+    text = published(("shared", 1, 2.5, 0.0), model_host="encoder-decoder", **scores)
+    for stand_in in (True, False):
+        settings = settings_file(steps=1000, stand_in_text=stand_in)
+        assert ("parallel text is a stand-in" in hosts_table(Data(hosts=text, settings=settings)).caption) is stand_in
+        warnings = wording_of(Data(hosts=text, settings=settings).settings).warnings
+        assert any("parallel text is a stand-in" in warning for warning in warnings) is stand_in
+    with_no_text = Data(hosts=published(RUNS[0]), settings=settings_file(steps=1000, stand_in_text=True))
+    assert "stand-in" not in hosts_table(with_no_text).caption

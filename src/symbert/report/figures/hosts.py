@@ -41,7 +41,7 @@ def hosts_figure(data: Data) -> Plot:
             _set_log_values(panel)
     panels.draw_names(key, entries, columns)
     shown = f"Hosts but the encoder over training; {captions.seeds_of(max(counts))}."
-    tasks = " ".join(HOSTS[host].task for host in dict.fromkeys(host for host, _ in models))
+    tasks = captions.tasks_of_hosts(data.settings, (host for host, _ in models))
     return Plot(figure, f"{shown}\n\n{captions.wording_of(data.settings).experiment}. {tasks}")
 
 

@@ -39,7 +39,7 @@ def hosts_table(data: Data) -> Table:
         f"Operators in other hosts than the encoder ({captions.seeds_of(runs['pretrain_seed'].nunique())})."
         f"\n\n{wording.experiment}. Validation loss: nats per target at the last step"
         f"{'; std is the sample standard deviation over pre-training seeds, all else a mean' if several else ''}. "
-        f"{' '.join(host.task for host in hosts)}{_cited(signatures)}",
+        f"{captions.tasks_of_hosts(data.settings, runs['host'])}{_cited(signatures)}",
         "tab:hosts",
     )
 
