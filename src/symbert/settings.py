@@ -194,7 +194,6 @@ class Wording(Settings):
     corpus: str
     tasks: str
     pretraining: str  # how models were made; a number of seeds follows in brackets
-    units: str  # what two fine-tunings with the same seed share
     beside_printed: str  # said where the paper's scores stand beside these
     facts: dict[str, str]  # at the top of the page, before corpus and tasks
     warnings: list[str]  # at the top of the page

@@ -34,7 +34,7 @@ ROW = {"name": "tiny_one", "parameters": 28795194, "saved_percent": 3.645, "matc
 
 
 def table(**changes):
-    return table_of([ROW | changes, ROW | {"saved_percent": -0.001}], "Caption: 95 % of A&B_c", "tab:test")
+    return table_of([ROW | changes, ROW | {"saved_percent": -0.001, "note": 5}], "Caption: 95 % of A&B_c", "tab:test")
 
 
 def test_csv_has_plain_numbers_and_empty_cells():
@@ -56,6 +56,15 @@ def test_csv_has_every_digit_of_a_number_of_which_readers_see_some():
     assert to_csv(cells).splitlines()[1].split(",")[1] == "28795194.23456"
     assert "| 28,795,194.235 |" in to_markdown(cells) and to_markdown(cells).splitlines()[3].split(" | ")[1] == "---:"
     assert "28,795,194.235" in to_latex(cells)
+
+
+def test_readers_see_no_column_of_dashes_alone():
+    cells = table_of([ROW, ROW], "Caption", "tab:test")
+    assert "note" in to_csv(cells)
+    assert not [
+        text for text in (to_markdown(cells), to_latex(cells), to_html(cells)) if "note</th>" in text or "–" in text
+    ]
+    assert "| name | parameters | saved (%) | match |\n" in to_markdown(cells)
 
 
 def test_negative_numbers_are_not_guarded_in_csv_and_have_a_minus_for_readers():

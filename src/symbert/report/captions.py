@@ -14,10 +14,6 @@ from symbert.tasks import OWN, task_named, tasks_of_suite
 
 UNTRAINED = "no pre-training"
 STAND_IN_TEXT = "The parallel text is a stand-in, numbers in English and German words."
-FINETUNE_UNITS = (
-    "A unit is a fine-tuning seed. Equal seeds give both models the same order of rows and the same start of pooler "
-    "and classifier; the paired columns use that, the primary test does not need it."
-)
 
 
 def model_name(size: str, attention: str, step: int = 1) -> str:
@@ -67,7 +63,6 @@ def wording_of(settings: ReportSettings) -> Wording:
         corpus=documents,
         tasks=f"{tasks}, and {', '.join(own)} of the user's own" if own else tasks,
         pretraining=f"Pre-trained for {settings.steps:,} steps in {batch} on {documents}",
-        units=FINETUNE_UNITS,
         beside_printed="",
         facts={"Scale": settings.scale, "Recipe": settings.recipe, **_other_suites(settings)},
         warnings=[] if is_the_papers(settings) else _warnings(settings),

@@ -16,21 +16,8 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from symbert.report.captions import UNTRAINED
-from symbert.report.inference import (
-    FEWEST,
-    LEVEL,
-    NOISE,
-    Improvement,
-    Interval,
-    bootstrap_interval,
-    holm,
-    paired_interval,
-    permutation_test,
-    probability_of_improvement,
-    sign_flip_test,
-    welch_test,
-)
-from symbert.report.statistics import SUITE_SCORES, seed_scores, spread, task_means
+from symbert.report.inference import FEWEST, LEVEL, NOISE, Interval, holm, permutation_test, welch_interval
+from symbert.report.statistics import seed_scores, spread
 
 MAJORITY = "majority baseline"
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
@@ -38,13 +25,11 @@ FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
 @dataclass(frozen=True)
 class PValues:
-    """Two-sided p values of one difference."""
+    """Two-sided p values of the permutation test of one difference."""
 
-    permutation: float  # the primary one
-    smallest: float  # that the primary test of so many units can give
-    welch: float | None
-    sign_flip: float  # takes equal seeds for pairs
-    holm: float | None = None  # the primary one with Holm's correction in its family
+    permutation: float
+    smallest: float  # that the test of so many units can give
+    holm: float | None = None  # with Holm's correction in its family
 
 
 @dataclass(frozen=True)
@@ -64,14 +49,11 @@ class Comparison:
     difference: float | None  # of the means
     std: float | None  # of the differences of equal seeds
     welch: Interval | None = None
-    paired: Interval | None = None  # takes equal seeds for pairs
-    bootstrap: Interval | None = None
     p: PValues | None = None  # of the score that is tested
-    improvement: Improvement | None = None  # over tasks, of a tested score that is their mean
 
     @property
     def is_significant(self) -> bool:
-        """Whether the primary test, corrected, shows a difference."""
+        """Whether the test, corrected, shows a difference."""
         return self.p is not None and self.p.holm <= LEVEL + NOISE
 
 
@@ -117,24 +99,16 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         if not len(seeds):
             yield Comparison(size, model, reference, score, unit, 0, None, None)
             continue
-        both = [ours.loc[seeds], theirs.loc[seeds]]
+        both = [scores.loc[seeds, score] for scores in (ours, theirs)]
         if unit == PRETRAIN_SEED:
             both = [scores.groupby(level="pretrain_seed", sort=False).mean() for scores in both]
-        values, others = (scores[score].to_numpy() for scores in both)
+        values, others = (scores.to_numpy() for scores in both)
         over = spread((values - others).tolist())
         one = Comparison(size, model, reference, score, unit, over.count, over.mean, over.deviation)
         if over.count >= FEWEST:
-            welch, welch_p_value = welch_test(values, others)
-            one = replace(
-                one, welch=welch, paired=paired_interval(values - others), bootstrap=bootstrap_interval(values, others)
-            )
+            one = replace(one, welch=welch_interval(values, others))
             if score == ours.columns[0] and reference != MAJORITY:
-                one = replace(
-                    one, p=PValues(*permutation_test(values, others), welch_p_value, sign_flip_test(values - others))
-                )
-                if score in SUITE_SCORES:
-                    tasks = (task_means(scores).to_numpy() for scores in both)
-                    one = replace(one, improvement=probability_of_improvement(*tasks))
+                one = replace(one, p=PValues(*permutation_test(values, others)))
         yield one
 
 

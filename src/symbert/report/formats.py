@@ -69,7 +69,7 @@ class Table:
     caption: str  # and after an empty line its explanation, which readers of the caption can do without
     label: str  # of LaTeX references
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
-    readable: pd.DataFrame | None = None  # what the other formats show in place of `frame`, without emphasis
+    readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
     note: str = ""  # plain sentences under the table: what it shows
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
     folded: frozenset[int] = frozenset()  # positions of rows that a page shows when it is asked to
@@ -263,9 +263,9 @@ FORMATS: dict[str, Callable[[Table], str]] = {".csv": to_csv, ".md": to_markdown
 
 
 def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Column], list[list[str]]]:
-    """The columns and rows that readers see, with daggers, and the best cells in `bold`."""
-    if table.readable is not None:
-        table = Table(table.readable, table.caption, table.label)
+    """The columns and rows that readers see, with daggers, and the best cells in `bold`; no column of dashes alone."""
+    frame = table.frame if table.readable is None else table.readable
+    frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
 
     def text(position: int, column: str, value: Any) -> str:
         marked = cell(value) + (cell(DAGGER) if (position, column) in table.marked else "")
@@ -277,11 +277,11 @@ def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Co
             all(_is_number(value) for value in values.dropna()),
             max((len(_plain(value)) for value in values), default=0),
         )
-        for name, values in table.frame.items()
+        for name, values in frame.items()
     ]
     rows = [
-        [text(position, column, value) for column, value in zip(table.frame, row, strict=True)]
-        for position, row in enumerate(table.frame.itertuples(index=False, name=None))
+        [text(position, column, value) for column, value in zip(frame, row, strict=True)]
+        for position, row in enumerate(frame.itertuples(index=False, name=None))
     ]
     return columns, rows
 

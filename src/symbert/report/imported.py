@@ -26,10 +26,6 @@ RHYTHM = 250  # steps between two evaluations of the paper's authors
 TABLE = "scores.csv"  # all scores of an import, as `import-scores` reads them
 MODEL = ["size", "attention"]
 RUN = [*MODEL, "pretrain_seed"]
-UNITS = (
-    "A unit is a fine-tuning seed. Whether equal seeds mean the same order of rows, the imported files do not say: the "
-    "paired columns take it for granted, the primary test does not need it."
-)
 
 Losses = dict[tuple[str, str, int], pd.DataFrame]  # by run: a row per evaluation
 
@@ -274,7 +270,6 @@ def wording_of_import(experiment: str, steps: int) -> Wording:
         corpus="a corpus that the imported files do not name",
         tasks="GLUE as in the imported files",
         pretraining="How the models were pre-trained, the imported files do not say",
-        units=UNITS,
         beside_printed="Beside them what the paper prints; whether these are its models, the files do not say.",
         facts={},
         warnings=["Imported scores: others trained and scored these models; only tables and figures are made here."],

@@ -11,7 +11,6 @@ import pandas as pd
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
 from symbert.suites import BESIDE_GLUE, SUITES
-from symbert.tasks import PUBLISHED
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
@@ -81,13 +80,6 @@ def means_of(scores: pd.DataFrame) -> tuple[str, ...]:
     """What the means over the score columns of a table are called."""
     others = scores["column"].map(OTHER_COLUMNS).dropna()
     return (others.iloc[0],) if len(others) else MEANS
-
-
-def task_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """The tasks that count for the mean of a suite, MNLI's two columns as one, from what `seed_scores` gives."""
-    tasks = {column: name for name, task in PUBLISHED.items() for column in task.scores.values() if column in COUNTED}
-    counted = scores[[column for column in scores if column in tasks]]
-    return counted.T.groupby(tasks, sort=False).mean().T
 
 
 def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:

@@ -4,6 +4,7 @@ A run that leaves the plateau has the step of its exit, by the one rule of the r
 is censored at its last step: all that is known is that its exit would come later.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbert.report.inference import LEVEL, RESAMPLES
+from symbert.report.inference import LEVEL
 
 FEWEST = 5  # seeds of which anything is said
+RESAMPLES = 10_000  # of the bootstrap
 EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
 WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
 
@@ -41,6 +43,22 @@ class Exits:
         from scipy.stats import CensoredData  # slow to load, and one seed per operator needs it not
 
         return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
+
+    @property
+    def median(self) -> int | None:
+        """The first step at which at most half of the runs are on the plateau; None where more than half stay."""
+        median = float(median_exit(self.steps, self.left))
+        return int(median) if math.isfinite(median) else None
+
+    @property
+    def earliest(self) -> int | None:
+        """The first exit; None where no run leaves."""
+        return int(self.steps[self.left].min()) if self.left.any() else None
+
+    @property
+    def latest(self) -> int | None:
+        """The last exit; None where a run stays."""
+        return int(self.steps.max()) if self.left.all() else None
 
 
 def survival_curve(exits: Exits) -> tuple[Steps, Steps]:

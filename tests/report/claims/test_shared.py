@@ -85,7 +85,7 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
         Comparison("base", "shared", "original", "score", "seed", 5, difference, 1.0, Interval(-0.3, 1.3))
         for difference, _ in (noisy, domain)
     )
-    p_values = iter(PValues(0.01, 0.008, 0.01, 0.0625, p_value) for _, p_value in (noisy, domain))
+    p_values = iter(PValues(0.01, 0.008, p_value) for _, p_value in (noisy, domain))
     scores = pd.DataFrame({"clean": [0.5], "mixed_10": [0.5]})
     for name, answer in {"noise_scores": scores, "domain_scores": scores}.items():
         monkeypatch.setattr(shared, name, lambda robustness, answer=answer: answer)

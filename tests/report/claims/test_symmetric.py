@@ -13,6 +13,7 @@ from symbert.report.claims.symmetric import Deviation
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
 from symbert.report.statistics import Crossing
+from symbert.report.survival import Exits
 
 SAVED = {("base", "symmetric"): 6.4713, ("base", "pairwise"): 5.9328}
 SAVED |= {("small", "symmetric"): 3.6486, ("small", "pairwise"): 3.1935}
@@ -39,7 +40,7 @@ def trained(monkeypatch):
     def make(key, values):
         monkeypatch.setattr(evidence, "losses_of", lambda runs: values)
         if key == "exits":
-            monkeypatch.setattr(evidence, "exits_of", lambda exits: exits)
+            monkeypatch.setattr(evidence, "survival_of", lambda exits: Exits.of(exits, [200_000] * len(exits)))
         return SimpleNamespace(runs=None)
 
     return make
@@ -85,7 +86,7 @@ def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, p
 def test_a_difference_counts_when_the_primary_test_shows_it(
     monkeypatch, mean, welch, p_value, ours, is_higher, is_lower
 ):
-    p_values = p_value and PValues(p_value, 0.008, p_value, 0.0625, p_value)
+    p_values = p_value and PValues(p_value, 0.008, p_value)
     found = Comparison("base", "pairwise", "original", "score", "seed", 5, mean, 0.1, welch, p=p_values)
     monkeypatch.setattr(evidence, "lead", lambda data, size, name: found)
     assert symmetric.check_higher(None, "base") == Finding(ours, is_higher)
@@ -223,8 +224,8 @@ def test_only_the_plateau_of_original_lengthens(trained, original, pairwise, hol
     assert found == Finding(f"{original / 12_000:.1f} ×; 1.0 ×; {pairwise / 12_000:.1f} ×", holds)
 
 
-def test_a_run_that_never_leaves_the_plateau_refutes_the_claims_about_its_exit(trained):
-    exits = {"original": [26_000, None], "symmetric": [14_000], "pairwise": [12_000]}
+def test_runs_of_which_most_never_leave_the_plateau_refute_the_claims_about_their_exit(trained):
+    exits = {"original": [26_000, None, None], "symmetric": [14_000], "pairwise": [12_000]}
     answers = trained("exits", {(size, name): found for name, found in exits.items() for size in ("base", "small")})
     assert symmetric.check_exits(answers, "base", ("original", "pairwise")) == Finding("–; 12,000", False)
     assert symmetric.check_growth(answers, "base") == Finding("–; 1.0 ×; 1.0 ×", False)

@@ -59,18 +59,26 @@ def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, c
     assert "95 % of the highest score at the last checkpoint" in text and "by more than 2 % of it" in text
 
 
-def test_means_of_pre_training_seeds_have_a_range(tabulate, write_run, falling):
-    runs = [write_run("tiny", "original", falling(leaves), seed=seed) for seed, leaves in ((1, 400), (2, 600))]
-    rows, text = tabulate(runs)
-    exits = [rows[0][key] for key in ("plateau_exit", "earliest_exit", "latest_exit")]
-    assert exits == ["550", "450", "650"]
-    assert "earliest exit | latest exit" in text and "earliest and latest exit their range" in text
-
-
-def test_a_run_that_does_not_leave_the_plateau_has_a_dash_and_so_have_means_with_it(tabulate, write_run, falling):
+def test_exits_of_several_seeds_are_their_median_and_range_as_in_the_table_of_exits(tabulate, write_run, falling):
+    """It was their mean, and a dash where one of three stayed, beside the median and the earliest of other tables."""
+    leaves = {1: 400, 2: 800, 3: 600}
+    runs = [write_run("tiny", "original", falling(at), seed=seed) for seed, at in leaves.items()]
     flat = [(step, 5.6) for step, _ in falling(400)]
-    rows, text = tabulate([write_run("tiny", "original", flat), write_run("tiny", "original", falling(400), seed=2)])
-    assert rows[0]["plateau_exit"] == "" and "| tiny | original | 5.200 | – | – | – |" in text
+    runs += [
+        write_run("tiny", "pairwise", flat if at == 800 else falling(at), seed=seed) for seed, at in leaves.items()
+    ]
+    rows, text = tabulate(runs)
+    exits = [[row[key] for key in ("plateau_exit", "earliest_exit", "latest_exit")] for row in rows]
+    assert exits == [["650", "450", "850"], ["650", "450", ""]]
+    assert "earliest exit | latest exit" in text and "plateau exits are medians" in text
+
+
+def test_a_model_that_does_not_leave_the_plateau_has_no_exit_and_the_table_says_so(tabulate, write_run, falling):
+    flat = write_run("tiny", "original", [(step, 5.6) for step, _ in falling(400)])
+    rows, text = tabulate([flat])
+    assert rows[0]["plateau_exit"] == "" and "No model leaves the plateau." in text
+    _, text = tabulate([flat, write_run("tiny", "pairwise", falling(400))])
+    assert "| tiny | original | 5.600 | – |" in text and "No model leaves" not in text
 
 
 def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_below_it_has_none(tabulate, curve):

@@ -11,10 +11,10 @@ from symbert.errors import DataError
 from symbert.report.data import write_exhibit
 
 FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
-SINGLE = "size attention validation_loss plateau_exit logit_std attention_entropy step_milliseconds of_original_percent"
+SINGLE = "size attention validation_loss logit_std attention_entropy step_milliseconds of_original_percent"
 SINGLE += " tokens_per_second mfu_percent"
 DECIMALS = dict.fromkeys(("validation_loss", "std", "logit_std", "attention_entropy"), 3)
-DECIMALS |= dict.fromkeys(("plateau_exit", "tokens_per_second"), 0)
+DECIMALS |= {"tokens_per_second": 0}
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def test_a_model_has_loss_exit_start_and_speed(trained, outputs):
     original, shared = read_shown(outputs[0], **DECIMALS)
     assert list(original) == SINGLE.split()
     assert list(original.values()) == [
-        *("tiny", "original", "2.600", "500", "0.350", "4.062", "25.00", "100.00", "81920", "31.25"),
+        *("tiny", "original", "2.600", "0.350", "4.062", "25.00", "100.00", "81920", "31.25"),
     ]
     assert (shared["step_milliseconds"], shared["of_original_percent"]) == ("22.50", "90.00")
-    assert "| tiny | shared | 2.600 | 500 | 0.350 | 4.062 | 22.50 | 90.00 | 100,000 | 25.00 |" in outputs[1].read_text()
+    assert "| tiny | shared | 2.600 | 0.350 | 4.062 | 22.50 | 90.00 | 100,000 | 25.00 |" in outputs[1].read_text()
     assert r"\label{tab:training}" in outputs[2].read_text()
 
 
@@ -82,7 +82,6 @@ def test_several_seeds_give_means_and_their_spread(trained, outputs):
     assert original["pretrain_seeds"] == "3" and pairwise["pretrain_seeds"] == "1"
     assert original["validation_loss"] == f"{(2.6 + 3.0 + 2.2) / 3:.3f}"
     assert original["std"] == f"{statistics.stdev([2.6, 3.0, 2.2]):.3f}" and pairwise["std"] == ""
-    assert [original[key] for key in ("plateau_exit", "earliest_exit", "latest_exit")] == ["517", "500", "550"]
     assert (original["step_milliseconds"], pairwise["of_original_percent"]) == ("20.00", "150.00")
     text = outputs[1].read_text()
     assert "3 pre-training seeds" in text and "may be chance" not in text
@@ -94,9 +93,9 @@ def test_what_was_not_measured_is_a_dash(trained, outputs):
     stays = [5.6] * 12
     inputs = trained(("tiny", "original", 1, FALL, {}), ("tiny", "pairwise", 1, stays, nothing))
     tabulate_training(*inputs, outputs)
-    assert "| tiny | pairwise | 5.600 | – | 0.350 | 4.062 | – | – | – | – |" in outputs[1].read_text()
+    assert "| tiny | pairwise | 5.600 | 0.350 | 4.062 | – | – | – | – |" in outputs[1].read_text()
     row = read_shown(outputs[0], **DECIMALS)[1]
-    assert {row[key] for key in SINGLE.split()[-4:]} == {row["plateau_exit"]} == {""}
+    assert {row[key] for key in SINGLE.split()[-4:]} == {""}
 
 
 def test_the_mean_speed_is_of_the_seeds_that_were_timed(trained, outputs):

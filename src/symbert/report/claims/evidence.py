@@ -11,8 +11,8 @@ from symbert.report import captions, order, published
 from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import Data
 from symbert.report.inference import LEVEL, Interval, p_in_words
-from symbert.report.runs import exits_of, losses_of
-from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
+from symbert.report.runs import losses_of, survival_of
+from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves
 
 RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
 COLLAPSED = (
@@ -153,10 +153,9 @@ def validation_losses(data: Data, size: str, attention: str) -> pd.DataFrame:
     return losses[size, attention]
 
 
-def plateau_exit(data: Data, size: str, attention: str) -> float | None:
-    """Mean step at which runs leave the initial plateau; None where one does not."""
-    exits = exits_of(validation_losses(data, size, attention))
-    return None if None in exits else spread(exits).mean
+def plateau_exit(data: Data, size: str, attention: str) -> int | None:
+    """Median step at which runs leave the initial plateau; None where more than half stay on it."""
+    return survival_of(validation_losses(data, size, attention)).median
 
 
 def other_training(data: Data) -> str | None:

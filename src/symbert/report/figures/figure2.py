@@ -12,9 +12,9 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
-from symbert.report.runs import exits_of, losses_of, size_of, survival_of
-from symbert.report.statistics import spread
+from symbert.report.runs import losses_of, size_of, survival_of
 from symbert.report.style import GREY, MARK, Look, looks_of
+from symbert.report.survival import Exits
 
 MARKERS = 9  # along a curve
 ROW, SURVIVAL = 0.17, 0.9  # inches: of each operator in the panel of exits, which is above the largest marker; a panel
@@ -24,7 +24,7 @@ RULE = (
     "The exit is the first evaluation after the last one on the plateau, by the rule of the table of milestones, which "
     "works on the logarithm of the step as the axis does."
 )
-OF_SEVERAL = "Large markers are means over seeds, ticks single seeds; a + is a run that is on the plateau at its end."
+OF_SEVERAL = "Large markers are medians over seeds, ticks single seeds; a + is a run that is on the plateau at its end."
 
 
 @exhibit(chapter="At a glance", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True)
@@ -44,7 +44,7 @@ def loss_figure(data: Data) -> Plot:
         Entry(
             looks[name].line(),
             panels.name_of(name),
-            [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
+            [exit_of(survival_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
         )
         for name, seeds in losses.items()
     ]
@@ -85,17 +85,14 @@ def _draw_curves(
         panel.plot(published.LOSS_STEPS, values, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
 
 
-def exit_of(exits: Sequence[int | None]) -> str:
-    """Where seeds leave the plateau, in words: '1,240', '1,240 (1,100–1,350)', '1,100–never', or a dash."""
-    left = [step for step in exits if step is not None]
-    if not left:
+def exit_of(exits: Exits) -> str:
+    """Where seeds leave the plateau, in words: '1,240', or median and range '1,240 (1,100–1,350)'; a dash for never."""
+    if exits.earliest is None:
         return "–"
-    if len(left) < len(exits):
-        return f"{panels.short(min(left))}–never"
-    reached = spread(left)
-    if reached.count == 1:
-        return f"{reached.mean:,}"
-    return f"{panels.short(reached.mean)} ({panels.short(reached.lowest)}–{panels.short(reached.highest)})"
+    if len(exits.steps) == 1:
+        return f"{exits.median:,}"
+    median, first, last = (step and panels.short(step) for step in (exits.median, exits.earliest, exits.latest))
+    return f"{median or '–'} ({first}–{last or 'never'})"
 
 
 def _marks(steps: Sequence[int], offset: float) -> list[int]:
@@ -106,23 +103,23 @@ def _marks(steps: Sequence[int], offset: float) -> list[int]:
 
 
 def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], looks: dict[str, Look]) -> None:
-    """Draw a row per operator: a large marker at the mean exit of its seeds, ticks at each; and lines up to the curves.
+    """Draw a row per operator: a large marker at the median exit of its seeds, ticks at each; lines up to the curves.
 
-    Where a seed does not leave the plateau, there are but ticks of those that do.
+    Where most seeds stay on the plateau, there are but ticks of those that leave.
     """
     bottom = curves.get_ylim()[0]
     for row, (name, seeds) in enumerate(losses.items()):
-        left, look = [step for step in exits_of(seeds) if step is not None], looks[name]
+        exits, look = survival_of(seeds), looks[name]
+        left = sorted(exits.steps[exits.left])
         if len(seeds) > 1 and left:
             ticks: dict[str, Any] = {"linewidth": 0.8, "marker": "|", "markersize": 5, "color": look.color}
-            panel.plot(sorted(left), [row] * len(left), zorder=2.5, **ticks)
-        if len(left) == len(seeds):
-            mean = spread(left).mean
-            loss = float(np.interp(mean, seeds.columns, seeds.to_numpy().mean(axis=0)))
+            panel.plot(left, [row] * len(left), zorder=2.5, **ticks)
+        if exits.median is not None:
+            loss = float(np.interp(exits.median, seeds.columns, seeds.to_numpy().mean(axis=0)))
             line = {"color": look.color, "linewidth": 0.8, "linestyle": ":", "zorder": 1.5}
-            curves.vlines(mean, bottom, loss, **line)
-            panel.vlines(mean, -1, row, **line)
-            panel.plot([mean], [row], zorder=4, **look.line(**MARK))
+            curves.vlines(exits.median, bottom, loss, **line)
+            panel.vlines(exits.median, -1, row, **line)
+            panel.plot([exits.median], [row], zorder=4, **look.line(**MARK))
     curves.set_ylim(bottom=bottom)
     panel.set_ylim(len(losses) - 0.3, -0.7)
     panel.set_yticks([])

@@ -10,7 +10,7 @@ from symbert.report.exhibits import exhibit
 from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.runs import losses_of, survival_of
-from symbert.report.survival import EQUIVALENT, FEWEST, Exits, median_exit
+from symbert.report.survival import EQUIVALENT, FEWEST, Exits
 
 EXPLANATION = (
     "Left: how many of the runs, one per pre-training seed, leave the plateau; one that stays is censored at its last "
@@ -41,7 +41,15 @@ def exits_table(data: Data) -> Table:
 
 def _rows(size: str, name: str, exits: Exits, contrasts: list[ExitContrast]) -> Iterator[dict[str, Any]]:
     """A row per contrast of a model; one without numbers of a model that is compared with none."""
-    described = {"size": size, "attention": name} | _described(exits)
+    described = {
+        "size": size,
+        "attention": name,
+        "runs": len(exits.steps),
+        "left": int(exits.left.sum()),
+        "median_exit": exits.median,
+        "earliest_exit": exits.earliest,
+        "latest_exit": exits.latest,
+    }
     judged = [
         {
             "reference": one.reference,
@@ -56,17 +64,6 @@ def _rows(size: str, name: str, exits: Exits, contrasts: list[ExitContrast]) -> 
         if (one.size, one.model) == (size, name)
     ]
     yield from (described | row for row in judged or [dict.fromkeys(JUDGED)])
-
-
-def _described(exits: Exits) -> dict[str, Any]:
-    left, median = exits.steps[exits.left], float(median_exit(exits.steps, exits.left))
-    return {
-        "runs": len(exits.steps),
-        "left": len(left),
-        "median_exit": int(median) if math.isfinite(median) else None,
-        "earliest_exit": int(left.min()) if len(left) else None,
-        "latest_exit": int(left.max()) if exits.left.all() else None,
-    }
 
 
 def _finite(value: float) -> float | None:

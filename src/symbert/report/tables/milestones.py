@@ -9,7 +9,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of
 from symbert.report.order import model_rank
-from symbert.report.runs import exits_of, losses_of
+from symbert.report.runs import losses_of, survival_of
 from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, interpolated_crossing, mean_curves, spread
 
 RANGE = ("earliest_exit", "latest_exit")
@@ -23,13 +23,15 @@ SUBJECT = (
 )
 COLUMNS = ("size", "attention", *LOSSES, *CROSSINGS, *PRINTED_EXITS, *PRINTED_CROSSINGS)
 NO_LOSSES, NO_SCORES = "No validation losses were given.", "No scores over checkpoints were given."
+NO_EXITS = "No model leaves the plateau."
 NOT_COUNTED = "None of the scores over checkpoints counts for the GLUE score."
 RULES = {  # by the first of the columns that they are about
     "validation_loss": "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation "
     "after the initial plateau, whose last one is where, over the logarithm of the step, the loss stands highest above "
     f"a straight line from an earlier evaluation to the last, by more than {100 * PLATEAU_HEIGHT:.0f} % of it; a dash "
-    "where a run does not leave the plateau.",
-    "earliest_exit": "Losses and exits are means over pre-training seeds, earliest and latest exit their range.",
+    "where no run leaves the plateau.",
+    "earliest_exit": "Losses are means over pre-training seeds; plateau exits are medians, the step at which at most "
+    "half of the runs are still on the plateau; a dash is later than the last step.",
     "target_score": f"Target score: {100 * TARGET:.0f} % of the highest score at the last checkpoint among the "
     "operators of a size; curves are means over seeds. Before and after: the neighbouring checkpoints between which a "
     "curve first reaches it (no before: the first one does); crossing: where the straight line between them does. "
@@ -54,13 +56,13 @@ def milestones_table(data: Data) -> Table:
     names = sorted({*models, *curves}, key=lambda name: model_rank(*name))
     rows = [_row(name, models.get(name), *curves.get(name, (None, None))) for name in names]
     frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
-    # Readers see no columns that say nothing: of what was not given, of one seed's range, of models unpublished.
-    hidden = {column for column in (*PRINTED_EXITS, *PRINTED_CROSSINGS) if frame[column].isna().all()}
-    hidden |= set() if models else {*LOSSES, *PRINTED_EXITS}
+    # Readers see no numbers of the authors where there are none of this experiment, and no range of one seed.
+    hidden = set() if models else {*LOSSES, *PRINTED_EXITS}
     hidden |= set() if curves else {*CROSSINGS, *PRINTED_CROSSINGS}
     hidden |= set(RANGE) if all(len(losses) == 1 for losses in models.values()) else set()
-    readable = frame.drop(columns=list(hidden))
+    readable = frame.drop(columns=list(hidden)).dropna(axis="columns", how="all")
     absent = [] if models else [NO_LOSSES]
+    absent += [NO_EXITS] if models and frame["plateau_exit"].isna().all() else []
     absent += [] if curves else [NO_SCORES if data.curve is None else NOT_COUNTED]
     scored = [] if data.curve is None else data.curve[["size", "attention"]].drop_duplicates().to_records(index=False)
     partial = [captions.model_name(*name) for name in scored if tuple(name) not in curves]
@@ -76,14 +78,12 @@ def milestones_table(data: Data) -> Table:
 def _row(
     name: tuple[str, str], losses: pd.DataFrame | None, curve: pd.Series | None, line: float | None
 ) -> dict[str, Any]:
-    """The row of a model: means over pre-training seeds, and no exit where a seed does not leave the plateau."""
+    """The row of a model: mean loss and median exit over pre-training seeds."""
     row = dict(zip(("size", "attention"), name, strict=True))
     if losses is not None:
         row["validation_loss"] = decimal_of(spread(losses.iloc[:, -1]).mean, 3)
-        if None not in exits_of(losses):
-            exits = spread(exits_of(losses))
-            row["plateau_exit"] = decimal_of(exits.mean, 0)
-            row |= {"earliest_exit": exits.lowest, "latest_exit": exits.highest}
+        exits = survival_of(losses)
+        row |= {"plateau_exit": exits.median, "earliest_exit": exits.earliest, "latest_exit": exits.latest}
     if curve is not None:
         row["target_score"] = line
         steps, scores = curve.index.tolist(), curve.tolist()

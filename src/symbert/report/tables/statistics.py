@@ -12,46 +12,30 @@ from symbert.report.comparisons import FINETUNE_SEED, MAJORITY, PRETRAIN_SEED, C
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, heading, two_decimals
-from symbert.report.inference import ENUMERATED, FEWEST, LEVEL, NOISE, RESAMPLES, SEED, Interval, p_in_words
+from symbert.report.inference import FEWEST, LEVEL, NOISE, Interval, p_in_words
 from symbert.report.statistics import STAND_IN, SUITE_SCORES, stand_in_names
 from symbert.settings import ReportSettings
 
 START = ("size", "model", "reference", "score", "n", "difference")
-INTERVALS = ("welch", "paired", "bootstrap")
-P_VALUES = {
-    "p": "permutation",
-    "holm_p": "holm",
-    "smallest_p": "smallest",
-    "welch_p": "welch",
-    "sign_flip_p": "sign_flip",
-}
-BOUNDS = [f"{name}_{side}" for name in INTERVALS for side in ("low", "high")]
-IMPROVEMENT = ("improvement", "improvement_low", "improvement_high")
-COLUMNS = (*START, "std", *BOUNDS, *P_VALUES, *IMPROVEMENT, "unit")
-READABLE = (*START, *INTERVALS, *P_VALUES, "improvement")
+P_VALUES = {"p": "permutation", "holm_p": "holm", "smallest_p": "smallest"}
+COLUMNS = (*START, "std", "welch_low", "welch_high", *P_VALUES, "unit")
+READABLE = (*START, "welch", *P_VALUES)
 DIFFERENCE = "Difference: model less reference"
 METHODS = (
     f"{DIFFERENCE}, of the means over n units of each. Welch: 95 % interval that does not use which seeds belong "
-    "together. Paired: 95 % t interval that takes equal seeds for pairs. Bootstrap: 95 % percentile interval of all "
-    f"resamples of up to {ENUMERATED} units, and of {RESAMPLES:,} (random seed {SEED}) of more; too narrow for few "
-    "units: for 5 it has about three quarters of the width of Welch's. Only the GLUE score is tested; the intervals of "
-    "the other scores describe, and are not corrected for their number. p, the primary test: two-sided permutation "
-    "test over all splits of the units of both models; smallest p is the least that so many units can give. Holm p: p "
-    "with Holm's correction among the differences of one size from one reference. Welch p and sign-flip p, which takes "
-    "equal seeds for pairs, stand beside it and decide nothing."
-)
-IMPROVES = (
-    "Improvement: the probability that a unit of the model scores higher than one of the reference, mean over tasks "
-    "(Agarwal et al. 2021), with the 95 % interval of a bootstrap stratified by task."
+    "together. Only the GLUE score is tested; the intervals of the other scores describe, and are not corrected for "
+    "their number. p: two-sided permutation test over all splits of the units of both models; smallest p is the least "
+    "that so many units can give. Holm p: with Holm's correction among the differences of one size from one reference."
 )
 DESCRIPTIVE = (
     f"{DIFFERENCE}, of the means over n units of each. Descriptive only: fewer than {FEWEST} units have neither "
     "intervals nor p values."
 )
-PRETRAIN_UNITS = (
-    "A unit is a pre-training seed, the same in both models, with the mean of its fine-tuning seeds, since these are "
-    "no independent draws of an operator."
-)
+UNITS = {
+    FINETUNE_SEED: "A unit is a fine-tuning seed.",
+    PRETRAIN_SEED: "A unit is a pre-training seed, the same in both models, with the mean of its fine-tuning seeds, "
+    "since these are no independent draws of an operator.",
+}
 ONE_PRETRAINING = (
     "With one pre-training seed all this speaks of the noise of fine-tuning only: another pre-training of the same "
     "operators may give other differences."
@@ -75,24 +59,26 @@ def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Ta
     rows, readable = [], []
     for one in compared:
         start = [getattr(one, column) for column in START]
-        intervals = [getattr(one, name) for name in INTERVALS]
         p_values = [getattr(one.p, name, None) for name in P_VALUES.values()]
-        bounds = [bound for interval in intervals for bound in interval or (None, None)]
-        improvement = (one.improvement.probability, *one.improvement.interval) if one.improvement else (None,) * 3
-        rows.append([*start, one.std, *bounds, *p_values, *improvement, one.unit])
+        rows.append([*start, one.std, *(one.welch or (None, None)), *p_values, one.unit])
         start[START.index("score")] = heading(one.score)
-        shown = [interval and _text(interval) for interval in intervals]
-        shown_p_values = [None if value is None else p_in_words(value) for value in p_values]
-        in_words = one.improvement and f"{improvement[0]:.2f} {_text(one.improvement.interval)}"
-        readable.append([*start, *shown, *shown_p_values, in_words])
+        in_words = [None if value is None else p_in_words(value) for value in p_values]
+        readable.append([*start, one.welch and _text(one.welch), *in_words])
     covered = "; intervals and p cover fine-tuning only" if _is_of_one_pretraining(compared) else ""
     subject = f"Differences between models at step {settings.steps:,}, in percentage points{covered}"
-    caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared, settings)])
+    caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared)])
     frame, shown = (
         pd.DataFrame(part, columns=list(columns), dtype=object)
         for part, columns in ((rows, COLUMNS), (readable, READABLE))
     )
-    return Table(frame, caption, label, readable=shown, note=" ".join(_note(compared)))
+    untested = frozenset(at for at, one in enumerate(compared) if one.p is None)
+    return Table(
+        *(frame, caption, label),
+        readable=shown,
+        note=" ".join(_note(compared)),
+        folded=untested,
+        folded_as=f"{len(untested)} difference{'' if len(untested) == 1 else 's'} that no test is of",
+    )
 
 
 def _text(interval: Interval) -> str:
@@ -105,15 +91,13 @@ def _is_of_one_pretraining(compared: list[Comparison]) -> bool:
     return any(one.unit == FINETUNE_SEED and one.welch for one in compared)
 
 
-def _methods(compared: list[Comparison], settings: ReportSettings) -> list[str]:
+def _methods(compared: list[Comparison]) -> list[str]:
     """What the columns of these comparisons are."""
     if all(one.welch is None for one in compared):
         return [DESCRIPTIVE] if compared else []
-    units = {FINETUNE_SEED: captions.wording_of(settings).units, PRETRAIN_SEED: PRETRAIN_UNITS}
-    improves = [IMPROVES] if any(one.improvement for one in compared) else []
     tested = compared[0].score.removesuffix(STAND_IN)
     methods = METHODS.replace("GLUE score", heading(tested)) if tested in SUITE_SCORES else METHODS
-    return [methods, *improves, *(units[unit] for unit in dict.fromkeys(one.unit for one in compared))]
+    return [methods, *(UNITS[unit] for unit in dict.fromkeys(one.unit for one in compared))]
 
 
 def _note(compared: list[Comparison]) -> Iterator[str]:
@@ -132,7 +116,7 @@ def _note(compared: list[Comparison]) -> Iterator[str]:
 
 
 def _resolutions(tested: list[Comparison]) -> Iterator[str]:
-    """For each number of units, what the primary test of so many can show."""
+    """For each number of units, what the test of so many can show."""
     for n, unit in dict.fromkeys((one.n, one.unit) for one in tested):
         if n < FEWEST:
             units = f"one {unit}" if n == 1 else f"{n} {unit}s"
@@ -152,7 +136,7 @@ def _resolutions(tested: list[Comparison]) -> Iterator[str]:
 
 
 def _verdict(one: Comparison) -> str:
-    """What the primary test says of a difference, and whether the other ways to look at it say the same."""
+    """What the test says of a difference, and whether the interval says the same."""
     difference = f"{one.model} − {one.reference} ({two_decimals(one.difference)} points)"
     start = f"{captions.family(one.size)}, {heading(one.score)}: {difference}"
     if one.p is None:
@@ -160,10 +144,8 @@ def _verdict(one: Comparison) -> str:
     p_value, corrected = p_in_words(one.p.permutation), p_in_words(one.p.holm)
     tests = f"p {p_value}, {corrected} with Holm's correction, Welch's interval {_text(one.welch)}"
     verdict = "a difference is shown" if one.is_significant else "no difference is shown"
-    ways = {"Welch's interval": one.welch, "the paired interval": one.paired}
-    others = [name for name, interval in ways.items() if interval.includes(0) == one.is_significant]
-    verb = ("include" if one.is_significant else "exclude") + ("s" if len(others) == 1 else "")
-    but = f", though {' and '.join(others)} {verb} 0" if others else ""
+    verb = "includes" if one.is_significant else "excludes"
+    but = f", though Welch's interval {verb} 0" if one.welch.includes(0) == one.is_significant else ""
     return f"{start}: {verdict} ({tests}){but}."
 
 

@@ -7,17 +7,17 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import RUN
-from symbert.report.runs import exits_of, losses_of
+from symbert.report.runs import losses_of
 from symbert.report.statistics import spread
 from symbert.settings import ReportSettings
 
-OF_SEVERAL = ("pretrain_seeds", "std", "earliest_exit", "latest_exit")  # columns that take several pre-training seeds
+OF_SEVERAL = ("pretrain_seeds", "std")  # columns that take several pre-training seeds
 
 
 @exhibit(chapter="Pre-training", place=4, heading="Table 2, continued: training", reads=("settings", "runs", "timings"))
 def training_table(data: Data) -> Table:
-    """Table 2, continued: what training gave and took, per model: validation loss at the last step, exit from the
-    initial plateau, standard deviation of logits and entropy of attention before training, and speed, measured on these
+    """Table 2, continued: what training gave and took, per model: validation loss at the last step, standard
+    deviation of logits and entropy of attention before training, and speed, measured on these
     machines as they were.
     """
     settings, losses = data.settings, losses_of(data.runs)
@@ -26,8 +26,7 @@ def training_table(data: Data) -> Table:
     runs = data.runs.drop_duplicates(list(RUN)).merge(data.timings, on=list(RUN))
     rows = []
     for (size, attention), seeds in runs.groupby(["size", "attention"], sort=False):
-        loss, steps = spread(losses[size, attention].iloc[:, -1]), exits_of(losses[size, attention])
-        exits = None if None in steps else spread(steps)
+        loss = spread(losses[size, attention].iloc[:, -1])
         step, tokens, mfu = (_speed(seeds, key) for key in ("step_seconds", "tokens_per_second", "mfu"))
         row = {
             "size": size,
@@ -35,9 +34,6 @@ def training_table(data: Data) -> Table:
             "pretrain_seeds": loss.count,
             "validation_loss": decimal_of(loss.mean, 3),
             "std": decimal_of(loss.deviation, 3),
-            "plateau_exit": exits and decimal_of(exits.mean, 0),
-            "earliest_exit": exits and exits.lowest,
-            "latest_exit": exits and exits.highest,
             "logit_std": decimal_of(_mean(seeds["logit_std"]), 3),
             "attention_entropy": decimal_of(_mean(seeds["attention_entropy"]), 3),
             "step_milliseconds": None if step is None else 1000 * step,
@@ -64,8 +60,8 @@ def _mean(values: pd.Series) -> float | None:
 def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFrame) -> str:
     claim = f" ({published.SHARED_PAPER} claims about a tenth less time for shared)"
     seeds_note = (
-        "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses, "
-        "earliest and latest exit are their range. Speeds are a dash where the seeds of a model ran on different "
+        "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses. "
+        "Speeds are a dash where the seeds of a model ran on different "
         "machines; the share of original is the mean over the seeds that original ran with on the same machine. "
     )
     return (
@@ -73,8 +69,8 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFram
         "on these machines as they were."
         f"\n\n{captions.wording_of(settings).experiment}. {captions.wording_of(settings).pretraining}. "
         f"{seeds_note if pretrain_seeds > 1 else ''}"
-        "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation after the "
-        "initial plateau, as in figure 2; a dash where a run does not leave it. Logit std and attention entropy "
+        "Validation loss: nats per masked token at the last step. "
+        "Logit std and attention entropy "
         "(nats): of the untrained model, means over its layers. "
         "Runs side by side disturb each other; make bench-pretrain compares operators interleaved. Step: "
         "median over the steps of a run; of original: the share of the step time of original on the same machine"
