@@ -5,12 +5,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pandas
 import pytest
 from datasets import Dataset
 
 from corpus.hub_site import COMMIT, served_hub
 from documented import own_files
+from symbert.corpus.tokens import id_hash
 from workflow.checkout import Checkout
 
 IRONY = "text,label\n" + "What a great day.,no\nOf course it rains again.,yes\n" * 20
@@ -72,6 +74,9 @@ def test_a_corpus_of_ones_own_is_trained_on(folder):
     }
     assert sorted(counts) == parts
     assert all(count["read"] == count["kept"] == len(TEXTS) for count in counts.values())
+    for part in parts:
+        hashes = np.load(results / f"corpus/tokens/{part}.offsets.npy")["id_hash"]
+        assert hashes.tolist() == [id_hash(text) for text in TEXTS], "the split is by text"
     manifest = json.loads((results / "corpus/shards/manifest.json").read_text())
     for attention in ("original", "symmetric"):
         done = json.loads((results / f"pretrain/tiny-{attention}/seed-1/done.json").read_text())
