@@ -15,7 +15,6 @@ ANSWERS = {
     "status",
     "prune",
     "bundle",
-    "plan-corpus",
     "fetch-mirror",
     "locate-sample",
     "export",
@@ -156,8 +155,8 @@ def test_write_settings_writes_the_given_values(tmp_path):
 
 
 def test_a_reader_who_has_seen_enough_is_no_bug(root):
-    """`symbert plan-corpus | head -n 1` said "internal error: BrokenPipeError"."""
-    command = [sys.executable, "-m", "symbert", "plan-corpus"]
+    """`symbert status | head -n 1` said "internal error: BrokenPipeError"."""
+    command = [sys.executable, "-m", "symbert", "status"]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     assert process.stderr.read() == ""

@@ -37,7 +37,6 @@ GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules
         "bundle": "symbert.bundle:bundle",
     },
     "Corpus": {
-        "plan-corpus": "symbert.corpus.plan:plan_corpus",
         "fetch-mirror": "symbert.mirror:fetch_mirror",
         "locate-sample": "symbert.corpus.shards:locate_sample",
     },

@@ -36,9 +36,6 @@ OPTIONS: dict[str, str] = {
     "bundle output": "archive to write (.zip)",
     "results": "folders of experiments or imports, or files of others' scores",
     # Corpus.
-    "source": "source of the corpus, above config.yaml",
-    "mirror": "folder in the publishers' layout",
-    "parts": "number of parts",
     "directory": "folder of the mirror; made where it does not exist",
     "root": "folder below which the files are written",
     "documentation": "parquet file of the documentation that stand-ins are made from",

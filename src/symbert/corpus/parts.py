@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -87,7 +86,6 @@ class _Selection:
             check_categories(settings.blocked_categories, listed.names)
             self._look_up = listed.look_up
         else:
-            settings = msgspec.structs.replace(settings, blocked_categories=[])  # of which nothing is known
             self._look_up = look_up_nothing
         self.tally = Tally(settings)
         self._rules = make_rules(settings)

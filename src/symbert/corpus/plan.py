@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from symbert.commit import PROJECT
-from symbert.config import Config, annotations_of, files_of, merge, parts_of, sections, source_of
-from symbert.errors import MissingInputError, UsageError
-from symbert.progress import data_size
-from symbert.project import read_config
+from symbert.config import Config, annotations_of, files_of, parts_of, sections, source_of
+from symbert.errors import MissingInputError
 from symbert.settings import PackSettings, settings_from
-from symbert.sources import SOURCES, is_stand_in
+from symbert.sources import SOURCES
 
-# Section 3.1 of arXiv 2406.06366, and the README of its authors' code, which reads the first 300 parts.
+# Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
 PAPER_PARTS, PAPER_DOCUMENTS, PAPER_TOKENS = 300, 30_000_000, 70_000_000_000
 TOKENS_PER_DOCUMENT = PAPER_TOKENS / PAPER_DOCUMENTS
 
@@ -25,7 +22,8 @@ TOKENS_PER_DOCUMENT = PAPER_TOKENS / PAPER_DOCUMENTS
 # documents there is even, so each may be counted twice.
 OSCAR_TEXT_BYTES, OSCAR_DOCUMENTS = 3.4e12, 1_235_510_986
 
-# Measured on 22,915 real documents in OSCAR's form (web pages, encyclopedia, news, reviews), of which 3,845 were kept.
+# No size of a part is published. Measured on 22,915 real documents in OSCAR's form (web pages, encyclopedia, news,
+# reviews), of which 3,845 were kept.
 KEPT = 0.67  # of the text, where there is a filter
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, ZSTD, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text: JSON lines, compressed ones, filtered parts
@@ -38,18 +36,6 @@ TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
 
 TOKEN_BYTES, OFFSET_BYTES, INDEX_BYTES = 2, 20, 16  # per token, tokenized document, packed document
-ORIGINS = (
-    f"paper      {PAPER_DOCUMENTS:,} kept documents and {PAPER_TOKENS:,} tokens from {PAPER_PARTS} parts: arXiv",
-    "           2406.06366, section 3.1, and its authors' README, where another line speaks of 900 parts",
-    f"documents  {OSCAR_TEXT_BYTES / OSCAR_DOCUMENTS:,.0f} bytes of text each: OSCAR 23.01's documentation, English "
-    f"({OSCAR_DOCUMENTS:,} in 3.4 TB)",
-    f"text       assumed as in real text of OSCAR's form, for no part's size is published: a filter keeps {KEPT:.0%},",
-    f"           {TEXT_PER_TOKEN} bytes are a token; a byte of it is {JSON} bytes of JSON lines, {ZSTD} compressed, "
-    f"{PARQUET} as parquet",
-    f"speed      measured, per core: filter {FILTER / 1e6:,.0f} MB/s of JSON lines (computed annotations: "
-    f"{SCORE / 1e6:,.0f} MB/s of text),",
-    f"           tokenize {TOKENIZE / 1e6:,.3g} M and pack {PACK / 1e6:,.3g} M tokens/s: docs/evidence/bench-corpus.md",
-)
 
 
 @dataclass(frozen=True)
@@ -57,7 +43,6 @@ class Plan:
     """What is expected of a corpus; sizes in bytes."""
 
     parts: int  # that are read
-    ends_with: str  # documents | parts
     documents_read: float
     documents_kept: float
     tokens: float  # of the documents kept
@@ -68,33 +53,6 @@ class Plan:
     core_hours: dict[str, float]  # by command
 
 
-def plan_corpus(
-    scale: str | None = None, source: str | None = None, mirror: Path | None = None, parts: int | None = None
-) -> None:
-    """Print what the configured corpus is expected to hold and to cost; nothing is read but file sizes.
-
-    Options stand above config.yaml and its scale; where the source is `embedded`, which downloads nothing, the plan is
-    that of the hub.
-    """
-    config = config_of(PROJECT, scale, source, mirror, parts)
-    print("\n".join(_report(config, plan_of(config))))
-
-
-def config_of(folder: Path, scale: str | None, source: str | None, mirror: Path | None, parts: int | None) -> Config:
-    """The configuration in `folder` with the given options over it, of a corpus that is downloaded or read."""
-    changes: list[Config] = [{} if scale is None else {"scale": scale}]
-    if mirror is not None:
-        changes.append({"mirror": str(mirror), "corpus": {"source": "mirror"}})
-    if source is not None:
-        changes.append({"corpus": {"source": source}})
-    if parts is not None:
-        changes.append({"corpus": {"parts": parts}})
-    config = read_config(folder, *changes)
-    if parts is not None and files_of(config):
-        raise UsageError("--parts is for OSCAR's parts; of the user's files all are read, leave it out")
-    return merge(config, {"corpus": {"source": "hub"}}) if is_stand_in(source_of(config, "corpus")) else config
-
-
 def plan_of(config: Config) -> Plan:
     """The plan of a configuration; of a corpus that is made here, without the making."""
     values, source = sections(config, ""), SOURCES[source_of(config, "corpus")]
@@ -102,7 +60,7 @@ def plan_of(config: Config) -> Plan:
     texts = text_of_parts(config)
     kept = KEPT if config["corpus"]["filter"]["rules"] else 1.0
     tokens_by_part = [kept * text / TEXT_PER_TOKEN for text in texts]
-    parts, ends_with = intake(tokens_by_part, config["corpus"]["parts_per_batch"], pack.max_documents)
+    parts = intake(tokens_by_part, config["corpus"]["parts_per_batch"], pack.max_documents)
     text, tokens = sum(texts[:parts]), sum(tokens_by_part[:parts])
     packed_tokens = min(tokens, pack.max_documents * TOKENS_PER_DOCUMENT)
     rows = _rows(packed_tokens, pack)
@@ -110,7 +68,6 @@ def plan_of(config: Config) -> Plan:
     disk, high_water_mark = _disk(config["corpus"], raw, tokens, packed_tokens, rows)
     return Plan(
         parts=parts,
-        ends_with=ends_with,
         documents_read=text * OSCAR_DOCUMENTS / OSCAR_TEXT_BYTES,
         documents_kept=tokens / TOKENS_PER_DOCUMENT,
         tokens=tokens,
@@ -156,13 +113,13 @@ def _text_of(path: Path) -> float:
     if path.is_dir():
         return sum(file.stat().st_size for file in path.rglob("*.arrow"))
     if not path.is_file():
-        raise MissingInputError(f"{path}: file not found; ask for fewer parts with --parts, or complete the mirror")
+        raise MissingInputError(f"{path}: file not found; ask for fewer corpus.parts, or complete the mirror")
     ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET, ".txt": 1, ".csv": 1, ".tsv": 1, ".arrow": 1}
     return path.stat().st_size / ratios.get(path.suffix, JSON)
 
 
-def intake(tokens: Sequence[float], per_batch: int, max_documents: int) -> tuple[int, str]:
-    """How many parts are read, and whether the documents suffice before the parts end.
+def intake(tokens: Sequence[float], per_batch: int, max_documents: int) -> int:
+    """How many parts are read.
 
     A batch is not read when the documents of all batches up to the last but one suffice; the last is under way.
     """
@@ -171,8 +128,8 @@ def intake(tokens: Sequence[float], per_batch: int, max_documents: int) -> tuple
         total = totals[min(end, len(tokens)) - 1]
         read = min(end + per_batch, len(tokens))
         if round(total / TOKENS_PER_DOCUMENT) >= max_documents:
-            return read, "documents"
-    return len(tokens), "parts"
+            return read
+    return len(tokens)
 
 
 def _rows(tokens: float, pack: PackSettings) -> dict[str, int]:
@@ -181,62 +138,17 @@ def _rows(tokens: float, pack: PackSettings) -> dict[str, int]:
     return {"train": rows - validation, "validation": validation}
 
 
-def _report(config: Config, plan: Plan) -> list[str]:
-    """The plan as a plain table: quantity, value, and what the value rests on."""
-    rows = [*_contents(config, plan), *_costs(config, plan)]
-    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    head = (
-        f"Corpus of scale {config['scale']} from source {source_of(config, 'corpus')}: "
-        "what to expect, and what it rests on"
-    )
-    table = [f"{name:<{name_width}}  {value:>{value_width}}  {reason}".rstrip() for name, value, reason in rows]
-    return [head, "", *table, "", *ORIGINS]
-
-
-def _contents(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
-    corpus, wanted = config["corpus"], config["pretrain"]["steps"] * config["pretrain"]["batch_size"]
-    ends = {
-        "parts": "they hold less than corpus.pack.max_documents",
-        "documents": f"then there are {corpus['pack']['max_documents']:,} documents (corpus.pack.max_documents)",
-    }
-    parts = "file sizes" if SOURCES[source_of(config, "corpus")].files_of_parts(config) else "paper"
-    times = wanted / plan.rows["train"] if plan.rows["train"] else 0
+def contents_in_words(config: Config) -> list[str]:
+    """How much is read, kept and packed, and how much of it training reads; two lines."""
+    plan = plan_of(config)
+    read, kept, tokens, rows = map(_count, (plan.documents_read, plan.documents_kept, plan.tokens, plan.rows["train"]))
+    wanted = config["pretrain"]["steps"] * config["pretrain"]["batch_size"]
     return [
-        ("parts read", f"{plan.parts:,}", f"of {len(parts_of(config)):,}; {ends[plan.ends_with]}"),
-        ("documents read", _count(plan.documents_read), f"{parts}, text, documents"),
-        ("documents kept", _count(plan.documents_kept), f"{parts}, text" if parts != "paper" else parts),
-        ("tokens of documents kept", _count(plan.tokens), f"{parts}, text" if parts != "paper" else parts),
-        ("training rows", _count(plan.rows["train"]), f"{corpus['pack']['sequence_length']} tokens each"),
-        ("validation rows", f"{plan.rows['validation']:,}", "corpus.pack.validation_sequences"),
-        (
-            "rows that pre-training reads",
-            f"{wanted:,}",
-            f"pretrain.steps × batch_size; {float(f'{times:.2g}'):,g} per row",
-        ),
-    ]
-
-
-def _costs(config: Config, plan: Plan) -> list[tuple[str, str, str]]:
-    corpus = config["corpus"]
-    batches = f"two batches of {corpus['parts_per_batch']} parts at a time; storage.raw"
-    raw = "yours stay where they are" if files_of(config) else "all, corpus.keep_raw; storage.raw"
-    reasons = {
-        "raw parts": batches if plan.disk["raw parts"] and not corpus["keep_raw"] else raw,
-        "shards": "storage.shards",
-    }
-    return [
-        ("download", data_size(plan.download), "paper, text" if plan.download else "parts are here already"),
-        ("disk, high-water mark", data_size(plan.high_water_mark), "not all of these at one time:"),
-        *((f"  {name}", data_size(value), reasons.get(name, "text")) for name, value in plan.disk.items()),
-        ("core-hours", _hours(sum(plan.core_hours.values())), "text, speed"),
-        *((f"  {name}", _hours(hours), "") for name, hours in plan.core_hours.items()),
+        f"{plan.parts:,} of {len(parts_of(config)):,} parts: {kept} of {read} documents kept, {tokens} tokens",
+        f"{rows} training rows, {plan.rows['validation']:,} held out; training reads {wanted:,} rows",
     ]
 
 
 def _count(number: float) -> str:
     """Three significant digits: more would promise too much."""
     return f"{float(f'{number:.3g}'):,.0f}"
-
-
-def _hours(hours: float) -> str:
-    return "< 0.01" if hours < 0.01 else f"{hours:,.3g}"

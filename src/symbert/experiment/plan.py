@@ -12,6 +12,7 @@ from symbert.checks import refuse_stand_ins
 from symbert.commit import PROJECT
 from symbert.config import source_of
 from symbert.corpus import state as corpus
+from symbert.corpus.plan import contents_in_words
 from symbert.cost import Cost, Files, Hours
 from symbert.errors import SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
@@ -233,6 +234,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
     lengths = sorted({glue.example_tokens(experiment, task) for task in experiment.tasks})
     tokens = " to ".join(map(str, dict.fromkeys([*lengths[:1], *lengths[-1:]]))) or "no"
     others = "of the others: " if measured else ""
+    contents = contents_in_words(experiment.config)
     return [
         "rests on",
         *(f"  measured     {line}" for line in measured),
@@ -242,6 +244,7 @@ def _reasons(experiment: Experiment, measured: list[str]) -> list[str]:
         "  GPU-hours    two GPUs busy for one hour are two GPU-hours; beside each a core is busy",
         "  operators    hours of all as of `original`; bytes by the parameters of each",
         f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint, {tokens} tokens an example",
-        "  corpus       `symbert plan-corpus` says what it rests on",
+        f"  corpus       {contents[0]}",
+        f"               {contents[1]}",
         "  disk         at its most; raw parts are gone when shards are written, unless corpus.keep_raw is set",
     ]
