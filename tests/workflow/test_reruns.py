@@ -320,7 +320,11 @@ def test_glues_learning_rate_finetunes_anew_and_trains_nothing(finished):
 
 
 def test_the_learning_rate_of_pretraining_runs_exactly_its_descendants(finished):
-    assert computed(planned(finished, "pretrain={learning_rate: 0.002}")) == TRAINED
+    """A dry run says what becomes of the runs that are there."""
+    outcome = finished.tiny("--dry-run", "--quiet", "rules", "--config", "pretrain={learning_rate: 0.002}")
+    assert computed(outcome.jobs) == TRAINED
+    assert "tiny-original seed 1: its folder holds a run with other settings (learning_rate: 0.001 →" in outcome.output
+    assert outcome.output.count("it will be set aside") == 2 and outcome.output.count("\n") < 100
 
 
 @pytest.mark.campaign

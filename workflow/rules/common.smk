@@ -49,7 +49,7 @@ from symbert import config as configuration
 from symbert.console import Console
 from symbert.gpus import count_gpus
 from symbert.log import LOG_ONLY
-from symbert.project import imported, read_config, read_yaml, scale_file
+from symbert.project import imported, read_config
 from symbert.snakemake_internals import (
     ask_also,
     drop_rate_limit,
@@ -66,7 +66,6 @@ from symbert.words import given, option_with_files
 
 with one_line_errors():
     # What the user chose, or the workflow whose module this is, stands above config.yaml and the scale.
-    SCALE_FILE = scale_file(configuration.merge(read_yaml(PROJECT / "config.yaml"), config), PROJECT)
     config = read_config(PROJECT, config)
     # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
     if starts_jobs(workflow) and not is_on_cluster(workflow):

@@ -5,7 +5,7 @@ import shlex
 from functools import cache
 
 from symbert.corpus.state import corpus_home
-from symbert.experiment.announcement import announce, folded
+from symbert.experiment.announcement import announce, changed_runs
 from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import judged_home, measured_tasks, own_tasks, pairs_file, robustness_home, rows_file
@@ -23,6 +23,9 @@ with one_line_errors():
     EXPERIMENT = Experiment(config)
     SECTIONS = EXPERIMENT.settings | EXPERIMENT.models | own_tasks(EXPERIMENT) | EXPERIMENT.parallel
 RESULTS = EXPERIMENT.results
+if starts_jobs(workflow):  # also in a dry run
+    for line in changed_runs(EXPERIMENT):
+        print(f"symbert: {line}", file=sys.stderr)
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 EMBEDDED = f"{RESULTS}/embedded"

@@ -28,8 +28,8 @@ rule write_settings:
 onstart:
     with one_line_errors():
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
-        for line in announce(EXPERIMENT, SCALE_FILE, jobs, on_cluster, PROJECT):
-            print(folded(line), file=sys.stderr)
+        for line in announce(EXPERIMENT, jobs, on_cluster):
+            print(line, file=sys.stderr)
         heed_termination(workflow)
         if not on_cluster:
             drop_rate_limit(workflow)

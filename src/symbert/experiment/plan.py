@@ -123,14 +123,13 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
     finetuning = {size: glue.finetuning_speed(experiment, size, hours) for size in sizes}
 
     costs = dict.fromkeys(STAGES, Cost()) | {"corpus": corpus.corpus_cost(experiment)}
-    files = [*corpus.corpus_files(experiment), *glue.task_files(experiment)]
+    files = files_of(experiment, runs)
     for state in runs:
         costs["pretrain"] += pretraining_cost(experiment, state, training[state.run])
         for step in experiment.steps(state.run):
             costs["glue"] += glue.finetuning_cost(experiment, state, step, finetuning[state.run.size])
         for step in experiment.judging_steps(state.run):
             costs["glue"] += glue.judging_cost(experiment, state, step, finetuning[state.run.size])
-        files += [*pretraining_files(experiment, state), *glue.finetuned_files(experiment, state)]
     download = {"corpus": corpus.bytes_to_download(experiment), "glue": glue.bytes_to_download(experiment)}
     stages = []
     for name in STAGES:
@@ -141,6 +140,16 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
     measured = [f"pre-training {run}: {speed.measured}" for run, speed in training.items() if speed.measured]
     measured += [f"fine-tuning {size}: {speed.measured}" for size, speed in finetuning.items() if speed.measured]
     return ExperimentPlan(stages, runs, measured)
+
+
+def files_of(experiment: Experiment, runs: list[RunState]) -> list[Files]:
+    """The large files of an experiment whose runs are that far."""
+    of_runs = [
+        one
+        for state in runs
+        for one in (*pretraining_files(experiment, state), *glue.finetuned_files(experiment, state))
+    ]
+    return [*corpus.corpus_files(experiment), *glue.task_files(experiment), *of_runs]
 
 
 def lines_of(experiment: Experiment, planned: ExperimentPlan) -> list[str]:
