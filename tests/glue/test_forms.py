@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -14,14 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
+from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.glue import forms
 from symbert.glue.batches import read_rows, shuffled_batches
 from symbert.glue.forms import formed, normal, overlap
 from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
-from symbert.glue.prepare import facts_of, prepare_task
+from symbert.glue.prepare import facts_of, prepare_task, sample
 from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.settings import TaskSettings
 from symbert.suites import SUITES
 
 SUPERGLUE = SUITES["superglue"].tasks
@@ -32,7 +35,7 @@ def read(task: str, *rows: dict) -> list[dict]:
     schema = published_schema(SUPERGLUE[task])
     empty = {field.name: "" if pa.types.is_string(field.type) else None for field in schema}
     table = pa.Table.from_pylist([empty | row for row in rows], schema=schema)
-    return [row for part in formed(SUPERGLUE[task], "validation", table) for row in part.to_pylist()]
+    return [row for part in formed(SUPERGLUE[task], "validation", table, "rows") for row in part.to_pylist()]
 
 
 def truth_of(rows: list[dict]) -> np.ndarray:
@@ -60,7 +63,7 @@ def test_queries_are_read_some_rows_at_a_time_and_numbered_over_all(monkeypatch)
         for at in range(5)
     ]
     table = pa.Table.from_pylist(rows)
-    parts = list(formed(SUPERGLUE["record"], "train", table))
+    parts = list(formed(SUPERGLUE["record"], "train", table, "rows"))
     assert [part.num_rows for part in parts] == [4, 4, 4, 3]
     assert [group for part in parts for group in part["group"].to_pylist()] == [at // 3 for at in range(15)]
     assert [label for part in parts for label in part["label"].to_pylist()] == [0, 1, 0] * 5
@@ -105,6 +108,30 @@ def test_wsc_marks_phrase_and_pronoun_whichever_comes_first():
     assert read("wsc", said | man | he)[0]["text"] == "Tom asked * the old man * if # he # slept"
     swapped = {"span1_text": "he", "span1_index": 6, "span2_text": "the old man", "span2_index": 2}
     assert read("wsc", said | swapped)[0]["text"] == "Tom asked # the old man # if * he * slept"
+
+
+@pytest.mark.parametrize(
+    ("task", "changed", "said"),
+    [
+        ("wsc", {"span2_index": 8}, "words 8 to 8 of 'span2' are not in its text"),
+        ("wsc", {"span1_index": 6}, "words 6 to 8 of 'span1' are not in its text"),
+        ("wsc", {"span2_index": -1}, "words -1 to -1 of 'span2' are not in its text"),
+        ("wsc", {"span2_text": ""}, "words 6 to 5 of 'span2' are not in its text"),
+        ("wic", {"end2": 11}, "characters 5 to 11 are not in its sentence2"),
+        ("wic", {"start1": 9}, "characters 9 to 9 are not in its sentence1"),
+    ],
+)
+def test_a_phrase_beyond_its_text_is_refused_with_its_row(task, changed, said):
+    """A word beyond the text was an IndexError; a negative place and characters beyond it marked something else."""
+    rows = {
+        "wsc": {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "the old man", "span1_index": 2}
+        | {"span2_text": "he", "span2_index": 6},
+        "wic": {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1}
+        | {"start1": 6, "end1": 9, "start2": 5, "end2": 8},
+    }
+    assert len(read(task, rows[task])) == 1
+    with pytest.raises(DataError, match=f"^rows: validation, row 12: {said}; get the file again"):
+        read(task, rows[task], rows[task] | {"idx": 12} | changed)
 
 
 def squad_f1(prediction: str, answer: str) -> float:
@@ -240,6 +267,24 @@ def test_a_batch_of_choices_has_both_rows_of_each_example(root, prepare):
     for batch in batches:
         assert (batch.labels.view(-1, 2).sum(dim=1) == 1).all(), "one of two is right"
     assert len(batches[0].labels) == 16 * 2
+
+
+@pytest.mark.parametrize("limit", [1, 9, 40, 200])
+def test_fewer_evaluation_rows_of_multirc_are_whole_questions(root, prepare, limit):
+    """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
+    every = pq.read_table(root / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
+    answers = Counter((index["paragraph"], index["question"]) for index in every)
+    path = prepare(root, "multirc", allow_partial=True, max_length=64, max_evaluation_examples=limit, max_examples=50)
+    rows = read_rows(path, SUPERGLUE["multirc"], torch.device("cpu"))
+    kept = Counter(rows["validation"].groups.tolist())
+    assert max(limit - max(answers.values()), 1) <= len(rows["validation"]) <= max(limit, max(answers.values()))
+    assert Counter(kept.values()) <= Counter(answers.values()), "so many answers do the questions have"
+    assert len(rows["train"]) == 50 and facts_of(path)["rows"]["validation"] == len(rows["validation"])
+    raw = pq.read_table(path.with_name("raw.parquet")).filter(pc.field("split") == "validation")
+    whole = sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True))["idx"].to_pylist()
+    for index in whole:
+        asked = (index["paragraph"], index["question"])
+        assert answers[asked] == sum((other["paragraph"], other["question"]) == asked for other in whole)
 
 
 @pytest.mark.parametrize("task", [name for name in SUPERGLUE if name not in ("boolq", "record")])

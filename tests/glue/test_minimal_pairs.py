@@ -143,6 +143,14 @@ def test_a_pair_with_the_same_pieces_is_a_tie_whatever_rounding_says():
     assert better[0] == 0 and better[1] == -better[2] != 0
 
 
+def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(root, pairs, measure, vocabulary):
+    """They were counted as pairs that a model cannot tell."""
+    file = pairs(root)
+    measure(file, vocabulary, allow_partial=True, max_length=40)
+    with pytest.raises(ConfigError, match=r"'suites.blimp.max_length' is 8, which cuts .* \(\w+: '.*'\); raise"):
+        measure(file, vocabulary, allow_partial=True, max_length=8)
+
+
 def test_a_word_of_several_pieces_counts_all_of_them(vocabulary):
     """Each of its pieces is masked alone, as in Salazar et al.: the others of the word are seen."""
     ids = pair_encoder(vocabulary, 64).encode("xyz").ids

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from symbert.errors import DataError
 from symbert.task import Task
 
 QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}  # of COPA
@@ -36,23 +37,31 @@ class Reading:
     credit: float = 0.0  # of the answer, 0 to 1
 
 
-def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
+def formed(task: Task, split: str, rows: pa.Table, location: str) -> Iterator[pa.Table]:
     """The rows themselves or, of a task with a form, split, text, pair and label of what that makes of them, some rows
     at a time.
 
-    Rows of several answers to one question have `group` and `credit`, too.
+    Rows of several answers to one question have `group` and `credit`, too. DataError names `location` and the row whose
+    text lacks what is asked about.
     """
     if not task.form:
         yield rows
         return
     each = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
     every = iter(globals()[task.form](each))
-    while readings := list(islice(every, AT_ONCE)):
+    while readings := _some(every, f"{location}: {split}"):
         texts = dict(zip(TEXTS, zip(*(reading.texts for reading in readings), strict=True), strict=False))
         columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
         truth = TRUTH if readings[0].group is not None else {"label": TRUTH["label"]}
         columns |= {name: pa.array([getattr(one, name) for one in readings], kind) for name, kind in truth.items()}
         yield pa.table({"split": pa.array([split] * len(readings), pa.string()), **columns})
+
+
+def _some(readings: Iterator[Reading], place: str) -> list[Reading]:
+    try:
+        return list(islice(readings, AT_ONCE))
+    except DataError as error:
+        raise DataError(f"{place}, {error}; get the file again") from None
 
 
 def choices(rows: Iterable[Row]) -> Iterator[Reading]:
@@ -94,6 +103,8 @@ def marked_words(rows: Iterable[Row]) -> Iterator[Reading]:
 
 def _marked_word(row: Row, number: int) -> str:
     text, start, end = (row[f"{name}{number}"] for name in ("sentence", "start", "end"))
+    if not 0 <= start < end <= len(text):
+        raise DataError(f"row {row['idx']}: characters {start} to {end} are not in its sentence{number}")
     return f"{text[:start]}* {text[start:end]} *{text[end:]}"
 
 
@@ -108,6 +119,8 @@ def _marked_phrases(row: Row) -> str:
     for number, mark in ((1, "*"), (2, "#")):
         first = row[f"span{number}_index"]
         last = first + len(row[f"span{number}_text"].split()) - 1
+        if not 0 <= first <= last < len(words):
+            raise DataError(f"row {row['idx']}: words {first} to {last} of 'span{number}' are not in its text")
         words[first] = f"{mark} {words[first]}"
         words[last] = f"{words[last]} {mark}"
     return " ".join(words)

@@ -112,8 +112,8 @@ def measure_blimp(
     Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
     because both have the same word pieces, is neither right nor wrong. DataError where a paradigm has not as many
     pairs as published and `allow_partial` is false, IntegrityError for a vocabulary that is not the checkpoint's,
-    ConfigError for a host without likelihoods and for a checkpoint of another operator or host, DivergedError for a
-    likelihood that is not finite.
+    ConfigError for a host without likelihoods, for a checkpoint of another operator or host, and for pairs that
+    `max_length` makes equal, DivergedError for a likelihood that is not finite.
     """
     torch.set_num_threads(threads)
     if host not in (judges := JUDGING.values()):
@@ -133,6 +133,13 @@ def measure_blimp(
         [encoding.ids for texts in used[name].chunks for encoding in tokenizer.encode_batch_fast(texts.to_pylist())]
         for name in SENTENCES  # a paradigm at a time: encodings are large
     ]
+    for place, (good, bad) in enumerate(zip(*rows, strict=True)):
+        if good == bad and len(good) == wanted.max_length:
+            pair = f"{used['paradigm'][place]}: '{used[SENTENCES[0]][place]}'"
+            raise ConfigError(
+                f"config: 'suites.blimp.max_length' is {wanted.max_length}, which cuts the two sentences of a pair to "
+                f"the same tokens ({pair}); raise it"
+            )
     if (highest := max(max(map(max, each)) for each in rows)) >= model.config.vocab_size:
         raise IntegrityError(
             f"{vocabulary}: has token id {highest}, the model of {checkpoint} has {model.config.vocab_size:,} pieces; "

@@ -62,7 +62,7 @@ def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output:
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
         )
     else:
-        read = (part for split, rows in used.items() for part in formed(row, split, rows))
+        read = (part for split, rows in used.items() for part in formed(row, split, rows, str(raw)))
         prepared = (tokenise(row, part, tokenizer).add_column(0, "split", part["split"]) for part in read)
     write_prepared(output, prepared, facts)
 
@@ -112,9 +112,24 @@ def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
 
 
 def sample(task: Task, split: str, rows: pa.Table, settings: TaskSettings) -> pa.Table:
-    """At most as many rows of a split as the settings allow, in file order."""
-    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
-    return spread(rows, limit, task.splits.index(split))
+    """At most as many rows of a split as the settings allow, in file order; whole questions where a metric wants all
+    answers to a question."""
+    limit, draw = settings.max_examples, task.splits.index(split)
+    if split != "train":
+        limit = settings.max_evaluation_examples
+        if "whole_groups" in task.metrics and limit is not None:
+            return _whole_questions(rows, limit, draw)
+    return spread(rows, limit, draw)
+
+
+def _whole_questions(rows: pa.Table, limit: int, draw: int) -> pa.Table:
+    """All answers to as many of MultiRC's questions as have at most `limit` rows, but to one at least."""
+    index = rows["idx"].combine_chunks()
+    numbers = np.stack([index.field(name).to_numpy() for name in ("paragraph", "question")])
+    _, question, counts = np.unique(numbers, axis=1, return_inverse=True, return_counts=True)
+    order = np.argsort(mix(draw, np.arange(len(counts))), kind="stable")
+    chosen = order[: max(1, np.searchsorted(np.cumsum(counts[order]), limit, side="right"))]
+    return rows.filter(pa.array(np.isin(question.ravel(), chosen)))
 
 
 def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
