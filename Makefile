@@ -14,7 +14,7 @@ env: .venv/complete
 .venv/complete: pyproject.toml envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "symbert: $(PYTHON) is older than 3.11; run make PYTHON=python3.11 …" >&2; exit 64; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[tensorboard,test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[test]'
 	touch $@
 
 reproduce: env

@@ -297,7 +297,7 @@ def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
 
 
 def test_how_pretraining_is_computed_is_in_no_settings(config):
-    values = {"micro_batch_size": 4, "recompute_activations": True, "shard_parameters": True, "tensorboard": True}
+    values = {"micro_batch_size": 4, "recompute_activations": True, "shard_parameters": True}
     values |= {"processes": 4, "nodes": 2}
     changed = merge(config, {"on_settings_change": "refuse", "pretrain": values})
     assert configuration.sections(changed, "embedded") == configuration.sections(config, "embedded")
@@ -308,7 +308,6 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
         "4",
         "--recompute-activations",
         "--shard-parameters",
-        "--tensorboard",
     ]
     assert configuration.execution_options(config) == ["--on-settings-change", "supersede"]
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from symbert.gpus import claim_gpu, count_chosen, count_gpus, smallest_memory, who_counts_a_gpu
+from symbert.gpus import claim_gpu, count_chosen, count_gpus, who_counts_a_gpu
 
 LISTED = "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
 HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.gpus import claim_gpu\n"
@@ -151,7 +151,7 @@ def test_a_lock_that_cannot_be_written_is_warned_of_and_ends_no_training(tmp_pat
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     said = capsys.readouterr().err
-    assert said.startswith(f"warning: GPU 0 is shared, for none is free: {tmp_path}/locks/GPU-a/lock: File too large")
+    assert said.startswith(f"warning: GPU 0 is shared, for none is free: {tmp_path}/locks/GPU-a/lock: ")
     assert said.count("\n") == 1
 
 
@@ -161,12 +161,3 @@ def test_a_job_of_slurm_that_was_given_no_gpu_has_none_whatever_its_node_shows(d
         assert who_counts_a_gpu({"SLURM_JOB_ID": "4711", **told}, driver) is None
     given = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "2", "SYMBERT_GPUS": "0"}
     assert who_counts_a_gpu(given, driver) == "Slurm gave this job GPUs (SLURM_JOB_GPUS=2)"
-
-
-def test_the_memory_of_the_smallest_gpu_is_known_where_nvidia_smi_says_it(nvidia_smi):
-    assert smallest_memory({"CUDA_VISIBLE_DEVICES": ""}) is None
-    nvidia_smi(f"case $1 in -L) echo '{LISTED}';; *) echo 81559; echo 24564;; esac")
-    assert smallest_memory({}) == 24564 * 2**20
-    assert smallest_memory({"CUDA_VISIBLE_DEVICES": ""}) is None
-    nvidia_smi(f"case $1 in -L) echo '{LISTED}';; *) echo '[N/A]';; esac")
-    assert smallest_memory({}) is None, "as a GPU with the machine's own memory says"

@@ -271,7 +271,6 @@ def execution_options(config: Config) -> list[str]:
         *(["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []),
         *(["--recompute-activations"] if chosen["recompute_activations"] else []),
         *(["--shard-parameters"] if chosen["shard_parameters"] else []),
-        *(["--tensorboard"] if chosen["tensorboard"] else []),
     ]
 
 

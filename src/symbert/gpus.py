@@ -69,18 +69,6 @@ def _present(driver: Path) -> int:
         return len(list(driver.iterdir())) if driver.is_dir() else 0
 
 
-def smallest_memory(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Bytes of the GPU with the least memory here, as nvidia-smi says; None where no GPU is seen."""
-    if not count_gpus(environment):
-        return None
-    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    try:
-        asked = subprocess.run(query, capture_output=True, text=True, timeout=TIMEOUT, check=True)
-        return min(int(line) << 20 for line in asked.stdout.split("\n") if line)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-
-
 def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, folder: Path | None = None) -> int:
     """The number of the GPU that this process computes on until it ends: its own GPU, else a free one.
 

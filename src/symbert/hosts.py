@@ -33,7 +33,7 @@ class Host:
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
-    reads: Callable[[Rows], tuple[float, float]]  # tokens that the layers read of a sequence, and its logits
+    tokens: Callable[[Rows], float]  # that the layers read of a sequence
     further_measures: tuple[str, ...] = ()
     has_likelihoods: bool = False  # of sentences, by which it judges BLiMP's minimal pairs
 
@@ -69,7 +69,7 @@ HOSTS: dict[str, Host] = {
         sites=1,
         parameters=Shape.parameters,
         step_flops=_masked_tokens,
-        reads=lambda rows: (rows.tokens, rows.masked * rows.tokens * rows.vocabulary_size),
+        tokens=lambda rows: rows.tokens,
         has_likelihoods=True,
     ),
     "decoder": Host(
@@ -81,7 +81,7 @@ HOSTS: dict[str, Host] = {
         sites=1,
         parameters=Shape.decoder_parameters,
         step_flops=_next_tokens,
-        reads=lambda rows: (rows.tokens - 1, (rows.tokens - 1) * rows.vocabulary_size),
+        tokens=lambda rows: rows.tokens - 1,
         has_likelihoods=True,
     ),
     "encoder-decoder": Host(
@@ -95,7 +95,7 @@ HOSTS: dict[str, Host] = {
         sites=3,
         parameters=Shape.encoder_decoder_parameters,
         step_flops=_translations,
-        reads=lambda rows: (rows.tokens + rows.target_tokens, rows.target_tokens * rows.vocabulary_size),
+        tokens=lambda rows: rows.tokens + rows.target_tokens,
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host

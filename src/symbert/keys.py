@@ -104,7 +104,6 @@ class Execution(Settings):
     recompute_activations: bool
     shard_parameters: bool
     micro_batch_size: Count | None
-    tensorboard: bool
     processes: Count
     nodes: Count
 
@@ -136,7 +135,6 @@ class Rates(Settings):
     core_flops: Positive
     core_layer_seconds: NotNegative
     job_seconds: NotNegative
-    gpu_memory: Positive | None
 
 
 class OwnSize(Settings):

@@ -75,7 +75,6 @@ OPTIONS: dict[str, str] = {
     "micro_batch_size": "sequences that a device computes at a time; without it, its whole share",
     "recompute_activations": "keep nothing within layers for their gradients: less memory, a third more operations",
     "shard_parameters": "keep a part of weights, gradients and moments in each of several processes",
-    "tensorboard": "also write events for TensorBoard",
     "corpus_source": "source of the corpus, for the model card",
     "to": "form of the model: bert",
     "export output": "folder to write, new or empty",

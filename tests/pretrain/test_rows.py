@@ -10,7 +10,7 @@ from symbert.card import model_card
 from symbert.cli import main
 from symbert.hosts import HOSTS, Rows
 from symbert.layout import Run
-from symbert.pretrain.rows import held_out, longest_rows_of, manifest_read_by, pairs_home, rows_hash, rows_of
+from symbert.pretrain.rows import held_out, manifest_read_by, pairs_home, rows_hash, rows_of
 from symbert.pretrain.state import pretraining_work, run_state
 from symbert.sizes import SIZES
 
@@ -55,7 +55,6 @@ def test_packed_pairs_are_known_by_their_means_and_their_hash(translated):
         packed["vocabulary_size"], mean["source"], target_tokens=mean["target"]
     )
     assert rows_hash(experiment, "encoder-decoder") == packed["hash"]
-    assert longest_rows_of(experiment, "encoder-decoder") == Rows(packed["vocabulary_size"], 32, target_tokens=32)
     work = pretraining_work(experiment, Run("tiny", "original", 1, "encoder-decoder"))
     before = pretraining_work(translated(), Run("tiny", "original", 1, "encoder-decoder"))
     assert 0 < work.flops == before.flops
@@ -99,7 +98,6 @@ def test_a_run_of_other_text_is_of_other_settings(translated, folder):
 def test_other_hosts_are_planned_as_before(experiment, host):
     pack = experiment.config["corpus"]["pack"]
     assert rows_of(experiment, host) == Rows(experiment.vocabulary_size, pack["sequence_length"], 0.15)
-    assert longest_rows_of(experiment, host) == rows_of(experiment, host)
     assert held_out(experiment, host) == pack["validation_sequences"]
     assert rows_hash(experiment, host) is None
 

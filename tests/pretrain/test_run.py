@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 from dataclasses import replace
-from itertools import count
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from safetensors import safe_open
 from pretrain.corpora import command, options, start, wait_for
 from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
-from symbert.energy import PROCESSORS
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model import layers
 from symbert.operators import operator_code
@@ -81,17 +79,6 @@ def test_a_run_says_how_its_attention_started_and_how_fast_it_was(whole, uninter
     assert timing["step_seconds"] > 0 and timing["tokens_per_second"] > 0 and 0 < timing["mfu"] < 1
     assert timing["steps_timed"] == 29 and timing["processes"] == timing["threads"] == timing["sessions"] == 1
     assert read_json(whole / "state/status.json")["state"] == "done"
-
-
-def test_a_run_says_what_energy_a_counter_showed_at_its_checkpoints_and_its_results_stay(
-    tmp_path, manifest, brief, uninterrupted, monkeypatch
-):
-    readings = count(1000.0, 2.0)  # at the start, and after the steps 10, 20 and 30
-    monkeypatch.setattr("symbert.energy.rapl_counter", lambda powercap: readings.__next__)
-    assert main(options(manifest, brief(), tmp_path / "run")) == 0
-    timing = read_json(tmp_path / "run/timing.json")
-    assert (timing["energy_joules"], timing["energy_source"]) == (6.0, PROCESSORS)
-    assert outcome(tmp_path / "run") == uninterrupted
 
 
 def test_every_line_of_the_log_says_where_the_run_is(tmp_path, manifest, brief, here):
@@ -282,13 +269,6 @@ def test_a_run_whose_layers_keep_nothing_for_their_gradients_has_the_same_bits(
     monkeypatch.setattr(layers, "checkpoint", counting)
     assert main([*options(manifest, brief(), tmp_path / "run"), "--recompute-activations"]) == 0
     assert outcome(tmp_path / "run") == uninterrupted and len(counted) >= 30 * 2
-
-
-def test_event_files_are_an_option(tmp_path, manifest, brief):
-    pytest.importorskip("tensorboardX", reason="needs the tensorboard extra")
-    words = [*options(manifest, brief(), tmp_path / "run"), "--tensorboard"]
-    assert main(words) == 0
-    assert list((tmp_path / "run/state/tensorboard").glob("events.out.tfevents.*"))
 
 
 def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here):

@@ -199,7 +199,7 @@ def test_what_is_lost_or_has_new_times_is_published_again_from_its_state(copy, f
 
 
 def test_how_it_is_computed_and_what_is_kept_runs_nothing(finished):
-    execution = "pretrain={micro_batch_size: 4, recompute_activations: true, tensorboard: true, processes: 2, "
+    execution = "pretrain={micro_batch_size: 4, recompute_activations: true, processes: 2, "
     execution += "shard_parameters: true}"
     changes = (execution, "on_settings_change=refuse")
     assert planned(finished, *changes, "glue={keep_finetuned: false}") == {}

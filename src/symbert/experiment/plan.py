@@ -16,7 +16,6 @@ from symbert.corpus.plan import contents_in_words
 from symbert.cost import Cost, Files, Hours
 from symbert.errors import SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
-from symbert.experiment.memory import memory_lines, memory_needs, memory_of_gpu, refuse_too_large
 from symbert.glue import cost as glue
 from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
@@ -60,8 +59,7 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
     """Print what the chosen experiment costs by stage, what of it is done, and what the numbers rest on.
 
     The options are those of Snakemake, and --scale. Run it in the folder with results/. InputOutputError when what is
-    still to be written does not fit the configured storage, MemoryExhaustedError when a model does not fit a GPU whose
-    memory is known; ConfigError for stand-ins at a scale for real text.
+    still to be written does not fit the configured storage; ConfigError for stand-ins at a scale for real text.
     """
     experiment = read_experiment(scale, configfile, config)
     for stage in ("corpus", "glue"):
@@ -70,8 +68,6 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
     planned = plan_experiment(experiment, jobs, to_come)
     print("\n".join(lines_of(experiment, planned)), flush=True)
     refuse_small(planned.files)
-    needs = memory_needs(experiment, planned.runs)
-    refuse_too_large(needs, memory_of_gpu(experiment), experiment.config)
 
 
 def count_jobs(
@@ -163,7 +159,6 @@ def lines_of(experiment: Experiment, planned: ExperimentPlan) -> list[str]:
         "",
         *_run_lines(experiment, planned.runs),
         "",
-        *memory_lines(memory_needs(experiment, planned.runs), memory_of_gpu(experiment), config["recipe"]),
         *(
             f"{mount}: at most {data_size(needed)} to come at one time ({', '.join(keys) or 'nothing large'}), "
             f"{data_size(free)} free"

@@ -1,13 +1,12 @@
-"""metrics.jsonl, which holds nothing that depends on the machine's speed, and the same numbers for TensorBoard."""
+"""metrics.jsonl, which holds nothing that depends on the machine's speed."""
 
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import IntegrityError
 from symbert.files import read_json_lines, reading, writing
 
 METRICS = "metrics.jsonl"
@@ -71,47 +70,3 @@ def _hash_beginning(path: Path, length: int) -> "hashlib._Hash":
             f"delete {path.parent} to start the run over"
         )
     return hashlib.sha256(content)
-
-
-class EventLog:
-    """Event files for TensorBoard, to look at: no run goes on from them.
-
-    Scalars have the tag `split/name` (of a list, `split/name/0` and so on). A resumed run begins a new file that tells
-    TensorBoard to forget all scalars after `step`. They are written by this thread: tensorboardX's SummaryWriter has a
-    queue, whose content is lost when the run is killed, and for which the process waits for ever when the disk is full.
-    """
-
-    def __init__(self, directory: Path, step: int) -> None:
-        try:
-            from tensorboardX.event_file_writer import EventsWriter
-            from tensorboardX.proto import event_pb2, summary_pb2
-        except ImportError:
-            raise MissingInputError(
-                "tensorboardX: package not found; pip install tensorboardX, or set 'pretrain.tensorboard: false'"
-            ) from None
-        self.directory, self.event, self.summary = directory, event_pb2, summary_pb2.Summary
-        directory.mkdir(parents=True, exist_ok=True)
-        with writing(directory):
-            self.writer = EventsWriter(str(directory / "events"), f".step-{step:08d}")
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._write(step=step + 1 if step else 0, session_log=start)
-
-    def write(self, split: str, step: int, **values: Any) -> None:
-        """The numbers among `values` at a step; None is left out."""
-        tagged = {}
-        for name, value in values.items():
-            if isinstance(value, list):
-                tagged |= {f"{name}/{place}": item for place, item in enumerate(value)}
-            elif value is not None:
-                tagged[name] = value
-        scalars = [self.summary.Value(tag=f"{split}/{tag}", simple_value=value) for tag, value in tagged.items()]
-        self._write(step=step, summary=self.summary(value=scalars))
-
-    def flush(self) -> None:
-        """Make all scalars durable."""
-        with writing(self.directory):
-            self.writer.flush()
-
-    def _write(self, **content: Any) -> None:
-        with writing(self.directory):
-            self.writer.write_event(self.event.Event(wall_time=time.time(), **content))

@@ -62,7 +62,7 @@ class Objective(ABC):
     @property
     def tokens(self) -> float:
         """That the layers read of a sequence, as a plan counts them."""
-        return HOSTS[self.run.host].reads(self.rows)[0]
+        return HOSTS[self.run.host].tokens(self.rows)
 
     @abstractmethod
     def build_model(self, attention_dropout: float) -> nn.Module:

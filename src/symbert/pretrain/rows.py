@@ -3,7 +3,6 @@
 Reads only, and imports no torch.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from symbert.config import is_outdated
@@ -57,15 +56,6 @@ def rows_of(experiment: Experiment, host: str) -> Rows:
     mean = packed.get("mean_tokens", dict.fromkeys(("source", "target"), text.max_length))
     vocabulary_size = packed.get("vocabulary_size", text.vocabulary_size)
     return Rows(vocabulary_size, mean["source"], target_tokens=mean["target"])
-
-
-def longest_rows_of(experiment: Experiment, host: str) -> Rows:
-    """The rows of a host, each as long as it may be: what memory must suffice for."""
-    rows = rows_of(experiment, host)
-    if HOSTS[host].reads_corpus:
-        return rows
-    longest = experiment.text.max_length
-    return replace(rows, tokens=longest, target_tokens=longest)
 
 
 def held_out(experiment: Experiment, host: str) -> int:

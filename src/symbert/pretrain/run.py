@@ -27,7 +27,6 @@ def pretrain_model(
     micro_batch_size: int | None = None,
     recompute_activations: bool = False,
     shard_parameters: bool = False,
-    tensorboard: bool = False,
     host: str = ENCODER,
 ) -> None:
     """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
@@ -43,7 +42,5 @@ def pretrain_model(
     from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
 
     paths = RunPaths(manifest, settings, state, done, metrics, timing)
-    options = SessionOptions(
-        threads, micro_batch_size, recompute_activations, shard_parameters, tensorboard, on_settings_change
-    )
+    options = SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters, on_settings_change)
     hold_session(Run(size, attention, seed, host), paths, options, stop)

@@ -10,14 +10,13 @@ from typing import Any
 import torch
 
 from symbert.commit import PROJECT, commit_of
-from symbert.energy import EnergyMeter
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
 from symbert.layout import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings
-from symbert.pretrain.log import METRICS, EventLog, MetricsLog
+from symbert.pretrain.log import METRICS, MetricsLog
 from symbert.pretrain.pace import Pace, measure_peak
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
 from symbert.pretrain.stop import LIMIT, StopRequest
@@ -26,7 +25,7 @@ from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
 from symbert.settings import PretrainSettings, hash_of, read_settings
-from symbert.training.device import facts_of_machine, gpu_uuid, resolve_precision
+from symbert.training.device import facts_of_machine, resolve_precision
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
@@ -52,7 +51,6 @@ class SessionOptions:
     micro_batch_size: int | None  # sequences that one device computes at a time; None: its whole share
     recompute_activations: bool
     shard_parameters: bool
-    tensorboard: bool
     on_settings_change: str  # refuse | supersede
 
 
@@ -86,7 +84,7 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
                 trainer.model.recompute_activations()
             if world.leads:
                 _open_records(trainer, options)
-            loop = Loop(trainer, options.tensorboard, stop, counter)
+            loop = Loop(trainer, stop, counter)
             loop.run()
             if world.leads:
                 _publish(trainer, identity, loop.metrics.last_validation(), paths)
@@ -132,16 +130,14 @@ def _open_records(trainer: Trainer, options: SessionOptions) -> None:
 class Loop:
     """Step after step, evaluated, logged and saved as configured, until done or asked to stop."""
 
-    def __init__(self, trainer: Trainer, tensorboard: bool, stop: StopRequest, counter: StepCounter) -> None:
-        self.trainer, self.tensorboard, self.stop, self.counter = trainer, tensorboard, stop, counter
+    def __init__(self, trainer: Trainer, stop: StopRequest, counter: StepCounter) -> None:
+        self.trainer, self.stop, self.counter = trainer, stop, counter
         self.settings, self.world, self.state = trainer.settings, trainer.world, trainer.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
-        self.metrics: MetricsLog | None = None  # of the leading process, as the next
-        self.events: EventLog | None = None
+        self.metrics: MetricsLog | None = None  # of the leading process
         tokens, flops = self.settings.batch_size * trainer.objective.tokens, trainer.objective.flops(trainer.model)
         peak = measure_peak(trainer.device, trainer.precision) * self.world.size
         self.pace = Pace(tokens, flops, peak, trainer.device)
-        self.energy, self.joules = EnergyMeter(gpu_uuid(trainer.device)), 0.0  # the latter of all processes
         trainer.tell = self._tell
 
     def run(self) -> None:
@@ -173,8 +169,6 @@ class Loop:
         if not self.world.leads:
             return
         self.metrics = MetricsLog(self.state / METRICS, position.metrics_bytes)
-        if self.tensorboard:
-            self.events = EventLog(self.state / "tensorboard", position.step)
         self._record_pace()
         if position.step == 0:
             self._log("initial", **trainer.describe_start())
@@ -193,26 +187,17 @@ class Loop:
         """Log numbers of the present step, in the leading process."""
         if self.metrics:
             self.metrics.write(split=split, step=self.counter.step, **values)
-        if self.events:
-            self.events.write(split, self.counter.step, **values)
 
-    def _is_due(self, step: int) -> bool:
-        """Whether a checkpoint is saved after a step, whatever happens."""
-        return step == self.settings.steps or step % self.settings.save_every == 0
-
-    def _tell(self) -> tuple[float, float, float]:
-        """Of this process in the present step: whether it was asked to stop, and by the time limit; joules so far."""
-        is_asked = self.stop.signal is not None
-        # Of processors the leading process alone reads the counter, which is of the whole machine.
-        counts = self.world.leads or self.trainer.device.type == "cuda"
-        joules = self.energy.read(is_asked or self._is_due(self.counter.step + 1)) if counts else 0.0
-        return float(is_asked), float(self.stop.signal == LIMIT), joules
+    def _tell(self) -> tuple[float, float]:
+        """Whether this process was asked to stop, and by the time limit."""
+        return float(self.stop.signal is not None), float(self.stop.signal == LIMIT)
 
     def _save(self) -> None:
         """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
         step = self.counter.step
-        is_last, is_due = step == self.settings.steps, self._is_due(step)
-        asked, near_limit, self.joules = self.trainer.told
+        is_last = step == self.settings.steps
+        is_due = is_last or step % self.settings.save_every == 0
+        asked, near_limit = self.trainer.told
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(self.trainer.model, step)
         if is_due or asked:
@@ -227,16 +212,13 @@ class Loop:
 
     def _record(self) -> Position:
         """Put logs, and how far this session came, on the disk; returns where the run is."""
-        if self.events:
-            self.events.flush()
         logged, scaler = self.metrics.flush(), self.trainer.updater.scaler.state_dict()
         self._record_pace()
         return Position(self.counter.step, logged, scaler, self.metrics.sha256)
 
     def _record_pace(self) -> None:
         """Record how far this session came, and how fast."""
-        measured = self.pace.summary() | self.energy.summary(self.joules)
-        close_session(self.state / "provenance.json", step=self.counter.step, **measured)
+        close_session(self.state / "provenance.json", step=self.counter.step, **self.pace.summary())
         write_running(self.state / "status.json", self.counter.step)
 
 

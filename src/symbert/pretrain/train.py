@@ -237,5 +237,5 @@ def memory_explained(what: str, sequences: int) -> Iterator[None]:
             raise
         raise MemoryExhaustedError(
             f"{what}: out of memory with {sequences} sequences at a time; set 'pretrain.micro_batch_size' below that "
-            "(the batch stays the same), or free the device; the last checkpoint is kept"
+            "or 'pretrain.recompute_activations: true' (the batch stays the same); the last checkpoint is kept"
         ) from None

@@ -43,11 +43,6 @@ def pick_device(number: int = 0, processes: int = 1) -> torch.device:
     return device
 
 
-def gpu_uuid(device: torch.device) -> str | None:
-    """How NVML calls a GPU; None for a CPU."""
-    return f"GPU-{torch.cuda.get_device_properties(device).uuid}" if device.type == "cuda" else None
-
-
 def _why_cuda_is_absent() -> str:
     if torch.version.cuda is None and torch.version.hip is None:
         return "it is built without CUDA"
