@@ -233,3 +233,22 @@ def test_the_exit_is_the_evaluation_after_the_highest_bulge_of_a_naive_search():
                 line = np.interp(math.log(steps[at]), np.log([steps[first], steps[-1]]), [losses[first], losses[-1]])
                 heights[at] = max(heights.get(at, 0.0), losses[at] - line)
         assert plateau_exit(steps, losses) == steps[max(heights, key=heights.get) + 1]
+
+
+@pytest.mark.parametrize("plateau", [[5.0] * 6, [5.6, 5.3, 5.1, 5.05, 5.02, 5.0]])
+def test_a_lone_spike_is_no_exit(plateau):
+    """One evaluation of 9.0 stood above every line, so that the run "left its plateau" after it."""
+    steps = list(range(50, 1850, 50))
+    flat = [*plateau, *[5.0] * 14, *[4.9] * 16]
+    assert plateau_exit(steps, flat) is None
+    for at in range(1, len(flat) - 1):
+        assert plateau_exit(steps, [*flat[:at], 9.0, *flat[at + 1 :]]) is None, at
+    assert plateau_exit(steps[:3], [5.0, 9.0, 4.9]) is None
+
+
+def test_a_lone_spike_does_not_move_an_exit():
+    steps = list(range(50, 1050, 50))
+    losses = [5.6, *[5.5] * 9, *[4.0, 3.0, 2.6, 2.5], *[2.4] * 6]
+    assert plateau_exit(steps, losses) == 550
+    for at in (1, 4, 8, 12, 15, 18):
+        assert plateau_exit(steps, [*losses[:at], 9.0, *losses[at + 1 :]]) == 550, at

@@ -161,11 +161,16 @@ def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
     Draw the loss over the logarithm of the step, and a straight line from some evaluation to the last one:
     learning that slows down like a power of the step stays below such lines, a plateau that ends in a fall
     bulges above them. The plateau's last evaluation is where the bulge above the highest-standing line is largest; it
-    must be more than 2 % of the loss there, or it is noise.
+    must be more than 2 % of the loss there, or it is noise. An evaluation that alone is so much above the ones before
+    and after it is a spike, and left out.
     """
-    position, loss = np.log(np.asarray(steps, dtype=float)), np.asarray(losses, dtype=float)
+    loss = np.asarray(losses, dtype=float)
     if len(loss) < 3:
         return None
+    above_neighbours = loss[1:-1] - np.maximum(loss[:-2], loss[2:])
+    is_kept = np.r_[True, above_neighbours <= PLATEAU_HEIGHT * loss[1:-1], True]
+    steps, loss = np.asarray(steps)[is_kept].tolist(), loss[is_kept]
+    position = np.log(np.asarray(steps, dtype=float))
     distance, above = (position[-1] - position)[:-1], (loss - loss[-1])[:-1]
     lowest = np.minimum.accumulate(above / distance)  # slope of the line that an evaluation stands highest above
     height = above - lowest * distance
