@@ -8,10 +8,6 @@ localrules:
     count_batch,
 
 
-# A word of the command, not a parameter, which would have the parts of earlier versions filtered again.
-LISTED = "--blocklist {input.blocklist:q}" if BY_CATEGORY else ""
-
-
 rule corpus:
     input:
         MANIFEST,
@@ -64,11 +60,11 @@ rule filter_part:
         mem_mb=growing(1000),
     params:
         batch=option("batch"),
+        blocklist=option("blocklist"),
         harmful_model=option("harmful_model"),
     shell:
         "python -m symbert --log {log:q} filter-part --part {input.part:q} --name {wildcards.part:q}"
-        f" {LISTED}"
-        " --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
+        " {params.blocklist:q} --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
         " --output {output.documents:q} --counts {output.counts:q}"
 
 
@@ -76,8 +72,6 @@ rule tokenize_part:
     input:
         documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
         vocabulary=f"{RESULTS}/corpus/vocab.txt",
-        # Of an earlier version, and not read: with other inputs than then, every part would be tokenized again.
-        characters=[name for name in [f"{RESULTS}/corpus/characters.json"] if Path(name).exists()],
     output:
         tokens=f"{RESULTS}/corpus/tokens/{{part}}.npy",
         offsets=f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy",
