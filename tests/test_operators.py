@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbert import syntax
+from symbert import operators, syntax
 from symbert.errors import ConfigError
 from symbert.operators import OPERATORS, Operator, define, evaluate, name_of, operator_of
 from symbert.report.published import ERRATUM
@@ -38,8 +38,7 @@ def own(tmp_path, monkeypatch):
     (folder / "__init__.py").write_text("from .operators import LowRank")
     (folder / "operators.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    for cached in (syntax.file_of, syntax._statements, syntax._definitions):
-        cached.cache_clear()
+    forget()
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     return define
 
@@ -58,7 +57,7 @@ def test_the_formulas_count_weights_biases_and_factors(hidden, heads):
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_leading_terms_are_those_that_grow_with_the_square(name):
     operator, hidden = OPERATORS[name], 1_200_000
-    leading = evaluate(operator.counted_as.leading, h=hidden, n=12)
+    leading = evaluate(operator.counted_as.leading, {"h": hidden, "n": 12})
     assert 0 < operator.count(hidden, 12) - leading <= 4 * hidden
 
 
@@ -77,13 +76,13 @@ def test_the_erratum_states_a_true_equation():
     [("2h rank + 3(h + 1)n", 2 * 64 * 8 + 3 * 65 * 2), ("(h + 1)(h − 1)", 4095), ("h³/n·2", 64**3), ("h²/n²", 1024)],
 )
 def test_a_formula_is_computed_as_it_is_read(formula, value):
-    assert evaluate(formula, h=64, n=2, rank=8) == value
+    assert evaluate(formula, {"h": 64, "n": 2, "rank": 8}) == value
 
 
 @pytest.mark.parametrize("formula", ["2(h", "2d", "print(h)", "h/0", "h.real"])
 def test_what_is_no_formula_of_the_letters_is_refused(formula):
     with pytest.raises(ConfigError, match="formula of parameters '.*': .*; write it as"):
-        evaluate(formula, h=64, n=2)
+        evaluate(formula, {"h": 64, "n": 2})
 
 
 @pytest.mark.parametrize(
@@ -110,6 +109,133 @@ def test_other_arguments_make_another_operator(own):
     definition = {"class": "outside_package.operators:LowRank"}
     codes = {Operator("low-rank", definition["class"], arguments).code for arguments in ({}, {"rank": 8}, {"rank": 9})}
     assert len(codes) == 3
+
+
+@pytest.mark.parametrize("argument", ["h", "n", "formula", "values"])
+def test_an_argument_of_the_users_own_may_have_any_name(own, argument):
+    """One named h, n or formula was an internal error; h and n stay the hidden size and the heads."""
+    operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8, argument: "x"})
+    assert operator.count(64, 2) == 3 * (64 * 64 + 64) + 8 * 64
+    with pytest.raises(ConfigError, match="formula of parameters"):
+        Operator("low-rank", "outside_package.operators:LowRank", {"rank": "eight"}).count(64, 2)
+
+
+FLAT = """
+from symbert.model.attention import SymmetricAttention
+{imports}
+
+
+class Flat(SymmetricAttention):
+    \"\"\"Q(x) Q(y)ᵀ: flat.\"\"\"
+
+    def query_key_value(self, hidden):
+        {within}
+        return super().query_key_value({used})
+
+
+{below}
+"""
+
+
+@pytest.fixture
+def code_of_flat(tmp_path, monkeypatch):
+    """The code of an operator in `flat.py`, which lies in a folder beside other modules; read from the files anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def code(
+        files: dict[str, str], imports: str = "", within: str = "pass", used: str = "hidden", below: str = ""
+    ) -> str:
+        flat = FLAT.format(imports=imports, within=within, used=used, below=below)
+        for name, text in {"flat.py": flat, **files}.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        forget()
+        return Operator("flat", "flat:Flat").code
+
+    yield code
+    forget()
+
+
+def forget() -> None:
+    """As in a process that has read no module yet."""
+    for cached in (syntax.file_of, syntax._statements, syntax._own_names, syntax._definitions):
+        cached.cache_clear()
+
+
+TIMES = "def f(x):\n    return g(x)\n\n\ndef g(x):\n    return 2 * x\n\n\ndef other():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"imports": "from nearby import f", "used": "f(hidden)"},
+        {"imports": "from nearby import *", "used": "f(hidden)"},
+        {"imports": "import nearby", "used": "nearby.f(hidden)"},
+        {"imports": "try:\n    from nearby import f\nexcept ImportError:\n    f = abs", "used": "f(hidden)"},
+        {"imports": "if 1 + 1 == 2:\n    from nearby import f as h", "used": "h(hidden)"},
+        {"within": "from nearby import f", "used": "f(hidden)"},
+        {"within": "import nearby as near", "used": "near.f(hidden)"},
+        {"imports": "import importlib", "used": "importlib.import_module('nearby').f(hidden)"},
+        {"imports": "import importlib\nnear = importlib.import_module('nearby')", "used": "near.f(hidden)"},
+        {"imports": "import nearby\nTABLE = {}", "used": "TABLE['f'](hidden)", "below": "TABLE['f'] = nearby.f"},
+        {"imports": "import nearby", "below": "Flat.split_heads = nearby.f"},
+        {"imports": "import nearby", "below": "setattr(Flat, 'split_heads', nearby.f)"},
+        {"imports": "import nearby\nTABLE = {}", "used": "TABLE['f'](hidden)", "below": "TABLE.update(f=nearby.f)"},
+        {"imports": "import nearby\nfrom torch import nn", "below": "for f in [nearby.f]:\n    nn.Linear.f = f"},
+        {"imports": "import nearby\nfrom torch import nn", "below": "@nn.Module.register\ndef f():\n    nearby.f(1)"},
+        {"imports": "from package.sub import f", "used": "f(hidden)"},
+        {"imports": "import package.sub", "used": "package.sub.f(hidden)"},
+        {"imports": "import patches"},
+    ],
+    ids=lambda words: "; ".join(words.values()),
+)
+def test_every_local_module_that_an_operator_reaches_is_its_code(code_of_flat, words):
+    """A module beside the operator's file was not, nor one in `try`, `if` or a function, nor assignments of a module:
+    checkpoints of earlier code were taken."""
+    files = {
+        "package/__init__.py": "",
+        "package/sub.py": "from nearby import f",
+        "patches.py": "import nearby\nfrom torch import nn\n\nnn.Linear.f = nearby.f\n",
+    }
+    before = code_of_flat({**files, "nearby.py": TIMES}, **words)
+    assert code_of_flat({**files, "nearby.py": TIMES.replace("2 * x", "3 * x")}, **words) != before
+    said = TIMES.replace("def f(x):", 'def f(x):\n    """Text."""').replace("return 2", "# twice\n    return 2")
+    assert code_of_flat({**files, "nearby.py": f'"""A module."""\n{said}'}, **words) == before
+
+
+def test_what_an_operator_does_not_name_beside_it_is_not_its_code(code_of_flat):
+    """Two operators in one file, and a function that only the other one uses."""
+    words = {"imports": "from nearby import f, other", "used": "f(hidden)"}
+    before = code_of_flat({"nearby.py": TIMES}, **words)
+    assert code_of_flat({"nearby.py": TIMES.replace("pass", "return 1")}, **words) == before
+    assert code_of_flat({"nearby.py": TIMES}, **words, below="class Second(Flat):\n    scale = other()") == before
+
+
+def test_modules_that_import_each_other_have_a_code(code_of_flat):
+    files = {"nearby.py": "import far\n\n\ndef f(x):\n    return far.g(x)\n"}
+    words = {"imports": "from nearby import *", "used": "f(hidden)"}
+    far = "from nearby import *\nimport nearby\n\n\ndef g(x):\n    return 2 * x\n"
+    before = code_of_flat({**files, "far.py": far}, **words)
+    assert code_of_flat({**files, "far.py": far.replace("2 * x", "3 * x")}, **words) != before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"within": "import importlib\n        importlib.import_module(self.name)"}, "import_module(self.name)"),
+        ({"imports": "import torch", "used": "getattr(torch, self.name)(hidden)"}, "getattr(torch, self.name)"),
+        ({"within": "weights = open('w.txt').read()"}, "open('w.txt')"),
+        ({"imports": "from nearby import f", "used": "f(hidden)"}, "nearby.py, line 4: np.load('w.npy')"),
+    ],
+)
+def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own, words, said):
+    nearby = "import numpy as np\n\ndef f(x):\n    return np.load('w.npy') * x\n"
+    code_of_flat({"nearby.py": nearby}, **words)
+    own("flat", {"class": "flat:Flat"})
+    (line,) = operators.unfollowed_code()
+    assert line.startswith("attention 'flat': ") and said in line
+    code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="getattr(self, 'x' + 'y')(f(hidden))")
+    assert operators.unfollowed_code() == []
 
 
 def test_an_edit_of_the_users_module_changes_the_code(own, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from typing import Any
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.settings import code_of, hash_of
-from symbert.syntax import class_named, classes_of, file_of
+from symbert.syntax import class_named, classes_of, file_of, unfollowed
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
@@ -102,7 +102,7 @@ class Operator:
     def count(self, hidden_size: int, heads: int) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
         formula = self.counted_as.parameters
-        return evaluate(formula, h=hidden_size, n=heads, **self.arguments) if formula else None
+        return evaluate(formula, {**self.arguments, "h": hidden_size, "n": heads}) if formula else None
 
     @cached_property
     def code(self) -> str:
@@ -185,12 +185,25 @@ def operator_of(config: Mapping[str, Any]) -> Operator:
     return own
 
 
+def unfollowed_code() -> list[str]:
+    """A line for each operator of the user's own that runs more than its code covers: a change there trains nothing."""
+    lines = []
+    for operator in OPERATORS.values():
+        if not operator.path.startswith(f"{BUILT_IN}:") and (places := unfollowed(*operator.path.split(":"))):
+            more = f" (and {len(places) - 1} more)" if places[1:] else ""
+            lines.append(
+                f"attention '{operator.name}': {places[0]}{more} brings in what is not in the operator's code; after a "
+                "change of that, name a new 'experiment'"
+            )
+    return lines
+
+
 def operator_code(name: str) -> str:
     """16 hexadecimal digits that stand for what the operator of that name computes."""
     return operator_named(name).code
 
 
-def evaluate(formula: str, **values: int) -> int:
+def evaluate(formula: str, values: Mapping[str, Any]) -> int:
     """The value of a formula such as `2(h² + h) + h²/n`, whose letters are `values`. ConfigError for another text."""
     text = formula.translate(str.maketrans({"²": "**2", "³": "**3", "·": "*", "×": "*", "−": "-"}))
     text = re.sub(r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=\w)|(?<=\d)\s*(?=[^\W\d])|(?<=\w)\s+(?=\w)", "*", text)
@@ -207,5 +220,5 @@ def evaluate(formula: str, **values: int) -> int:
 
     try:
         return int(value_of(ast.parse(text.strip(), mode="eval").body))
-    except (SyntaxError, ValueError, ArithmeticError) as error:
+    except (SyntaxError, TypeError, ValueError, ArithmeticError) as error:
         raise ConfigError(f"formula of parameters '{formula}': {error}; write it as 2(h² + h) + h²/n") from None

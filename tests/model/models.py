@@ -81,6 +81,18 @@ class Doubled(SymmetricAttention):
         return 2 * mixed, weights
 
 
+class Biased(SymmetricAttention):
+    """(Q(x) + u) · Q(y): affine, token by token."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.shift = torch.nn.Parameter(torch.zeros(config.hidden_size))
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query + self.split_heads(self.shift.expand_as(hidden)), key, value
+
+
 class Rectified(SymmetricAttention):
     """A query that is not affine in the hidden states."""
 
@@ -138,4 +150,85 @@ class Tied(SymmetricAttention):
         self.query = config.first_query[0]
 
 
+class Near(SymmetricAttention):
+    """Tokens attend to the 16 nearest only, which shorter rows do not show."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        places = torch.arange(hidden.shape[1])
+        near = ((places[:, None] - places).abs() <= 16)[None, None]
+        if attention_mask is not None:
+            near = near & (attention_mask if attention_mask.dtype == torch.bool else attention_mask == 0)
+        return super().forward(hidden, near, **kwargs)
+
+
+class Noisy(SymmetricAttention):
+    """Noise in training, which evaluation never calls."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        noise = torch.randn_like(hidden) if self.training else 0.0
+        return super().forward(hidden + noise, attention_mask, **kwargs)
+
+
+class Assigned(SymmetricAttention):
+    """A forward that its instance has."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        usual = self.forward
+        self.forward = lambda *given, **named: (2 * usual(*given, **named)[0], None)
+
+
+class Hooked(SymmetricAttention):
+    """A hook on its output."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_forward_hook(lambda module, given, output: (2 * output[0], output[1]))
+
+
+class Called(SymmetricAttention):
+    """A call of its own."""
+
+    def __call__(self, *given, **named):
+        return 2 * super().__call__(*given, **named)[0], None
+
+
+class Wrapped(SymmetricAttention):
+    """Its forward is wrapped below, at the top level of the module."""
+
+
+def _doubled(forward):
+    return lambda *given, **named: (2 * forward(*given, **named)[0], None)
+
+
+Wrapped.forward = _doubled(Wrapped.forward)
+
+
+class LateMixing(SymmetricAttention):
+    """Q(x') · Q(y'), where x' has half of both neighbours in rows above 16 tokens."""
+
+    def query_key_value(self, hidden):
+        if hidden.shape[1] > 16:
+            around = F.pad(hidden, (0, 0, 1, 1))
+            hidden = hidden + 0.5 * (around[:, :-2] + around[:, 2:])
+        return super().query_key_value(hidden)
+
+
+class TrainedMixing(SymmetricAttention):
+    """Q(x') · Q(y'), where x' is the token after in training."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden.roll(-1, dims=1) if self.training else hidden)
+
+
+class Dropping(SymmetricAttention):
+    """A query with dropout of its own."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return F.dropout(query, 0.1, self.training), key, value
+
+
 MIXING = [Averaged, Convolved, Placed, Doubled]
+WITH_FORWARD = [Near, Noisy, Assigned, Hooked, Called, Wrapped, Doubled]  # or with something else that calls bring in
+SELDOM = [LateMixing, TrainedMixing]  # mix tokens

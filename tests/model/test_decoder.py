@@ -8,7 +8,21 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertLMHeadModel
 
 from model.hosts import moved, small_config
-from model.models import FOLDING, Averaged, Convolved, Doubled, Placed, Rectified, Shifted, define
+from model.models import (
+    FOLDING,
+    Averaged,
+    Convolved,
+    Doubled,
+    Dropping,
+    LateMixing,
+    Near,
+    Noisy,
+    Placed,
+    Rectified,
+    Shifted,
+    TrainedMixing,
+    define,
+)
 from symbert.errors import ConfigError
 from symbert.model import sites
 from symbert.model.attention import SelfAttention, SymmetricAttention
@@ -17,6 +31,7 @@ from symbert.model.decoder import DecoderModel
 from symbert.model.fold import fold
 from symbert.model.logits import describe_attention
 from symbert.model.network import MaskedModel, initialize
+from symbert.model.sites import attention_of
 from symbert.operators import OPERATORS, Operator
 from symbert.sizes import SIZES
 
@@ -110,8 +125,9 @@ class LooksBack(SymmetricAttention):
         return super().query_key_value(hidden + 0.5 * torch.nn.functional.pad(hidden, (0, 0, 1, 0))[:, :-1])
 
 
-@pytest.mark.parametrize("operator", [Averaged, Convolved, Shifted])
+@pytest.mark.parametrize("operator", [Averaged, Convolved, Shifted, LateMixing, TrainedMixing])
 def test_an_operator_that_looks_at_later_tokens_is_refused_and_not_trained_on_what_it_predicts(operator, monkeypatch):
+    """One that does so beyond six tokens, or in training alone, was not."""
     define(monkeypatch, operator.__name__.lower(), operator)
     with pytest.raises(
         ConfigError, match=f"attention '{operator.__name__.lower()}': .* depends on later tokens"
@@ -127,7 +143,20 @@ def test_an_operator_that_drops_its_mask_is_refused(monkeypatch):
         DecoderModel(small_config())
 
 
-@pytest.mark.parametrize("operator", [Placed, Doubled, Rectified, LooksBack])
+class Causal(SymmetricAttention):
+    """Says itself what its model says."""
+
+    is_causal = True
+
+
+def test_an_operator_that_makes_itself_causal_is_refused(monkeypatch):
+    """It was pre-trained as causal, and fine-tuned and folded as if tokens saw later ones."""
+    monkeypatch.setitem(OPERATORS, "own", Operator("own", f"{Causal.__module__}:Causal"))
+    with pytest.raises(ConfigError, match="attention 'own': .* sets 'is_causal'"):
+        attention_of(small_config("own"))
+
+
+@pytest.mark.parametrize("operator", [Placed, Doubled, Rectified, LooksBack, Near, Noisy, Dropping])
 def test_an_operator_of_the_users_own_works_though_its_class_knows_nothing_of_decoders(operator, monkeypatch):
     name = operator.__name__.lower()
     monkeypatch.setitem(OPERATORS, name, Operator(name, f"{operator.__module__}:{operator.__name__}"))

@@ -2,7 +2,21 @@ import pytest
 import torch
 from transformers import BertForMaskedLM, BertForSequenceClassification, BertModel
 
-from model.models import FOLDING, HEADS, IDS, MASK, Rectified, Shifted, Unscaled, define, started, trained, widened
+from model.models import (
+    FOLDING,
+    HEADS,
+    IDS,
+    MASK,
+    WITH_FORWARD,
+    LateMixing,
+    Rectified,
+    Shifted,
+    Unscaled,
+    define,
+    started,
+    trained,
+    widened,
+)
 from symbert.errors import ConfigError, IntegrityError
 from symbert.model.bert import SymBertModel
 from symbert.model.fold import fold
@@ -75,8 +89,9 @@ def test_folding_leaves_the_model_and_its_configuration_as_they_were():
     assert all(torch.equal(values, before[name]) for name, values in model.state_dict().items())
 
 
-@pytest.mark.parametrize("operator", [Rectified, Shifted, Unscaled])
+@pytest.mark.parametrize("operator", [Rectified, Shifted, Unscaled, LateMixing, *WITH_FORWARD])
 def test_an_operator_that_no_bert_equals_is_refused_by_name(operator, monkeypatch):
+    """Attention masked beyond 16 tokens was folded "exactly" into a BERT that differs from the 17th token on."""
     define(monkeypatch, operator.__name__.lower(), operator)
     model = trained(operator.__name__.lower())
     with pytest.raises(ConfigError, match=f"attention '{operator.__name__.lower()}' has no equal BERT") as refusal:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import FOLDING, MIXING, Convolved, define, started, trained
+from model.models import FOLDING, MIXING, SELDOM, WITH_FORWARD, Biased, Convolved, Dropping, define, started, trained
 from symbert.model import packed
+from symbert.model.attention import SelfAttention
 from symbert.model.fold import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 from symbert.operators import OPERATORS
@@ -121,7 +122,30 @@ def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it
     alone = torch.cat([model(row[None], token_type_ids=kinds[None]).logits for row, kinds in rows])
     torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
     close(loss_and_gradients(model, found), loss_and_gradients(model, alone))
-    assert capsys.readouterr().err.startswith("warning: attention 'mixing' mixes tokens or has a forward of its own: ")
+    assert capsys.readouterr().err.startswith("warning: attention 'mixing' ")
+
+
+@pytest.mark.parametrize("operator", [*WITH_FORWARD, *SELDOM, Dropping])
+def test_no_operator_with_a_forward_or_random_numbers_of_its_own_is_computed_as_another_one(monkeypatch, operator):
+    """Attention masked beyond 16 tokens, or noise in training, was fine-tuned as full attention."""
+    define(monkeypatch, "own", operator)
+    model, (ids, types) = trained("own", "classification").double(), rows_of(LENGTHS)
+    assert encoder_for(model.bert) is encode_by_length
+    rows = zip(ids.split(LENGTHS.tolist()), types.split(LENGTHS.tolist()), strict=True)
+    alone = torch.cat([model(row[None], token_type_ids=kinds[None]).logits for row, kinds in rows])
+    torch.testing.assert_close(packed_logits(model, ids, types, LENGTHS), alone, rtol=0, atol=1e-12)
+
+
+def test_an_operator_of_the_users_own_that_treats_each_token_by_itself_is_laid_end_to_end(monkeypatch):
+    define(monkeypatch, "own", Biased)
+    assert encoder_for(trained("own", "classification").bert) is encode
+
+
+def test_another_forward_for_all_operators_is_seen(monkeypatch):
+    """A module of the user's own may put one into `SelfAttention`."""
+    usual = SelfAttention.forward
+    monkeypatch.setattr(SelfAttention, "forward", lambda *given, **named: (2 * usual(*given, **named)[0], None))
+    assert encoder_for(started("tiny", "symmetric", "classification").bert) is encode_by_length
 
 
 def test_what_mixes_tokens_only_after_some_training_is_found_at_its_start(monkeypatch):

@@ -1,6 +1,8 @@
 # settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
 # In all rules --log takes standard error to a log, from which the console has progress and what fails.
 
+from symbert.operators import unfollowed_code
+
 
 localrules:
     write_settings,
@@ -30,6 +32,8 @@ onstart:
         jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
         for line in announce(EXPERIMENT, jobs, on_cluster):
             print(line, file=sys.stderr)
+        for line in unfollowed_code():
+            print(f"symbert: warning: {line}", file=sys.stderr)
         heed_termination(workflow)
         if not on_cluster:
             drop_rate_limit(workflow)

@@ -1,12 +1,14 @@
 """Whether an operator does what every stage takes for granted, without knowing its formula: a check is a function.
 
-All run on the CPU, on two layers as wide as the size tiny, in float64 unless they say otherwise.
+All run on the CPU, on two layers as wide as the size tiny, in float64 unless they say otherwise, on rows as long as the
+model's, in training and in evaluation mode.
 """
 
 import copy
 import json
 import time
 from collections.abc import Callable
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -26,8 +28,7 @@ from symbert.operators import Operator, define, name_of, operator_named
 Model = SymBertForSequenceClassification
 MOVED = 0.1  # standard deviation of what is added to all weights: five times that of a start
 CLOSE = 1e-9  # largest difference between what is equal, relative to the largest value
-IDS = torch.arange(5, 29).reshape(2, 12)
-MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
+MODES = True, False  # training and evaluation; no dropout but an operator's own
 STEP = 1e-6  # of a finite difference
 ROUNDS, STEPS = 7, 3  # of measuring speed
 
@@ -85,6 +86,13 @@ def _attention(model: Model) -> SelfAttention:
     return model.bert.encoder.layer[0].attention.self
 
 
+def _rows(model: Model, tokens: int | None = None) -> tuple[Tensor, Tensor]:
+    """Ids and mask of two rows, the second one padded, as long as the model's or of so many tokens."""
+    tokens = tokens or model.config.max_position_embeddings
+    ids = torch.randint(5, 100, (2, tokens), generator=torch.Generator().manual_seed(4))
+    return ids, (torch.arange(tokens) < torch.tensor([[tokens], [tokens * 7 // 12]])).long()
+
+
 def _differ(one: Tensor, other: Tensor) -> bool:
     return not (one - other).abs().max() <= CLOSE * other.abs().max()
 
@@ -113,45 +121,68 @@ def check_gradients(operator: Operator, model: Model) -> str:
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
-    hidden, weights = drawn(2, 5, model.config.hidden_size).requires_grad_(), drawn(2, 5, model.config.hidden_size)
-    inputs = {"the hidden states": hidden, **dict(attention.named_parameters())}
-    total = (attention(hidden)[0] * weights).sum()
-    gradients = torch.autograd.grad(total, list(inputs.values()), allow_unused=True)
-    if unreached := [name for name, gradient in zip(inputs, gradients, strict=True) if gradient is None]:
-        raise FailedCheckError(f"no gradient reaches {', '.join(unreached)}; use it in the forward pass, undetached")
-    for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
-        direction, totals = drawn(*values.shape), []
-        for step in (STEP, -2 * STEP):
-            values.data += step * direction
-            totals.append((attention(hidden)[0] * weights).sum().item())
-        values.data += STEP * direction
-        difference, along = (totals[0] - totals[1]) / (2 * STEP), (gradient * direction).sum().item()
-        if not abs(difference - along) <= 1e-5 * max(1, abs(difference)):
-            raise FailedCheckError(f"{name}: {along:.6g} along a direction, but outputs differ by {difference:.6g}")
+    for tokens, is_training in product((5, model.config.max_position_embeddings), MODES):
+        attention.train(is_training)
+        hidden, weights = (drawn(2, tokens, model.config.hidden_size) for _ in range(2))
+        inputs = {"the hidden states": hidden.requires_grad_(), **dict(attention.named_parameters())}
+
+        def total(hidden: Tensor = hidden, weights: Tensor = weights) -> Tensor:
+            torch.manual_seed(1)  # what it draws in training is the same
+            return (attention(hidden)[0] * weights).sum()
+
+        gradients = torch.autograd.grad(total(), list(inputs.values()), allow_unused=True)
+        if unreached := [name for name, gradient in zip(inputs, gradients, strict=True) if gradient is None]:
+            raise FailedCheckError(
+                f"no gradient reaches {', '.join(unreached)}; use it in the forward pass, undetached"
+            )
+        for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
+            direction, totals = drawn(*values.shape), []
+            for step in (STEP, -2 * STEP):
+                values.data += step * direction
+                totals.append(total().item())
+            values.data += STEP * direction
+            difference, along = (totals[0] - totals[1]) / (2 * STEP), (gradient * direction).sum().item()
+            if not abs(difference - along) <= 1e-5 * max(1, abs(difference)):
+                raise FailedCheckError(f"{name}: {along:.6g} along a direction, but outputs differ by {difference:.6g}")
     return f"reach {len(inputs) - 1} parameters and the hidden states, and are those of finite differences"
 
 
 def check_padding(operator: Operator, model: Model) -> str:
     """What stands in padded tokens changes no other token; an operator that mixes tokens is never given any."""
-    moved, other = _moved(model), IDS.where(MASK.bool(), 50)
-    outputs = [moved.bert(ids, attention_mask=MASK).last_hidden_state[MASK.bool()] for ids in (IDS, other)]
-    if not _differ(*outputs):
-        return "a padded token changes no other"
-    if encoder_for(moved.bert) is encode:
-        raise FailedCheckError("a padded token changes others; hand `attention_mask` on in `forward`")
-    return "a padded token changes others, so rows of one length are computed at a time"
+    moved, (ids, mask) = _moved(model), _rows(model)
+    for is_training in MODES:
+        outputs = []
+        for read in (ids, ids.where(mask.bool(), 50)):
+            torch.manual_seed(1)
+            outputs.append(moved.train(is_training).bert(read, attention_mask=mask).last_hidden_state[mask.bool()])
+        if _differ(*outputs):
+            if encoder_for(moved.bert) is encode:
+                raise FailedCheckError("a padded token changes others; treat each token by itself in `query_key_value`")
+            return "a padded token changes others, so rows of one length are computed at a time"
+    return "a padded token changes no other"
 
 
 def check_rows(operator: Operator, model: Model) -> str:
     """Rows of several lengths, computed together as in fine-tuning, are what each is alone."""
-    moved, lengths = _moved(model), np.array([7, 1, 12, 12, 3])
+    moved, lengths = _moved(model), np.array([7, 1, 12, 12, model.config.max_position_embeddings, 3])
     ids = torch.randint(100, (int(lengths.sum()),), generator=torch.Generator().manual_seed(2))
     packing, compute = Packing.of(lengths, ids.device), encoder_for(moved.bert)
-    embedded = moved.bert.embeddings(ids[None], None, packing.position_ids[None])
-    alone = torch.cat([moved.bert(row[None]).pooler_output for row in ids.split(lengths.tolist())])
-    if _differ(compute(moved.bert, embedded, packing), alone):
-        raise FailedCheckError("a row has other outputs beside other rows than alone")
+    for is_training in MODES[draws_in_training(moved) :]:  # random numbers differ from row to row
+        moved.train(is_training)
+        embedded = moved.bert.embeddings(ids[None], None, packing.position_ids[None])
+        alone = torch.cat([moved.bert(row[None]).pooler_output for row in ids.split(lengths.tolist())])
+        if _differ(compute(moved.bert, embedded, packing), alone):
+            raise FailedCheckError("a row has other outputs beside other rows than alone")
     return f"are what each is alone, {'end to end' if compute is encode else 'one length at a time'}"
+
+
+@torch.no_grad()
+def draws_in_training(model: Model) -> bool:
+    """Whether an operator draws random numbers in training."""
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    model.train().bert(_rows(model)[0])
+    return not torch.equal(torch.get_rng_state(), before)
 
 
 def check_hosts(operator: Operator, model: Model) -> str:
@@ -171,9 +202,14 @@ def check_fold(operator: Operator, model: Model) -> str:
     try:
         folded = fold(moved)
     except ConfigError:
-        return "no plain BERT equals it, so `symbert export` refuses it: it is not affine, token by token"
-    if _differ(folded(IDS, MASK).logits, moved(IDS, MASK).logits):
-        raise FailedCheckError("the plain BERT has other logits, though each of its layers is equal")
+        return "no plain BERT equals it, so `symbert export` refuses it: it has a forward of its own, or is not affine"
+    for tokens in (12, None):
+        ids, mask = _rows(model, tokens)
+        expected = moved.eval()(ids, mask).logits
+        if _differ(folded.eval()(ids, mask).logits, expected):
+            raise FailedCheckError("the plain BERT has other logits, though each of its layers is equal")
+    if draws_in_training(moved) or _differ(moved.train()(ids, mask).logits, expected):
+        return "a plain BERT has the same logits in evaluation mode, and lacks what the operator does in training"
     return "a plain BERT has the same logits"
 
 
@@ -191,9 +227,9 @@ def check_parameters(operator: Operator, model: Model) -> str:
 
 def check_bf16(operator: Operator, model: Model) -> str:
     """Loss and gradients at the start are finite in the arithmetic of most training."""
-    started = copy.deepcopy(model)
+    started, (ids, _) = copy.deepcopy(model).train(), _rows(model)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = nn.functional.cross_entropy(started(IDS).logits.float(), torch.zeros(len(IDS), dtype=torch.long))
+        loss = nn.functional.cross_entropy(started(ids).logits.float(), torch.zeros(len(ids), dtype=torch.long))
     loss.backward()
     for name, parameter in started.named_parameters():
         if parameter.grad is not None and not parameter.grad.isfinite().all():

@@ -35,7 +35,7 @@ from symbert.model.configuration import Configuration, refuse_rotary
 from symbert.model.decoder import DecoderModel
 from symbert.model.encoder_decoder import EncoderDecoderModel
 from symbert.model.network import HostModel, Model
-from symbert.model.sites import attend_across
+from symbert.model.sites import PLAIN, PLAIN_ACROSS, attend_across, attends_as
 
 BERT: dict[type[SymBertPreTrainedModel | HostModel], type[PreTrainedModel]] = {
     SymBertModel: BertModel,
@@ -114,7 +114,15 @@ def _facts(config: BertConfig | Configuration) -> dict[str, Any]:
 
 def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
     """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states, of two
-    sequences where the site is one of cross-attention."""
+    sequences where the site is one of cross-attention.
+
+    ConfigError for an operator with a `forward` of its own: no number of tokens shows that it attends as BERT.
+    """
+    if not attends_as(module, PLAIN_ACROSS if is_across else PLAIN):
+        raise ConfigError(
+            f"attention '{module.config.attention}' has no equal BERT, as it has a forward of its own; load the "
+            "checkpoint as its model card says instead"
+        )
     module = copy.deepcopy(module).double().eval()
     module.is_causal = False  # so that the check compares what each token makes of all others
     width, device = module.config.hidden_size, next(module.parameters()).device
@@ -137,13 +145,13 @@ def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: boo
     device = projections["query.bias"].device
     bert = (BertCrossAttention if is_across else BertSelfAttention)(module.config).to(device, torch.float64).eval()
     bert.load_state_dict(projections)
-    generator = torch.Generator().manual_seed(0)
-    shape = 2, 7, module.config.hidden_size
-    hidden, context = (torch.randn(shape, dtype=torch.float64, generator=generator).to(device) for _ in range(2))
-    expected = attend_across(module, hidden, context, None) if is_across else module(hidden)[0]
-    found = bert(hidden, context)[0] if is_across else bert(hidden)[0]
-    if not (expected - found).abs().max() <= TOLERANCE * expected.abs().max():
-        raise ConfigError(
-            f"attention '{module.config.attention}' has no equal BERT, expected query, key and value that are affine "
-            "in the hidden states, token by token; load the checkpoint as its model card says instead"
-        )
+    generator, width = torch.Generator().manual_seed(0), module.config.hidden_size
+    for shape in ((2, 7, width), (1, module.config.max_position_embeddings, width)):
+        hidden, context = (torch.randn(shape, dtype=torch.float64, generator=generator).to(device) for _ in range(2))
+        expected = attend_across(module, hidden, context, None) if is_across else module(hidden)[0]
+        found = bert(hidden, context)[0] if is_across else bert(hidden)[0]
+        if not (expected - found).abs().max() <= TOLERANCE * expected.abs().max():
+            raise ConfigError(
+                f"attention '{module.config.attention}' has no equal BERT, expected query, key and value that are "
+                "affine in the hidden states, token by token; load the checkpoint as its model card says instead"
+            )

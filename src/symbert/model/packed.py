@@ -7,24 +7,24 @@ import copy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.model.attention import SelfAttention
 from symbert.model.layers import Bert, Layer
 from symbert.model.rotary import turned_sides
+from symbert.model.sites import attends_as, is_shipped
 
 MOVED = 0.1  # standard deviation: five times that of a start
-# Largest relative difference of layers in float64 that rounds differently: products over rows of other lengths differ
-# by some 1e-15, an operator that mixes tokens by 0.01 and more.
+# Largest relative difference in float64 that is rounding: products over rows of other lengths differ by some 1e-15, an
+# operator that mixes tokens by 0.01 and more.
 TOLERANCE = 1e-9
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
-_encoders: dict[str, Encoder] = {}  # of each operator, by its name
+_encoders: dict[tuple, Encoder] = {}  # of each operator of the user's own, by its class, its definition and its width
 
 
 @dataclass(frozen=True)
@@ -88,47 +88,57 @@ def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
 
 
 def encoder_for(bert: Bert) -> Encoder:
-    """What computes the model's operator: `encode`, unless it mixes tokens, which a line on stderr says.
-
-    Every operator is tried once in a process.
-    """
-    operator = bert.config.attention
+    """The computation of the model's operator: `encode` where its class has no forward of its own and treats each token
+    by itself; otherwise `encode_by_length`, which a line on stderr says once in a process."""
+    sites = [layer.attention.self for layer in bert.encoder.layer]
+    if all(is_shipped(site) and attends_as(site) for site in sites):
+        return encode
+    operator = type(sites[0]), repr(getattr(bert.config, "operator", None)), bert.config.hidden_size
     if operator not in _encoders:
-        _encoders[operator] = encode_by_length if mixes_tokens(bert) else encode
-        if _encoders[operator] is encode_by_length:
+        is_packed = all(map(attends_as, sites)) and treats_tokens_alone(sites[0])
+        _encoders[operator] = encode if is_packed else encode_by_length
+        if not is_packed:
             print(
-                f"warning: attention '{operator}' mixes tokens or has a forward of its own: rows of one "
-                "length are computed at a time, which takes longer (docs/operators.md)",
+                f"warning: attention '{bert.config.attention}' has a forward or random numbers of its own, or mixes "
+                "tokens: rows of one length are computed at a time, which takes longer (docs/operators.md)",
                 file=sys.stderr,
             )
     return _encoders[operator]
 
 
 @torch.no_grad()
-def mixes_tokens(bert: Bert) -> bool:
-    """Whether `encode` is wrong for the model's operator, by what becomes of rows of several lengths and of each alone.
+def treats_tokens_alone(operator: SelfAttention) -> bool:
+    """Whether query, key and value of rows laid end to end are those of each row alone, up to the longest row of the
+    model, in training and in evaluation mode, and without random numbers.
 
-    Compared are two of its layers with weights moved at random, so that what starts at zero shows, too. The random
-    numbers are of a generator of their own.
+    The weights are moved at random, so that what starts at zero shows, too.
     """
-    generator = torch.Generator().manual_seed(0)
-    device = bert.embeddings.word_embeddings.weight.device
+    generator, config = torch.Generator().manual_seed(0), operator.config
+    device = next(operator.parameters()).device
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
 
-    layers = copy.deepcopy(nn.ModuleList(bert.encoder.layer[:1])).double().eval()
-    for parameter in layers.parameters():
+    tried = copy.deepcopy(operator).double()
+    for parameter in tried.parameters():
         parameter += MOVED * drawn(*parameter.shape)
-    model = SimpleNamespace(
-        encoder=SimpleNamespace(layer=[layers[0], layers[0]]),
-        pooler=SimpleNamespace(dense=nn.Identity(), activation=nn.Identity()),
-    )
-    lengths = np.array([5, 2, 9, 5, 3])
-    packing = Packing.of(lengths, device)
-    rows = model, drawn(1, int(lengths.sum()), bert.config.hidden_size), packing
-    expected, found = encode_by_length(*rows), encode(*rows)
-    return not (expected - found).abs().max() <= TOLERANCE * expected.abs().max()
+    rows = [drawn(1, length, config.hidden_size) for length in (5, 2, config.max_position_embeddings, 9, 5, 17)]
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        before = _random_state(device)
+        for is_training in (True, False):
+            tried.train(is_training)
+            for laid, sides, along in ((rows, 1, 2), (rows[::4], 0, 0)):  # end to end, and two of one length in a batch
+                found = tried.query_key_value(torch.cat(laid, sides))
+                for one, *alone in zip(found, *map(tried.query_key_value, laid), strict=True):
+                    other = torch.cat(alone, along)
+                    if not (one - other).abs().max() <= TOLERANCE * other.abs().max():
+                        return False
+        return torch.equal(_random_state(device), before)
+
+
+def _random_state(device: torch.device) -> Tensor:
+    state = torch.get_rng_state()
+    return torch.cat([state, torch.cuda.get_rng_state(device)]) if device.type == "cuda" else state
 
 
 def _all_tokens(layer: Layer, hidden: Tensor, packing: Packing) -> Tensor:
