@@ -121,11 +121,3 @@ def test_a_study_that_there_is_not_is_refused_with_those_that_there_are(tmp_path
     (tmp_path / "experiment.yaml").write_text("scale: demo\n")
     with pytest.raises(MissingInputError, match=r"none\.yaml: no such study; there are tiny"):
         read_study(tmp_path / "none.yaml")
-
-
-def test_a_key_that_a_study_has_twice_is_refused(tmp_path):
-    """YAML's last one would count, and of two grids of one name the first would never be trained."""
-    path = study_file(tmp_path)
-    path.write_text(path.read_text() + "title: Another one\n")
-    with pytest.raises(ConfigError, match=r"tiny\.yaml.*title"):
-        read_study(path)
