@@ -20,10 +20,14 @@ fail() { echo "first_hour: $1" >&2; exit 1; }
 
 # What README.md takes for granted as the user's own.
 mkdir -p "$folder/own/crawl/data"
-printf 'text,label\n' > "$folder/own/irony.csv"
-for number in $(seq 40); do
-  printf 'What a fine day number %s.,no\nOf course it rains again on day %s.,yes\n' "$number" "$number"
-done >> "$folder/own/irony.csv"
+for file in train dev; do
+  {
+    printf 'text,label\n'
+    for number in $(seq 40); do
+      printf 'What a fine day in %s %s.,no\nOf course it rains again in %s %s.,yes\n' $file $number $file $number
+    done
+  } > "$folder/own/$file.csv"
+done
 cat "$origin"/docs/*.md > "$folder/own/crawl/data/docs.txt"
 
 # Blocks of commands as they are; blocks with a title become files.

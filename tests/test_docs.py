@@ -118,7 +118,8 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "my-scales/two-nodes.yaml").write_text("{}")
     (folder / "mine.yaml").write_text("{}")
     (folder / "results/demo-embedded/embedded").mkdir()
-    (folder / "irony.csv").touch()
+    for name in ("train.csv", "dev.csv"):
+        (folder / name).touch()
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (folder / name).touch()
     for name, text in (own_files(ROOT) | own_files(ROOT, "docs/hosts.md")).items():

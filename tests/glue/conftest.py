@@ -93,8 +93,9 @@ def with_own_task(changed, folder, monkeypatch):
     monkeypatch.setattr(tasks, "OWN", {})
 
     def experiment_of(count: int) -> Experiment:
-        (folder / "rows.csv").write_text(f"{'a' * 99}\n" * count)
-        definition = {"train": "rows.csv", "validation": "rows.csv", "columns": ["a"], "labels": ["b", "c"]}
+        for name, letter in (("rows.jsonl", "a"), ("others.jsonl", "b")):
+            (folder / name).write_text(f'{{"a": "{letter * 90}"}}\n' * count)
+        definition = {"train": "rows.jsonl", "validation": "others.jsonl", "columns": ["a"], "labels": ["b", "c"]}
         tasks.define("own", {**definition, "label": "d", "kind": "classification", "metric": "accuracy"})
         return changed({"sweep": {"tasks": ["rte", "own"]}})
 

@@ -14,9 +14,9 @@ import yaml
 from symbert import tasks
 from symbert.checks import check
 from symbert.config import merge
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.glue.finetune import finetune
-from symbert.glue.own_files import identity_of, read_own_split
+from symbert.glue.own_files import identity_of, read_own_split, refuse_shared_texts
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.robustness_sets import prepare_robustness
 from symbert.glue.sources import download_task, published_schema, resolve_glue
@@ -137,9 +137,9 @@ def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
 
 
 def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them(tmp_path):
-    for name in ("one.csv", "two.csv"):
-        ROWS.to_csv(tmp_path / name, index=False)
-    files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / "one.csv")}
+    for name, rows in (("one.csv", ROWS), ("two.csv", ROWS), ("dev.csv", ROWS[1:])):
+        rows.to_csv(tmp_path / name, index=False)
+    files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / "dev.csv")}
     known = identity_of(tasks.define("irony", IRONY | files))
     assert json.loads(json.dumps(known)) == known, "as it stands in its settings file"
     renamed = files | {"train": str(tmp_path / "two.csv")}
@@ -149,6 +149,73 @@ def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them
     assert identity_of(tasks.define("irony", IRONY | files)) != known
 
 
+def test_one_file_to_train_on_and_to_validate_is_refused_at_the_start(tmp_path):
+    """README's own task did so: 100.00 in bold for every operator."""
+    ROWS.to_csv(tmp_path / "one.csv", index=False)
+    shutil.copy(tmp_path / "one.csv", tmp_path / "copy.csv")
+    for other in ("one.csv", "copy.csv"):
+        files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / other)}
+        with pytest.raises(
+            ConfigError, match=r"^config: 'tasks\.irony': train and validation are the same \(.*\); give"
+        ):
+            identity_of(tasks.define("irony", IRONY | files))
+
+
+@pytest.mark.parametrize(("name", "separator"), [("dev.csv", ","), ("dev.tsv", "\t"), ("dev.csv.gz", ",")])
+def test_a_wrong_column_is_found_at_the_start(tmp_path, name, separator):
+    """It was found when the task's job ran."""
+    ROWS.to_csv(tmp_path / "one.csv", index=False)
+    ROWS.rename(columns={"ironic": "irony"}).to_csv(tmp_path / name, index=False, sep=separator)
+    files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / name)}
+    with pytest.raises(DataError, match=rf"{name}: no column 'ironic', found text, irony, more; correct 'tasks'"):
+        identity_of(tasks.define("irony", IRONY | files))
+
+
+def tables_of(train, validation, tmp_path):
+    """The splits of a task with these texts."""
+    for name, texts in (("train.csv", train), ("dev.jsonl", validation)):
+        WRITERS["rows.csv" if name.endswith("csv") else "rows.jsonl"](
+            pd.DataFrame({"text": list(texts), "ironic": "no"}), tmp_path / name
+        )
+    files = {"train": str(tmp_path / "train.csv"), "validation": str(tmp_path / "dev.jsonl")}
+    task = tasks.define("irony", IRONY | files)
+    return task, *(read_own_split(task, split, published_schema(task)) for split in task.splits)
+
+
+def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are_most(tmp_path, capsys):
+    """Two formats of the same rows are two files, and a score on rows that were trained on is no score."""
+    refuse_shared_texts(*tables_of("abcd", "efgh", tmp_path))
+    assert capsys.readouterr().err == ""
+    refuse_shared_texts(*tables_of("abcd", "abgh", tmp_path))
+    assert "dev.jsonl: 2 of 4 rows have the text of a training row" in capsys.readouterr().err
+    with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows have the text of a training row; give 'irony'"):
+        refuse_shared_texts(*tables_of("abcd", "abch", tmp_path))
+
+
+def test_a_task_whose_rows_are_all_trained_on_is_not_downloaded(tmp_path, write_section):
+    task, *_ = tables_of("abcd", "dcba", tmp_path)
+    source = write_section("glue_source", source="embedded", root="nowhere")
+    resolve_glue(source, tmp_path / "sources.json")
+    with pytest.raises(DataError, match="4 of 4 rows"):
+        download_task(source, tmp_path / "sources.json", task.name, tmp_path / "raw.parquet")
+    assert not (tmp_path / "raw.parquet").exists()
+
+
+def test_quotation_marks_in_a_tsv_are_text(tmp_path):
+    """With the quotes of a csv, four rows were two."""
+    lines = ["text\tironic", '"What a day\tno', 'He said "so" again\tyes', 'Another "\tno', 'all"\tyes']
+    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    assert [row[0] for row in rows_of(tmp_path / "rows.tsv")] == [line.split("\t")[0] for line in lines[1:]]
+
+
+@pytest.mark.parametrize("row", ["What a day, again,no", "What a day"])
+def test_a_row_with_more_or_fewer_cells_than_the_header_is_refused_with_its_line(tmp_path, row):
+    """Of rows that all had one cell more, the first became an index: every column was its neighbour."""
+    (tmp_path / "rows.csv").write_text(f"text,ironic\n{row}\nWhat a night,yes\n")
+    with pytest.raises(DataError, match=r"rows\.csv:2: cells: [13], of the first row: 2"):
+        rows_of(tmp_path / "rows.csv")
+
+
 @pytest.fixture
 def example(root, config, tmp_path, monkeypatch):
     """The demo's configuration with the example of docs/glue.md, whose files lie in the folder of the commands."""
@@ -156,7 +223,7 @@ def example(root, config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     ROWS.to_csv("data/train.csv", index=False)
-    ROWS[1:].to_csv("data/dev.csv", index=False)
+    ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
     chosen = merge(config, yaml.safe_load(block))
     check(chosen)
     return chosen
@@ -203,7 +270,7 @@ def test_its_settings_have_its_content_and_no_other_task_has_such_settings(examp
         "no",
         "yes",
     ]
-    shutil.copy("data/train.csv", "data/dev.csv")
+    ROWS[:1].to_csv("data/dev.csv", index=False)
     changed = own_tasks(Experiment(example))["task-irony"]["sha256"]
     before = own_tasks(experiment)["task-irony"]["sha256"]
     assert changed["train"] == before["train"] and changed["validation"] != before["validation"]

@@ -15,7 +15,7 @@ from documented import own_files
 from symbert.corpus.tokens import id_hash
 from workflow.checkout import Checkout
 
-IRONY = "text,label\n" + "What a great day.,no\nOf course it rains again.,yes\n" * 20
+IRONY = "text,label\n" + "What a great {0}.,no\nOf course the {0} is wet again.,yes\n" * 20
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TEXTS = [" ".join(WORDS[number % 10 :] + WORDS) + "." for number in range(200)]
 
@@ -37,7 +37,8 @@ def tiny(folder: Checkout, target: str, *words: str, files: tuple[str, ...]) -> 
 @pytest.mark.campaign
 def test_an_operator_a_size_and_a_task_of_ones_own_have_scores(folder):
     """The three in one experiment; the size and the task are those of README's files, joined."""
-    (folder.directory / "irony.csv").write_text(IRONY)
+    for name, word in (("train.csv", "day"), ("dev.csv", "evening")):
+        (folder.directory / name).write_text(IRONY.format(word))
     table = "results/mine/report/tables/table3_glue.csv"
     sweep = 'sweep={attention: [original, "bounded:Bounded"]}'
     tiny(folder, table, "--config", "experiment=mine", sweep, files=("deep.yaml", "irony.yaml"))

@@ -1,6 +1,7 @@
 """Rows of a task of the user's own, with the hub's columns, from the files that the `datasets` library reads."""
 
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
-from symbert.errors import DataError
+from symbert.errors import ConfigError, DataError
 from symbert.files import sha256_of
 from symbert.task import Layout, Task
 
@@ -18,9 +19,22 @@ ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
 
 def identity_of(task: Task) -> dict[str, Any]:
-    """What the rows of a task and their scores follow from: the content of its files, whatever their names."""
+    """What the rows of a task and their scores follow from: the content of its files, whatever their names.
+
+    Read where a workflow starts: ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a
+    column.
+    """
     remedy = f"correct 'tasks.{task.name}.{{}}' of the configuration"
     contents = {split: sha256_of(Path(path), absent=remedy.format(split)) for split, path in task.files.items()}
+    if contents["train"] == contents["validation"]:
+        files = " and ".join(dict.fromkeys(task.files.values()))
+        raise ConfigError(
+            f"config: 'tasks.{task.name}': train and validation are the same ({files}); give validation rows that "
+            "nothing is trained on"
+        )
+    for path in map(Path, task.files.values()):
+        if path.is_file() and suffix_of(path) in DIALECTS:
+            next(_cells(path, task.layout), None)
     layout = {"columns": list(task.layout.text), "label": task.layout.label}
     return {**layout, "labels": list(task.labels), "metrics": list(task.metrics), "sha256": contents}
 
@@ -44,6 +58,21 @@ def read_own_split(task: Task, split: str, schema: pa.Schema) -> pa.Table:
         raise DataError(f"{path}: has no rows; give '{task.name}' some")
     arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.table(arrays, schema=schema.remove_metadata())
+
+
+def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:
+    """DataError where more than half of the validation rows have the texts of a training row; a line on stderr where
+    fewer do."""
+    trained, validated = (
+        zip(*(rows[name].to_pylist() for name in task.columns), strict=True) for rows in (train, validation)
+    )
+    known = set(trained)
+    shared = sum(texts in known for texts in validated)
+    said = f"{task.files['validation']}: {shared:,} of {validation.num_rows:,} rows have the text of a training row"
+    if 2 * shared > validation.num_rows:
+        raise DataError(f"{said}; give '{task.name}' validation rows that nothing is trained on")
+    if shared:
+        print(f"warning: {said}", file=sys.stderr)
 
 
 def _cells(path: Path, layout: Layout) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from symbert.corpus.sources import RESOLVED, open_source, resolve
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
-from symbert.glue.own_files import read_own_split
+from symbert.glue.own_files import read_own_split, refuse_shared_texts
 from symbert.settings import SourceSettings, read_settings
 from symbert.sources import SOURCES, PublishedFile
 from symbert.suites import SUITES, suite_of
@@ -57,7 +57,7 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
     """Write a task's training and evaluation rows to one parquet file: the hub's columns and `split`.
 
     Those of the user's own tasks come from their files, whatever the source. Raises DataError, naming file and column
-    or line, when columns, types or labels are not those of the task.
+    or line, when columns, types or labels are not those of the task, and where most validation rows are trained on.
     """
     row, read = task_named(task), read_settings(settings, SourceSettings)
     schema, splits = published_schema(row), []
@@ -75,6 +75,8 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
             finally:
                 fetched.unlink(missing_ok=True)
         splits.append(rows.append_column("split", pa.array([split] * len(rows), pa.string())))
+    if row.files:
+        refuse_shared_texts(row, *splits)
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary, write_page_checksum=True)
 
