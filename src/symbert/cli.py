@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert import __version__, slurm
-from symbert.errors import DataError, SymbertError, TimeLimitError, explain
+from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, explain
 from symbert.files import reading
 from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
@@ -127,6 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
+    except KeyboardInterrupt:
+        end_line()
+        say_last(f"symbert {_command(arguments) or ''}".rstrip() + ": interrupted; the same command resumes\n")
+        return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
         if code == SymbertError.exit_code:

@@ -29,6 +29,14 @@ def test_the_banner_names_the_experiment_and_what_is_trained(experiment, traces)
     assert lines[2] == "  there already  1 of 4 pre-trainings"
 
 
+def test_results_that_cannot_be_written_to_are_refused_by_name(experiment, monkeypatch):
+    """Snakemake would end in a traceback."""
+    Path("results").mkdir()
+    monkeypatch.setattr("os.access", lambda place, _: Path(place).name != "results")
+    with pytest.raises(InputOutputError, match="^results: cannot be written to|/results: cannot be written to"):
+        list(announce(experiment, [TRAINING]))
+
+
 def test_a_job_that_writes_nothing_large_needs_no_room(experiment, monkeypatch):
     """Tables of the paper are made on any disk."""
     monkeypatch.setattr(disk, "free_space", lambda path: (10, Path("/")))

@@ -9,6 +9,16 @@ from pathlib import Path
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
+def interrupt_once(number, frame):
+    """The first Ctrl-C stops Snakemake and its jobs; a second one would break off how Snakemake ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+    signal.signal(signal.SIGINT, interrupt_once)
+
+
 def stop(message, exit_code):
     """End Snakemake before any job, with one line and the documented exit code."""
     print(f"symbert: {message}", file=sys.stderr)

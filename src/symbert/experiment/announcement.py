@@ -1,5 +1,6 @@
 """What a start of Snakemake says: the experiment, what is trained, what is there already, and whether there is room."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,9 +25,9 @@ PLAN_ERRORS = (SymbertError, OSError, ArithmeticError, AttributeError, LookupErr
 def announce(experiment: Experiment, jobs: list[Job], on_cluster: bool = False) -> Iterator[str]:
     """The lines of the banner of `jobs`, which are about to run.
 
-    ConfigError for a run whose folder holds another one that is not to be superseded, and InputOutputError when what
-    the jobs still have to write does not fit the storage. On a cluster, whose nodes may see other file systems, the
-    latter is a line. Nothing else stops a start.
+    ConfigError for a run whose folder holds another one that is not to be superseded, and InputOutputError for a
+    folder that cannot be written to, and when what the jobs still have to write does not fit the storage. On a cluster,
+    whose nodes may see other file systems, the last is a line. Nothing else stops a start.
     """
     config = experiment.config
     yield (
@@ -39,6 +40,12 @@ def announce(experiment: Experiment, jobs: list[Job], on_cluster: bool = False) 
         if refuses and (differing := settings_changed(experiment, run)):
             raise refusal(experiment.place(experiment.state, run), differing)
     yield f"  trains         {', '.join(map(str, trained)) or 'nothing'}; {len(jobs):,} jobs in all"
+    for folder in experiment.folders:
+        place = next(place for place in (Path(folder), *Path(folder).resolve().parents) if place.exists())
+        if not os.access(place, os.W_OK):
+            raise InputOutputError(
+                f"{place}: cannot be written to; make it writable, or link {folder} to another place"
+            )
     try:
         states = [run_state(experiment, run) for run in experiment.pretrainings()]
         yield f"  there already  {sum(state.is_done for state in states)} of {len(states)} pre-trainings"
