@@ -34,8 +34,8 @@ test-slurm: env
 	PYTHONPATH=tests $(BIN)/python -m slurm.cluster run $(BIN)/python -m pytest tests/slurm/on_slurm.py
 
 check: env
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 

@@ -92,5 +92,5 @@ def test_a_value_on_the_command_line_makes_no_object(root):
 
 
 def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):
-    with pytest.raises(MissingInputError, match="symbert import-scores DIR --name theirs"):
+    with pytest.raises(MissingInputError, match="symbert import-scores FILE.csv --name theirs"):
         imported(tmp_path / "imported-theirs")

@@ -2,7 +2,7 @@
 
 Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py,
 slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
-and report/foreign/test_naming.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
+and report/test_imported.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
 """
 
 import csv
@@ -95,7 +95,6 @@ def test_no_reader_of_data_unpickles(tmp_path, form):
         "blocklist.marisa": Blocklist,
         "part.json": lambda path: cli_reads(["count-batch", "--records", path, "--output", tmp_path / "out"]),
         "scores.csv": lambda path: cli_reads(["import-scores", path, "--name", "csv", "--output", tmp_path / "csv"]),
-        "scores.parquet": lambda path: cli_reads(["import-scores", path, "--name", "p", "--output", tmp_path / "p"]),
         "ut1.tar.gz": lambda path: cli_reads(
             ["build-blocklist", "--archive", path, "--output", tmp_path / "trie", "--summary", tmp_path / "summary"]
         ),

@@ -147,7 +147,7 @@ def imported(results: Path) -> Config:
     if not (results / "import.json").is_file():
         name = results.name.removeprefix("imported-")
         raise MissingInputError(
-            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores DIR --name {name}"
+            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores FILE.csv --name {name}"
         )
     record = read_json(results / "import.json", IMPORT, f"remove {results} and run symbert import-scores again")
     for files in (record["inputs"], *record["inputs_of_size"].values()):

@@ -4,6 +4,8 @@ import csv
 import itertools
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +14,6 @@ from msgspec import to_builtins
 
 from symbert.corpus.counts import EDGES
 from symbert.report.imported import wording_of_import
-from symbert.tasks import GLUE as GLUE_TASKS
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
@@ -445,48 +446,13 @@ def authors_losses(authors_data):
     return curves
 
 
-PAIRWISE = "bert_base_pairwise_20240204-093411"
-EVALUATION = {"eval_accuracy": 0.75, "eval_f1": 0.85, "eval_matthews_correlation": 0.25, "eval_pearson": 0.5}
-EVALUATION |= {"eval_spearmanr": 0.7, "eval_accuracy_mm": 0.8}
-
-
-@pytest.fixture
-def directory(tmp_path):
-    return tmp_path / "theirs"
-
-
-@pytest.fixture
-def write_result(directory):
-    """Writes what run_glue leaves in the directory of a run, with changes (None: without that key)."""
-
-    def make(name, folder="results", **changes):
-        task = GLUE_TASKS.get(name.split("_")[4] if name.count("_") > 3 else "", GLUE_TASKS["mrpc"])
-        rows = [task.official_rows[split] for split in task.scores]
-        values = EVALUATION | {"epoch": 5.0, "eval_samples": rows[0], "eval_samples_mm": rows[-1]} | changes
-        path = directory / folder / name / "eval_results.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
-        return path.parent
-
-    return make
-
-
-@pytest.fixture
-def write_losses(directory):
-    """Writes a dashboard's export: an evaluation every 11 entries of the log, and one after the training."""
-
-    def make(names=(PAIRWISE,), evaluations=8, file="loss.csv", end=" - eval/loss", after=2, **cells):
-        columns = [f"{name}{end}{kind}" for name in names for kind in ("", "__MIN", "__MAX")]
-        steps = [11 * (at + 1) - 1 for at in range(evaluations)]
-        steps += [steps[-1] + after] * bool(after)
-        rows = [dict.fromkeys(columns, str(9.0 - at)) | {"Step": str(step)} for at, step in enumerate(steps)]
-        rows[3] |= {columns[0]: cells.get("cell", rows[3][columns[0]])}
-        path = directory / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", newline="") as lines:
-            table = csv.DictWriter(lines, ["Step", *columns], quoting=csv.QUOTE_ALL)
-            table.writeheader()
-            table.writerows(rows)
-        return path
-
-    return make
+@pytest.fixture(scope="session")
+def authors_csv(authors_data, tmp_path_factory) -> tuple[Path, Path]:
+    """The authors' scores and losses as csv files for `import-scores`, by the recipes in tools/."""
+    tools, folder = Path(__file__).parents[2] / "tools", tmp_path_factory.mktemp("authors")
+    files = {"trainer": [authors_data], "losses": sorted(authors_data.glob("validation_loss_bert_*.csv"))}
+    for recipe, paths in files.items():
+        with open(folder / f"{recipe}.csv", "w", encoding="utf-8") as output:
+            command = [sys.executable, tools / f"convert_{recipe}.py", *paths]
+            subprocess.run(command, stdout=output, check=True)
+    return folder / "trainer.csv", folder / "losses.csv"

@@ -12,7 +12,7 @@ from symbert.cli import main
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.compare import compare
 from symbert.report.imported import import_scores
-from symbert.report.published import SCORES
+from symbert.report.published import COLUMNS, SCORES
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
@@ -48,8 +48,8 @@ def test_experiments_and_scores_of_others_stand_in_one_table(experiment, tmp_pat
     first = experiment("first", {"original": FIRST})
     second = experiment("second", {"original": SECOND, "pairwise": FIRST})
     theirs = tmp_path / "theirs.csv"
-    rows = [f"mine,{task},{seed},{score}" for task in (*TASKS, "mnli-mm") for seed, score in ((1, 0.7), (2, 0.9))]
-    theirs.write_text("\n".join(["model,task,finetune_seed,score", *rows, "other,rte,1,0.4"]))
+    rows = [f"mine,{column},{seed},{score}" for column in COLUMNS for seed, score in ((1, 0.7), (2, 0.9))]
+    theirs.write_text("\n".join(["attention,task,finetune_seed,value", *rows, "other,rte,1,0.4"]))
     rows = table_of(tmp_path, first, second, theirs)
     assert list(rows) == [
         "first: tiny-original",
@@ -60,7 +60,7 @@ def test_experiments_and_scores_of_others_stand_in_one_table(experiment, tmp_pat
     ]
     printed = capsys.readouterr().out
     assert "differences in GLUE score from first: tiny-original. first: Experiment first, scale demo" in printed
-    assert "theirs.csv: others' scores (csv and parquet)." in printed
+    assert "theirs.csv: others' scores." in printed
     row = rows["second: tiny-original"]
     common = [100 * score for score in SECOND[:3]]
     assert float(row["difference"]) == pytest.approx(statistics.fmean(common) - 100 * statistics.fmean(FIRST), abs=1e-9)
@@ -110,8 +110,8 @@ def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path)
     assert main(["compare", str(tmp_path / "gone")]) == 65
 
 
-def test_an_import_of_the_authors_files_has_the_papers_scores(authors_data, tmp_path):
-    import_scores(authors_data, "authors", output=tmp_path / "authors")
+def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_path):
+    import_scores(authors_csv[0], "authors", output=tmp_path / "authors")
     rows = table_of(tmp_path, tmp_path / "authors", reference="authors: base-original")
     for (size, attention), (score, std, *_) in SCORES.items():
         row = rows[f"authors: {size}-{attention}"]

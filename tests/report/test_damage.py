@@ -25,7 +25,7 @@ def files(
     manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
     manifest |= {"rows": {"train": 9900, "validation": 100}}
     manifest |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": 20}}
-    told = {"name": "theirs", "directory": "d", "files": 1, "sha256": "0", "steps": 1800, "steps_from": "the command"}
+    told = {"name": "theirs", "files": {"theirs.csv": "0"}, "steps": 1800, "steps_from": "the command"}
     return {
         "settings": [settings],
         "sections": [settings],

@@ -1,9 +1,13 @@
-"""Results of others become an experiment that the report reads."""
+"""Others' scores, one tidy csv, become an experiment that the report reads."""
 
+import itertools
 import json
+import random
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
@@ -13,7 +17,7 @@ from symbert.report import published
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
-from symbert.report.imported import import_scores
+from symbert.report.imported import import_scores, read_tidy
 from symbert.report.runs import exits_of, losses_of, read_runs
 from symbert.report.scores import read_scores
 from symbert.report.style import house_style
@@ -29,7 +33,9 @@ MEANS_OF_TASKS = {  # of the authors, MNLI as one
     **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},
     **{"small-original": "72.12", "small-symmetric": "68.87", "small-pairwise": "72.97"},
 }
-PAIRWISE = "bert_base_pairwise_20240204-093411"
+HEADER = "size,attention,task,finetune_seed,value"
+SCORES = "size,attention,step,task,finetune_seed,value"
+LOSSES = "size,attention,step,loss"
 
 
 def read(path):
@@ -37,20 +43,176 @@ def read(path):
 
 
 @pytest.fixture
-def imported(directory, tmp_path):
-    """Imports the directory; returns the final records."""
+def write(tmp_path):
+    """Writes a csv file of lines; returns it."""
 
-    def make():
-        import_scores(directory, "theirs", output=tmp_path / "out")
+    def make(*lines, header=HEADER, name="theirs.csv", encoding="utf-8"):
+        file = tmp_path / name
+        file.write_bytes("\n".join([header, *lines, ""]).encode(encoding))
+        return file
+
+    return make
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """Imports files into the folder `out`; returns the final records."""
+
+    def make(scores, losses=None, **options):
+        import_scores(scores, "theirs", losses, output=tmp_path / "out", **options)
         return read(tmp_path / "out/glue/final.json")
 
     return make
 
 
-def test_what_is_unknown_of_a_record_is_null(write_result, imported):
-    for task in GLUE:
-        write_result(f"{PAIRWISE}-seed2_{task}_20240207-000000")
-    records = {record["task"]: record for record in imported()}
+def scores_of(file):
+    """The scores of a csv file by size, attention, column and fine-tuning seed."""
+    return {
+        (record["size"], record["attention"], column, record["finetune_seed"]): score
+        for record in read_tidy(file)
+        for column, score in record["metrics"].items()
+    }
+
+
+def test_a_csv_has_a_row_for_each_score(write):
+    file = write("base,mine,rte,1,0.5", ",roberta, cola ,2,-2.5e-1", encoding="utf-8-sig")
+    assert scores_of(file) == {("base", "mine", "rte", 1): 0.5, ("", "roberta", "cola", 2): -0.25}
+
+
+def test_columns_stand_in_any_order_and_empty_cells_are_not_known(write):
+    (record,) = read_tidy(write("0.5,,3.0,,rte,mine", header="value,step,finetune_seed,rows,task,attention"))
+    assert (record["size"], record["pretrain_seed"], record["step"], record["finetune_seed"]) == ("", 1, None, 3)
+    assert record["rows"] == {} and not record["partial"]
+
+
+def test_a_fraction_beside_percentages_is_not_read_as_less_than_one_percent(write):
+    """Of a file with percentages, 0.88 became 0.88 %; a table of them is refused with its remedy."""
+    problem = r"theirs\.csv:line 2: value is 58\.1, expected -1 to 1; divide percentages by 100"
+    for lines in (["base,mine,rte,1,58.1", "base,mine,cola,1,0.88"], ["base,mine,rte,1,58.1"]):
+        with pytest.raises(DataError, match=problem):
+            read_tidy(write(*lines))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("base,mine,rte,1,true", "line 3: 'value' is 'true', expected a number"),
+        ("base,mine,rte,1,NaN", "line 3: value is nan, expected -1 to 1"),
+        ("base,mine,rte,1,inf", "line 3: value is inf, expected -1 to 1"),
+        ("base,mine,rte,1,58.1 %", "line 3: 'value' is '58.1 %', expected a number"),
+        ('base,mine,rte,1,"0,5"', "line 3: 'value' is '0,5', expected a number"),
+        ("base,mine,rte,1,", "line 3: missing key 'value'; add it"),
+        ("base,mine,rte,1", "line 3: not 5 cells, as the header has"),
+        ("base,mine,rte,1,0,5", "line 3: not 5 cells, as the header has"),
+        ("base,mine,squad,1,0.5", "line 3: unknown task 'squad'; "),
+        ("base,mine,mnli,1,0.5", "line 3: unknown task 'mnli'; choose from "),
+        ("base,mine,rte,one,0.5", "line 3: 'finetune_seed' is 'one', expected an integer"),
+        ("base,mine,rte,1.5,0.5", "line 3: 'finetune_seed' is '1.5', expected an integer"),
+        ("base,mine,rte,-1,0.5", "line 3: 'finetune_seed' is '-1', expected an integer"),
+        ("base,mine,rte,,0.5", "line 3: missing key 'finetune_seed'"),
+        ("base,,rte,1,0.5", "line 3: missing key 'attention'"),
+        ("base,../mine,rte,1,0.5", "line 3: 'attention' is '../mine', expected a text"),
+        ("base,=1+1,rte,1,0.5", "line 3: 'attention' is '=1+1', expected a text"),
+        ('base,"mi\nne",rte,1,0.5', "line 4: 'attention' is 'mi\\nne', expected a text"),
+        ("base,mine,cola,1,0.6", "line 3: a second score of the cell in line 2; keep one of them"),
+        ('base,mine,"rte,1,0.5', "unexpected end of data; write it as csv in UTF-8"),
+    ],
+)
+def test_what_is_no_score_is_named_with_its_line(write, line, problem):
+    with pytest.raises(DataError) as caught:
+        read_tidy(write("base,mine,cola,1,0.5", line))
+    assert "theirs.csv" in str(caught.value) and problem in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("attention,task,value", "no columns 'finetune_seed', expected one"),
+        ("task,finetune_seed,value", "no columns 'attention', expected one"),
+        ("attention,task,finetune_seed,value,value", "2 columns 'value', expected one"),
+        ("attention,task,finetune_sed,value", "unknown column 'finetune_sed'; did you mean 'finetune_seed'"),
+        ("", "no columns 'attention'"),
+    ],
+)
+def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header, problem):
+    with pytest.raises(DataError, match=problem):
+        read_tidy(write(header=header))
+
+
+def test_a_table_of_a_report_is_refused_with_the_remedy(tmp_path, holey, capsys):
+    """It was an internal error, or a file without scores."""
+    write_table = scores_table(holey).frame.to_csv
+    write_table(tmp_path / "scores.csv", index=False)
+    for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
+        assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "scores.csv: a column for each task" in line and "give a row for each score" in line
+
+
+def test_what_is_no_csv_is_named(write, tmp_path):
+    with pytest.raises(DataError, match=r"theirs\.csv: .*utf-8.*; write it as csv in UTF-8"):
+        read_tidy(write("base,café,rte,1,0.5", encoding="latin1"))
+    with pytest.raises(DataError, match=r"theirs\.csv: no score in it; give a row for each"):
+        read_tidy(write())
+    assert main(["import-scores", str(tmp_path / "gone.csv"), "--name", "gone"]) == 65
+
+
+def test_metrics_become_the_tasks_score(write):
+    """The mean of accuracy and F1; the accuracy of CoLA is no score of GLUE's."""
+    lines = ["mrpc,1,0.8,accuracy", "mrpc,1,0.9,f1", "cola,1,0.4,matthews", "qqp,1,0.7,"]
+    header = "task,finetune_seed,value,metric,attention"
+    records = {record["task"]: record for record in read_tidy(write(*(f"{line},m" for line in lines), header=header))}
+    assert {task: record["metrics"][task] for task, record in records.items()} == pytest.approx(
+        {"mrpc": 0.85, "cola": 0.4, "qqp": 0.7}
+    )
+    assert records["mrpc"]["details"] == {"mrpc": {"accuracy": 0.8, "f1": 0.9}}
+    assert records["qqp"]["details"] == {"qqp": {}}
+    for line, problem in (
+        ("cola,1,0.8,accuracy", "line 2: accuracy does not count for cola; leave it out, and give matthews"),
+        ("mrpc,1,0.8,accuracy", "line 2: mrpc lacks f1; add it, or leave the column 'metric' empty"),
+    ):
+        with pytest.raises(DataError, match=problem):
+            read_tidy(write(f"{line},m", header=header))
+    with pytest.raises(DataError, match="line 3: a second score of the cell in line 2"):
+        read_tidy(write("mrpc,1,0.8,accuracy,m", "mrpc,1,0.8,,m", header=header))
+
+
+def test_the_example_of_the_documentation_is_read(root, tmp_path):
+    scores, losses = re.findall(r"```csv\n(.*?)```", (root / "docs/scores.md").read_text(encoding="utf-8"), re.S)
+    (tmp_path / "scores.csv").write_text(scores)
+    (tmp_path / "losses.csv").write_text(losses)
+    import_scores(tmp_path / "scores.csv", "example", tmp_path / "losses.csv", output=tmp_path / "out")
+    assert scores_of(tmp_path / "scores.csv") == pytest.approx(
+        {
+            ("small", "mine", "rte", 1): 0.581,
+            ("small", "mine", "rte", 2): 0.592,
+            ("", "roberta", "mrpc", 1): 0.885,
+            ("", "roberta", "mnli_matched", 1): 0.872,
+        }
+    )
+
+
+CELLS = list(itertools.product(["mine", "other"], ["rte", "cola", "mnli_matched", "stsb"], [1, 2, 3]))
+
+
+@settings(max_examples=30)
+@given(scores=st.dictionaries(st.sampled_from(CELLS), st.floats(-1, 1), min_size=1), seed=st.integers(0, 99))
+def test_any_order_of_rows_gives_the_same_scores_to_the_last_bit(tmp_path_factory, scores, seed):
+    file = tmp_path_factory.mktemp("permuted") / "scores.csv"
+    lines = [f"base,{model},{task},{number},{score!r}" for (model, task, number), score in scores.items()]
+    found = []
+    for _ in range(2):
+        file.write_text("\n".join([HEADER, *lines]))
+        found.append(read_tidy(file))
+        random.Random(seed).shuffle(lines)
+    assert found[0] == found[1]
+    assert {(model, *rest): score for (_, model, *rest), score in scores_of(file).items()} == scores
+
+
+def test_what_is_unknown_of_a_record_is_null(write, imported):
+    lines = ["stsb,0.5,pearson,", "stsb,0.7,spearman,", "mnli_matched,0.8,,9815", "mnli_mismatched,0.8,,9832"]
+    header = "task,value,metric,rows,attention,finetune_seed"
+    records = {record["task"]: record for record in imported(write(*(f"{line},m,2" for line in lines), header=header))}
     assert records["stsb"]["details"] == {"stsb": {"pearson": 0.5, "spearman": 0.7}}
     assert records["mnli"]["rows"] == {"validation_matched": 9_815, "validation_mismatched": 9_832}
     for record in records.values():
@@ -58,40 +220,39 @@ def test_what_is_unknown_of_a_record_is_null(write_result, imported):
         assert not record["partial"] and record["origin"] == "imported"
 
 
-def test_other_numbers_of_rows_than_glues_are_partial(write_result, imported):
-    write_result(f"{PAIRWISE}_rte", eval_samples=276)
-    write_result(f"{PAIRWISE}_mnli", eval_samples_mm=9_800)
-    write_result(f"{PAIRWISE}_qnli")
-    assert {record["task"]: record["partial"] for record in imported()} == {
-        "rte": True,
-        "mnli": True,
-        "qnli": False,
+def test_other_numbers_of_rows_than_glues_are_partial(write, imported):
+    lines = ["rte,0.5,276", "mnli_matched,0.5,9815", "mnli_mismatched,0.5,9800", "qnli,0.5,"]
+    header = "task,value,rows,attention,finetune_seed"
+    found = imported(write(*(f"{line},m,1" for line in lines), header=header))
+    assert {record["task"]: record["partial"] for record in found} == {"rte": True, "mnli": True, "qnli": False}
+
+
+def test_only_matthews_says_whether_one_class_was_predicted_throughout(write, imported):
+    """Its value is 0 then; an accuracy of a constant prediction is one that others may have, too."""
+    lines = ["cola,1,0,matthews", "cola,2,0.01,matthews", "cola,3,0,", "rte,1,0.5,accuracy"]
+    found = imported(write(*(f"{line},m" for line in lines), header="task,finetune_seed,value,metric,attention"))
+    assert {(record["task"], record["finetune_seed"]): record["constant_prediction"] for record in found} == {
+        ("cola", 1): True,
+        ("cola", 2): False,
+        ("cola", 3): None,
+        ("rte", 1): None,
     }
 
 
-def test_only_matthews_says_whether_one_class_was_predicted_throughout(write_result, imported):
-    """Its value is 0 then; an accuracy of a constant prediction is one that others may have, too."""
-    write_result(f"{PAIRWISE}-seed1_cola", eval_matthews_correlation=0.0)
-    write_result(f"{PAIRWISE}-seed2_cola", eval_matthews_correlation=0.01)
-    write_result(f"{PAIRWISE}-seed1_rte")
-    found = {(record["task"], record["finetune_seed"]): record["constant_prediction"] for record in imported()}
-    assert found == {("cola", 1): True, ("cola", 2): False, ("rte", 1): None}
-
-
 @pytest.fixture
-def results(write_result, write_losses):
-    """Final runs of two small operators with two seeds, checkpoints of one of them, and losses."""
-    for operator in ("vanilla", "symmetric"):
-        for seed, task in ((1, "rte"), (2, "rte"), (1, "wnli"), (2, "wnli")):
-            write_result(f"bert_small_{operator}_20240204-194202-seed{seed}_{task}_20240209-000000", "final")
-    for step, task in ((1_000, "rte"), (4_000, "rte"), (1_000, "wnli"), (4_000, "wnli")):
-        write_result(f"bert_small_symmetric_20240204-194202-ckpt{step}_{task}_20240209-000000", "checkpoints")
-    write_losses(["bert_small_vanilla_20240204-194202"], evaluations=16)
+def files(write):
+    """Final runs of two small operators with two seeds, checkpoints of one of them, and losses of the other."""
+    cells = itertools.product(("original", "symmetric"), ("rte", "wnli"), (1, 2))
+    rows = [f"small,{attention},,{task},{seed},0.7" for attention, task, seed in cells]
+    rows += [f"small,symmetric,{step},{task},1,0.6" for step in (1_000, 4_000) for task in ("rte", "wnli")]
+    losses = [f"small,original,{250 * at},{9 - at / 4}" for at in range(16, 0, -1)]
+    return write(*rows, header=SCORES), write(*losses, header=LOSSES, name="losses.csv")
 
 
-def test_an_import_is_an_experiment_that_the_report_reads(results, directory, tmp_path, monkeypatch):
+def test_an_import_is_an_experiment_that_the_report_reads(files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["import-scores", "theirs", "--name", "small"]) == 0
+    assert main(["import-scores", "theirs.csv", "--losses", "losses.csv", "--name", "small"]) == 0
+    assert "small-symmetric: 8 scores of 4 runs in 2 columns\n" in capsys.readouterr().out
     imported = tmp_path / "results/imported-small"
     told = read(imported / "import.json")
     assert told["sweep"] == {
@@ -102,13 +263,11 @@ def test_an_import_is_an_experiment_that_the_report_reads(results, directory, tm
         "tasks": ["rte", "wnli"],
         "curve": {"sizes": ["small"], "finetune_seeds": [1], "steps": {"small": [1_000, 4_000]}},
     }
-    assert (told["name"], told["directory"], told["files"]) == ("small", "theirs", 13)
-    assert told["kinds"] == ["runs of Hugging Face's Trainer"]
-    assert told["loss_files"] == ["loss.csv"]
+    assert told["name"] == "small" and list(told["files"]) == ["theirs.csv", "losses.csv"]
     run = "pretrain/small-original/seed-1"
     assert told["inputs_of_size"] == {"small": {"done": [f"{run}/done.json"], "metrics": [f"{run}/metrics.jsonl"]}}
     assert told["inputs"]["scores"] == ["glue/final.json"] and told["inputs"]["curve"] == ["glue/curve.json"]
-    assert (told["steps"], told["steps_from"]) == (4_000, "the last checkpoint")
+    assert (told["steps"], told["steps_from"]) == (4_000, "the last step")
     settings = read_settings(imported / "settings/report.json", ReportSettings)
     assert (settings.experiment, settings.steps, settings.settings_hash) == ("imported-small", 4_000, None)
     final = read_scores([imported / "glue/final.json"], settings.tasks, [1, 2], settings.settings_hash)
@@ -117,139 +276,107 @@ def test_an_import_is_an_experiment_that_the_report_reads(results, directory, tm
     assert len(curve) == 4
     folder = imported / "pretrain/small-original/seed-1"
     run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], settings.steps)
-    assert run["step"].tolist() == [250 * at for at in range(1, 17)]
+    assert run[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
 
 
-def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write_result, directory, tmp_path):
-    write_result(f"{PAIRWISE}-seed1_rte")
-    import_scores(directory, "theirs", output=tmp_path / "out")
+def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, imported, tmp_path):
+    file = write("base,pairwise,rte,1,0.5")
+    imported(file)
     told = read(tmp_path / "out/import.json")
     assert (told["steps"], told["steps_from"], told["sweep"]["curve"]["sizes"]) == (200_000, "the paper", [])
-    import_scores(directory, "theirs", output=tmp_path / "out", steps=50_000)
-    told = read(tmp_path / "out/import.json")
-    assert (told["steps"], told["steps_from"]) == (50_000, "the command")
-    assert [record["step"] for record in read(tmp_path / "out/glue/final.json")] == [50_000]
+    assert [record["step"] for record in imported(file, steps=50_000)] == [50_000]
+    assert read(tmp_path / "out/import.json")["steps_from"] == "the command"
 
 
-def test_without_final_runs_those_of_the_last_checkpoint_are_compared(write_result, directory, tmp_path):
-    for step in (1_000, 4_000):
-        write_result(f"{PAIRWISE}-ckpt{step}-seed2_rte")
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    assert [record["step"] for record in read(tmp_path / "out/glue/final.json")] == [4_000]
-    for steps, problem in ((3_000, "there is a checkpoint 4000"), (5_000, "no run of base-pairwise is at the last")):
+def test_without_final_runs_those_of_the_last_checkpoint_are_compared(write, imported):
+    file = write(*(f"base,pairwise,{step},rte,2,0.5" for step in (1_000, 4_000)), header=SCORES)
+    assert [record["step"] for record in imported(file)] == [4_000]
+    for steps, problem in ((3_000, "--steps is 3000, .* 4000"), (5_000, "no run of base-pairwise is at the last")):
         with pytest.raises(UsageError, match=problem):
-            import_scores(directory, "theirs", output=tmp_path / "out", steps=steps)
+            imported(file, steps=steps)
 
 
 @pytest.mark.parametrize("steps", [0, -5])
-def test_a_length_that_is_none_is_refused(write_result, directory, tmp_path, steps):
-    write_result(f"{PAIRWISE}-seed1_rte")
+def test_a_length_that_is_none_is_refused(write, imported, steps):
     with pytest.raises(UsageError, match=f"--steps is {steps}, expected at least 1"):
-        import_scores(directory, "theirs", output=tmp_path / "out", steps=steps)
+        imported(write("base,pairwise,rte,1,0.5"), steps=steps)
 
 
-def test_losses_are_not_stretched_over_the_steps_until_the_last_checkpoint_scored(
-    write_result, write_losses, directory, tmp_path
-):
-    """With checkpoints up to 1,000 of 2,000 steps, every plateau seemed to end twice as early."""
-    write_result(f"{PAIRWISE}-ckpt1000_rte")
-    write_result(f"{PAIRWISE}_rte")
-    file = write_losses(evaluations=8)
-    told = f"{file}: 8 evaluations in 1000 steps, known from the last checkpoint, are not 250 steps apart"
-    with pytest.raises(UsageError, match=f"{re.escape(told)} .*; give --steps"):
-        import_scores(directory, "theirs", output=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    import_scores(directory, "theirs", output=tmp_path / "out", steps=2_000)
+def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
+    """They were spread over the steps until the last checkpoint scored, and every plateau ended twice as early."""
+    scores = write("base,pairwise,1000,rte,1,0.5", "base,pairwise,,rte,1,0.5", header=SCORES)
+    losses = write(*(f"base,pairwise,{250 * at},5" for at in range(1, 9)), header=LOSSES, name="losses.csv")
+    assert [record["step"] for record in imported(scores, losses)] == [2_000]
     folder = tmp_path / "out/pretrain/base-pairwise/seed-1"
     run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], 2_000)
     assert run["step"].tolist() == [250 * at for at in range(1, 9)]
 
 
-def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_of_another(
-    write_result, directory, tmp_path
-):
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("base,pairwise,250,4", "line 3: a second loss of step 250 of this run; keep one of them"),
+        ("base,pairwise,500,NaN", "line 3: loss is nan, expected a number from 0 on"),
+        ("base,pairwise,500,low", "line 3: 'loss' is 'low', expected a number"),
+        ("base,pairwise,0,5", "line 3: 'step' is '0', expected an integer ≥ 1"),
+        (",pairwise,500,5", "line 3: missing key 'size'"),
+    ],
+)
+def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
+    losses = write("base,pairwise,250,5", line, header=LOSSES, name="losses.csv")
+    with pytest.raises(DataError, match=f"losses.csv:{problem}"):
+        imported(write("base,pairwise,rte,1,0.5"), losses)
+
+
+def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_of_another(write, imported):
     """It was missing from Table 3 without a word."""
-    write_result("bert_base_vanilla_20240204-093411_rte", eval_accuracy=0.5)
-    write_result("bert_base_vanilla_20240204-093411-ckpt4000_rte", eval_accuracy=0.6)
-    for step in (1_000, 4_000):
-        write_result(f"{PAIRWISE}-ckpt{step}_rte")
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    final = [(entry["attention"], entry["step"], entry["metrics"]) for entry in read(tmp_path / "out/glue/final.json")]
+    rows = ["base,original,,rte,1,0.5", "base,original,4000,rte,1,0.6"]
+    rows += [f"base,pairwise,{step},rte,1,0.75" for step in (1_000, 4_000)]
+    final = [(it["attention"], it["step"], it["metrics"]) for it in imported(write(*rows, header=SCORES))]
     assert final == [("original", 4_000, {"rte": 0.5}), ("pairwise", 4_000, {"rte": 0.75})]
-    write_result("bert_small_pairwise_20240204-093411-ckpt1000_rte")
     with pytest.raises(UsageError, match="no run of small-pairwise is at the last step, 4000; add it"):
-        import_scores(directory, "more", output=tmp_path / "more")
+        imported(write(*rows, "small,pairwise,1000,rte,1,0.5", header=SCORES))
 
 
-def test_checkpoints_that_were_scored_without_wnli_are_a_curve(write_result, directory, tmp_path):
+def test_checkpoints_that_were_scored_without_wnli_are_a_curve(write, imported, tmp_path):
     """It does not count for the score, but Figure 3, milestones and claims all refused; now any hole is a dash."""
-    for task in ("rte", "wnli"):
-        write_result(f"{PAIRWISE}-seed1_{task}")
-    for step in (1_000, 4_000):
-        write_result(f"{PAIRWISE}-ckpt{step}_rte")
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    told = read(tmp_path / "out/import.json")
-    assert told["sweep"]["tasks"] == ["rte", "wnli"]
+    rows = [f"base,pairwise,,{task},1,0.5" for task in ("rte", "wnli")]
+    imported(write(*rows, *(f"base,pairwise,{step},rte,1,0.5" for step in (1_000, 4_000)), header=SCORES))
+    assert read(tmp_path / "out/import.json")["sweep"]["tasks"] == ["rte", "wnli"]
     for name, steps in (("final", {4_000}), ("curve", {1_000, 4_000})):
         assert set(read_scores([tmp_path / f"out/glue/{name}.json"], ["rte", "wnli"], [1])["step"]) == steps
 
 
-def test_an_experiment_of_ones_own_is_not_overwritten(write_result, directory, tmp_path):
-    write_result(f"{PAIRWISE}-seed1_rte")
+def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path):
     settings = tmp_path / "own/settings/report.json"
     settings.parent.mkdir(parents=True)
     settings.write_text("{}")
     with pytest.raises(ConfigError, match="own: not empty, and no import; choose another --name or --output"):
-        import_scores(directory, "theirs", output=tmp_path / "own")
+        import_scores(write("base,pairwise,rte,1,0.5"), "theirs", output=tmp_path / "own")
     assert [path.name for path in settings.parent.iterdir()] == ["report.json"] and settings.read_text() == "{}"
 
 
-def test_importing_again_after_a_file_was_added_or_removed_replaces_all(
-    write_result, write_losses, directory, tmp_path
-):
-    """It was refused. What an earlier import left behind would be of no import."""
-    write_result(f"{PAIRWISE}-seed1_rte")
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json")}
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json")} == before, "the same files"
-    added = write_result(f"{PAIRWISE}-seed2_rte")
-    losses = write_losses(evaluations=800)
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    assert [record["finetune_seed"] for record in read(tmp_path / "out/glue/final.json")] == [1, 2]
-    assert (tmp_path / "out/pretrain/base-pairwise/seed-1/done.json").is_file()
-    (added / "eval_results.json").unlink()
-    losses.unlink()
-    import_scores(directory, "theirs", output=tmp_path / "out")
-    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json")} == before
+def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(files, write, imported, tmp_path):
+    scores, losses = files
+    imported(scores)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json*")}
+    imported(scores, losses)
+    assert (tmp_path / "out/pretrain/small-original/seed-1/done.json").is_file()
+    imported(scores)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json*")} == before
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
-def test_a_name_that_is_no_folders_is_refused(directory, name):
+def test_a_name_that_is_no_folders_is_refused(write, name):
     with pytest.raises(UsageError, match="--name is"):
-        import_scores(directory, name)
-
-
-def test_losses_of_one_model_in_two_files_are_refused(results, write_losses, directory, tmp_path):
-    write_losses(["bert_small_vanilla_20250101-000000"], file="again.csv")
-    with pytest.raises(DataError, match="losses: small-original has several curves; keep one csv file"):
-        import_scores(directory, "theirs", output=tmp_path / "out")
-
-
-def test_a_column_of_losses_that_stands_twice_is_not_read_once_without_a_word(results, directory, tmp_path):
-    file = directory / "loss.csv"
-    header, *rows = file.read_text().splitlines()
-    table = [header + "," + header.split(",")[1], *(row + ',"1.0"' for row in rows)]
-    file.write_text("\n".join(table) + "\n")
-    with pytest.raises(DataError, match="losses: small-original has several curves"):
-        import_scores(directory, "theirs", output=tmp_path / "out")
+        import_scores(write("base,pairwise,rte,1,0.5"), name)
 
 
 @pytest.fixture(scope="module")
-def published_import(authors_data, tmp_path_factory):
+def published_import(authors_csv, tmp_path_factory):
     """What is imported from the files that the paper's authors published, and its settings."""
     output = tmp_path_factory.mktemp("imported")
-    import_scores(authors_data, "published", output=output)
+    import_scores(authors_csv[0], "published", authors_csv[1], output=output)
     return output, read_settings(output / "settings/report.json", ReportSettings)
 
 
@@ -326,16 +453,15 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
 @pytest.fixture
 def holey(tmp_path):
     """Data of an import in which small-original lacks the rte of seed 2, and 'other' all but rte, also on a curve."""
-    rows = [
-        f"small-{name},{task},{seed},{50 + seed}," for name in ("original", "mine") for task in GLUE for seed in (1, 2)
-    ]
-    rows += [f"small-{name},mnli-mm,{seed},{50 + seed}," for name in ("original", "mine") for seed in (1, 2)]
-    rows = [row for row in rows if not row.startswith("small-original,rte,2")] + ["other,rte,1,70,"]
+    columns = [column for task in GLUE.values() for column in task.scores.values()]
+    cells = itertools.product(("original", "mine"), columns, (1, 2))
+    rows = [f"small,{name},,{column},{seed},0.5{seed}" for name, column, seed in cells]
+    rows = [row for row in rows if not row.startswith("small,original,,rte,2")] + [",other,,rte,1,0.7"]
     cells = [(step, task) for step in (100, 200, 300) for task in ("rte", "cola")]
-    rows += [f"small-original,{task},1,{step / 10},{step}" for step, task in cells if (step, task) != (200, "rte")]
-    rows += ["other,rte,1,40,300"]
-    (tmp_path / "scores.csv").write_text("\n".join(["model,task,finetune_seed,score,step", *rows]))
-    import_scores(tmp_path / "scores.csv", "holey", output=tmp_path / "out")
+    rows += [f"small,original,{step},{task},1,{step / 1000}" for step, task in cells if (step, task) != (200, "rte")]
+    rows += [",other,300,rte,1,0.4"]
+    (tmp_path / "holey.csv").write_text("\n".join([SCORES, *rows]))
+    import_scores(tmp_path / "holey.csv", "holey", output=tmp_path / "out")
     seeds = read(tmp_path / "out/import.json")["sweep"]
     return Data(
         settings=tmp_path / "out/settings/report.json",
@@ -369,9 +495,9 @@ def test_a_hole_is_a_dash_with_n_in_every_table(holey):
 
 
 def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(holey, tmp_path):
-    rows = ["small-original,rte,1,50", "small-mine,rte,2,60", "small-mine,cola,1,60", "small-original,cola,1,50"]
-    (tmp_path / "scores.csv").write_text("\n".join(["model,task,finetune_seed,score", *rows]))
-    import_scores(tmp_path / "scores.csv", "holey", output=tmp_path / "out")
+    rows = ["original,rte,1,0.5", "mine,rte,2,0.6", "mine,cola,1,0.6", "original,cola,1,0.5"]
+    (tmp_path / "holey.csv").write_text("\n".join([HEADER, *(f"small,{row}" for row in rows)]))
+    import_scores(tmp_path / "holey.csv", "holey", output=tmp_path / "out")
     data = Data(**{option: value for option, value in holey.files.items() if "curve" not in option})
     compared = rows_of(statistics_table(data), "model", "score")
     assert (compared["mine", "rte"]["n"], compared["mine", "rte"]["difference"]) == (0, None)

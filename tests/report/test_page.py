@@ -100,7 +100,8 @@ def written(tmp_path, write_exhibits, settings_file, summary):
 
     def make(settings=None, **exhibits):
         output = tmp_path / "report/report.html"
-        write_page(*write_exhibits(**exhibits), summary, settings_file(**(settings or {})), output)
+        tables, figures = write_exhibits(**exhibits)
+        write_page(tables, summary, settings_file(**(settings or {})), output, figures)
         return output.read_text(encoding="utf-8")
 
     return make
@@ -183,7 +184,7 @@ def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files
     pages = []
     for order in itertools.islice(itertools.permutations(tables), 0, 24, 5):
         output = tmp_path / "report/report.html"
-        write_page(list(order), figures[::-1], summary, settings_file(), output)
+        write_page(list(order), summary, settings_file(), output, figures[::-1])
         pages.append(output.read_bytes())
     assert len(set(pages)) == 1
     text = pages[0].decode()
@@ -254,10 +255,10 @@ def test_a_figure_has_its_caption_and_folds_its_explanation(written, tmp_path):
 
 
 def test_a_page_does_not_depend_on_where_it_lies(tmp_path, settings_file, write_exhibits, summary):
-    exhibits = write_exhibits()
+    tables, figures = write_exhibits()
     pages = [tmp_path / "report/report.html", tmp_path / "a#b c/page.html"]
     for page in pages:
-        write_page(*exhibits, summary, settings_file(), page)
+        write_page(tables, summary, settings_file(), page, figures)
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
@@ -267,7 +268,7 @@ def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, 
         for suffix in (".svg", ".csv~", ".old.csv", ".log"):
             file.with_suffix(suffix).write_text("stale")
     output = tmp_path / "report/report.html"
-    write_page(tables, figures, summary, settings_file(), output)
+    write_page(tables, summary, settings_file(), output, figures)
     names = [found["download"] for found in Reader(output.read_text()).all("a") if "download" in found]
     suffixes = [name.partition(".")[2] for name in names]
     assert sorted(suffixes) == sorted(["csv", "md", "tex"] * 3 + ["pdf", "txt"] * 2)
@@ -276,9 +277,9 @@ def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, 
 def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits, summary):
     (tables, figures), output = write_exhibits(), tmp_path / "page.html"
     with pytest.raises(UsageError, match=r"claims.csv: not an .html file of a table"):
-        write_page([tables[0].with_suffix(".csv")], figures, summary, settings_file(), output)
+        write_page([tables[0].with_suffix(".csv")], summary, settings_file(), output, figures)
     with pytest.raises(DataError, match=r"corpus.pdf: not a PNG picture"):
-        write_page(tables, [figures[0].with_suffix(".pdf")], summary, settings_file(), output)
+        write_page(tables, summary, settings_file(), output, [figures[0].with_suffix(".pdf")])
     assert not output.exists()
 
 
@@ -308,7 +309,7 @@ def test_a_wide_table_scrolls_within_the_page_and_keeps_its_first_column(written
     tables, figures = [tmp_path / "report/tables/table3_glue.html"], [tmp_path / "report/figures/figure2_tiny.png"]
     write_table(wide, tables)
     (tmp_path / "one.txt").write_text("One.\n")
-    write_page(tables, figures, tmp_path / "one.txt", tmp_path / "report.json", tmp_path / "page.html")
+    write_page(tables, tmp_path / "one.txt", tmp_path / "report.json", tmp_path / "page.html", figures)
     frame = tmp_path / "frame.html"
     frame.write_text(f'<iframe src="{(tmp_path / "page.html").as_uri()}" width="{width}" height="900"></iframe>')
     seen = see(frame, LOOK_AT_TABLE, tmp_path)

@@ -53,9 +53,9 @@ def test_the_experiment_with_ones_own_text_is_planned(finished, experiments):
 
 def test_the_experiment_with_imported_scores_is_planned(root, experiments, tmp_path):
     copy = check_out(root, tmp_path / "run")
-    write_results(tmp_path / "theirs")
+    write_results(tmp_path / "theirs.csv")
     results = copy.directory / "results/imported-theirs"
-    assert main(["import-scores", str(tmp_path / "theirs"), "--name", "theirs", "--output", str(results)]) == 0
+    assert main(["import-scores", str(tmp_path / "theirs.csv"), "--name", "theirs", "--output", str(results)]) == 0
     outcome = copy.tiny("all", "--dry-run", "--config", *experiments["imported scores"])
     assert outcome.code == 0 and outcome.jobs["tabulate_table3_glue"] == 1, outcome.output
     assert len(experiments) == 4, "plan the new entry of ci.yml here"

@@ -1,6 +1,6 @@
-"""Scores of others, from the directories that Hugging Face's Trainer leaves to tables, figures and the page."""
+"""Scores of others, from a csv file to tables, figures and the page."""
 
-import json
+from itertools import product
 
 import pytest
 
@@ -9,32 +9,28 @@ from symbert.cli import main
 from symbert.tasks import GLUE
 from workflow.checkout import Checkout, check_out
 
-RUN = "bert_base_{attention}_20240204-093411-seed{seed}_{task}_20240207-232501"
-ACCURACY = {"vanilla": 0.75, "pairwise": 0.5, "mine": 0.6}  # mine is no operator of this project
+ACCURACY = {"original": 0.75, "pairwise": 0.5, "mine": 0.6}  # mine is no operator of this project
 HOLE = ("mine", 2, "rte")
 
 
-def write_results(directory):
-    """Three models and two seeds on every task but one, as `run_glue` names and writes them, and one score in a csv."""
-    for attention, accuracy in ACCURACY.items():
-        for seed in (1, 2):
-            for task in GLUE.values():
-                values = dict.fromkeys(("accuracy", "accuracy_mm", "f1", "matthews_correlation"), accuracy)
-                values |= dict.fromkeys(("pearson", "spearmanr"), accuracy + seed / 100)
-                rows = [task.official_rows[split] for split in task.scores]
-                values |= {"samples": rows[0], "samples_mm": rows[-1]}
-                path = directory / RUN.format(attention=attention, seed=seed, task=task.name) / "eval_results.json"
-                path.parent.mkdir(parents=True)
-                if (attention, seed, task.name) != HOLE:
-                    path.write_text(json.dumps({f"eval_{key}": value for key, value in values.items()}))
-    (directory / "scores.csv").write_text("model,task,finetune_seed,score\nroberta,rte,1,70 %\n")
+def write_results(file):
+    """Three models and two seeds on every task, one of which lacks a score, and one score of a model without a size."""
+    lines = ["size,attention,task,finetune_seed,metric,value,rows", ",roberta,rte,1,,0.7,"]
+    for (attention, accuracy), seed, task in product(ACCURACY.items(), (1, 2), GLUE.values()):
+        values = dict.fromkeys(("accuracy", "f1", "matthews"), accuracy)
+        values |= dict.fromkeys(("pearson", "spearman"), accuracy + seed / 100)
+        if (attention, seed, task.name) != HOLE:
+            for (split, column), metric in product(task.scores.items(), task.metrics):
+                rows = task.official_rows[split]
+                lines.append(f"base,{attention},{column},{seed},{metric},{values[metric]!r},{rows}")
+    file.write_text("\n".join([*lines, ""]))
 
 
 @pytest.fixture(scope="module")
 def reported(root, tmp_path_factory) -> Checkout:
     """A checkout that reports on imported scores."""
     copy = check_out(root, tmp_path_factory.mktemp("imported") / "run")
-    theirs = tmp_path_factory.mktemp("theirs")
+    theirs = tmp_path_factory.mktemp("theirs") / "theirs.csv"
     write_results(theirs)
     results = copy.directory / "results/imported-theirs"
     assert main(["import-scores", str(theirs), "--name", "theirs", "--output", str(results)]) == 0
@@ -76,4 +72,4 @@ def test_imported_scores_reported_on_twice_are_nothing_to_do(reported):
 
 def test_scores_that_were_not_imported_stop_before_any_job(reported):
     outcome = reported.snakemake("--dry-run", "--config", "imported=others")
-    assert outcome.code == 65 and "symbert import-scores DIR --name others" in outcome.output
+    assert outcome.code != 0 and "symbert import-scores FILE.csv --name others" in outcome.output

@@ -126,7 +126,8 @@ rule write_page:
         ENVIRONMENT
     params:
         code=CODE,
+        figures=given("figures"),  # scores alone have none
         has_stand_ins=HAS_STAND_INS,
     shell:
-        "python -m symbert --log {log:q} write-page --tables {input.tables:q} --figures {input.figures:q}"
+        "python -m symbert --log {log:q} write-page --tables {input.tables:q} {params.figures}"
         " --summary {input.summary:q} --settings {input.settings:q} --output {output:q}"

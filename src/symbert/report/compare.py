@@ -1,4 +1,4 @@
-"""One table of the scores of experiments, imports and files that others made."""
+"""One table of the scores of experiments, imports and csv files of others' scores."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,9 @@ import pandas as pd
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
 from symbert.report.comparisons import Comparison, compared, corrected
-from symbert.report.foreign.naming import Naming
-from symbert.report.foreign.reading import read_foreign
 from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
-from symbert.report.imported import length_of, parted, records_of
+from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
 from symbert.report.statistics import MEANS, seed_scores
 from symbert.report.tables.table3_glue import model_lines
@@ -48,23 +46,20 @@ class Source:
 def compare(
     results: list[Path],
     /,
-    pattern: str | None = None,
-    mapping: Path | None = None,
     score: str = MEANS[0],
     reference: str | None = None,
     output: list[Path] | None = None,
 ) -> None:
-    """Print Table 3 of several results together: folders of experiments and imports, and scores that others measured.
+    """Print Table 3 of several results together: folders of experiments and imports, and csv files as `import-scores`
+    reads them.
 
-    Others' scores are what `import-scores` reads; `pattern` and `mapping` name the runs among them as they do there.
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
     (`score`), over the seeds that both have. The suffix of each `output` decides its format: .csv, .md, .tex or .html.
     """
     places = [path.resolve() for path in results]
     if twice := [str(path) for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
         raise UsageError(f"compare: {twice[-1]} is given twice; give each folder or file once")
-    naming = Naming(pattern, mapping)
-    table = comparison_of([_read(path, naming) for path in results], score, reference)
+    table = comparison_of([_read(path) for path in results], score, reference)
     print(to_markdown(table), end="")
     if output:
         write_table(table, output)
@@ -116,13 +111,12 @@ def _cells(one: Comparison | None) -> dict[str, Any]:
     return {"difference": one.difference, "low": low, "high": high, "holm_p": p_value, "common_seeds": one.n}
 
 
-def _read(path: Path, naming: Naming) -> Source:
-    """The final scores of an experiment, an import, or others' files; MissingInputError where there are none."""
-    if not (path / SETTINGS).is_file():
-        reading = read_foreign(path, naming)
-        final, _ = parted(reading.scores, length_of(reading.scores, None)[0])
-        kinds = " and ".join(sorted(set(reading.files.values())))
-        return Source(path, table_of(records_of(final)), f"others' scores ({kinds})")
+def _read(path: Path) -> Source:
+    """The final scores of an experiment, an import, or a csv file; MissingInputError where there are none."""
+    if not path.is_dir():
+        records = read_tidy(path)
+        length, _ = length_of(record["step"] for record in records)
+        return Source(path, table_of(parted(records, length)[0]), "others' scores")
     settings = read_settings(path / SETTINGS, ReportSettings)
     of_experiment = sorted(path.glob(f"glue/*/seed-*/step-{settings.steps}/*.json"))
     files = [path / "glue/final.json"] if (path / "import.json").is_file() else of_experiment

@@ -26,7 +26,7 @@ from symbert.tasks import tasks_of_suite
 
 SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
 PARAMETERS = {"shape": {**SHAPE, "vocab_size": int}, "parameters": {str: int}, "attention_parameters": {str: int}}
-ORIGIN = {"directory": str, "files": int, "sha256": str}  # of import.json, whatever the version that imported
+ORIGIN = {"name": str, "files": {str: str}}  # of import.json
 
 
 class Data:

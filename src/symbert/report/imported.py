@@ -1,253 +1,273 @@
-"""Results that others measured, as an experiment of its own: the report reads them as it reads ours."""
+"""Scores that others measured, one tidy csv, as an experiment of its own: the report reads them as it reads ours."""
 
-import hashlib
+import csv
 import json
+import math
 import re
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Annotated, Any
 
-import pandas as pd
-from msgspec import to_builtins
+import msgspec
 
+from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError, DataError, UsageError
-from symbert.files import read_json, sha256_of, write_json, write_text
+from symbert.files import reading, sha256_of, write_json, write_text
 from symbert.report import order, published
 from symbert.report.captions import model_name
-from symbert.report.foreign import tables
-from symbert.report.foreign.losses import read_losses
-from symbert.report.foreign.naming import Naming
-from symbert.report.foreign.reading import Reading, read_foreign
-from symbert.report.scores import CELL, Record
+from symbert.report.scores import CELL, Record, is_score
 from symbert.settings import ReportSettings, Wording
 from symbert.tasks import GLUE, OWN, task_named
 
 IMPORTED = "imported"  # what settings say where only those who measured know
-RHYTHM = 250  # steps between two evaluations of the paper's authors
-TABLE = "scores.csv"  # all scores of an import, as `import-scores` reads them
-MODEL = ["size", "attention"]
-RUN = [*MODEL, "pretrain_seed"]
+RUN = ("size", "attention", "pretrain_seed")
 
-Losses = dict[tuple[str, str, int], pd.DataFrame]  # by run: a row per evaluation
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
+Seed = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The columns of a csv of scores; an empty cell is the default."""
+
+    size: Name = ""
+    attention: Name  # an operator here, or any name of a model
+    pretrain_seed: Seed = 1
+    step: Count | None = None  # of a checkpoint; none: the end of pre-training
+    task: str  # a score column: of MNLI there are two
+    finetune_seed: Seed
+    metric: str = ""  # one of those whose mean is the score of the task; none: the value is the score
+    value: float  # from -1 to 1
+    rows: Count | None = None  # that were scored; none: not known
+
+
+class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The columns of a csv of validation losses."""
+
+    size: Name
+    attention: Name
+    pretrain_seed: Seed = 1
+    step: Count
+    loss: float  # nats per masked token
 
 
 def import_scores(
-    path: Path,
-    /,
-    name: str,
-    pattern: str | None = None,
-    mapping: Path | None = None,
-    output: Path | None = None,
-    steps: int | None = None,
+    path: Path, /, name: str, losses: Path | None = None, output: Path | None = None, steps: int | None = None
 ) -> None:
-    """Write the scores in a file, or in all files below a folder, as the experiment results/imported-<name>.
+    """Write the scores in a csv file as the experiment results/imported-<name>; docs/scores.md has the columns.
 
-    Known are csv and parquet tables, runs of Hugging Face's Trainer and results of lm-evaluation-harness
-    (docs/scores.md), and csv exports of validation losses. Folders of runs are called as `pattern` says
-    ('{model}_{task}_s{finetune_seed}'), as the csv file `mapping` says (columns folder, model, task, finetune_seed), or
-    as the paper's authors call theirs. Runs of checkpoints go to glue/curve.json, the others to glue/final.json;
-    without any, those of the last checkpoint. `steps` is the length of pre-training: without it, it is the last
-    checkpoint's step or, without checkpoints, the paper's; losses must fit it then. `output` is another folder. Prints
-    what was read, what is missing and what was left out. An earlier import in that folder is replaced; ConfigError when
-    the folder holds something else.
+    Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
+    `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
+    files or, where they have none, the paper's. `output` is another folder. An earlier import in that folder is
+    replaced; ConfigError when the folder holds something else. DataError names file, line and column.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
-    naming = Naming(pattern, mapping)
-    reading = read_foreign(path, naming)
-    length, source = length_of(reading.scores, steps)
-    losses = _pretrained(reading.losses, length, None if steps else source, naming)
-    final, curve = parted(reading.scores, length)
-    output = output or Path("results") / f"{IMPORTED}-{name}"
-    files = _files(final, curve, losses, length)
+    records, runs = read_tidy(path), _curves_of(losses) if losses else {}
+    given = [record["step"] for record in records] + [step for points in runs.values() for step in points]
+    length, source = length_of(given, steps)
+    final, curve = parted(records, length)
+    tasks = [task for task in (*GLUE, *OWN) if task in {record["task"] for record in records}]
+    settings = msgspec.to_builtins(_settings(f"{IMPORTED}-{name}", length, tasks))
+    files = {"glue/final.json": final, "glue/curve.json": curve, "settings/report.json": settings}
+    of_size: dict[str, dict[str, list[str]]] = {}
+    lines = {}
+    for run in sorted(runs, key=lambda run: (*order.model_rank(*run[:2]), run[2])):
+        folder = f"pretrain/{run[0]}-{run[1]}/seed-{run[2]}"
+        files[f"{folder}/done.json"] = dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
+        points = [{"split": "validation", "step": step, "loss": loss} for step, loss in sorted(runs[run].items())]
+        lines[f"{folder}/metrics.jsonl"] = "".join(json.dumps(point) + "\n" for point in points)
+        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
+            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{folder}/{file}")
+    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
+    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
     facts = {
         "name": name,
-        **_origin(path, reading),
+        "files": {file.name: sha256_of(file) for file in (path, losses) if file},
         "steps": length,
         "steps_from": source,
-        "sweep": _sweep(final, curve, losses),
-        **_report(len(curve) > 0, losses),
+        "sweep": _sweep(final, curve, runs, tasks),
+        "inputs": inputs,  # of a report, by the options of `symbert exhibit`, from the folder of the results
+        "inputs_of_size": of_size,
     }
-    settings = _settings(f"{IMPORTED}-{name}", length, facts["sweep"]["tasks"])
-    files["settings/report.json"] = _json(to_builtins(settings))
-    files[TABLE] = tables.write(reading.scores, output / TABLE)
-    is_replaced = _write(output, files, facts)
-    print(f"import-scores: {len(reading.scores)} scores of {facts['files']} files, of {', '.join(facts['kinds'])}")
-    print(reading.summary().to_string(index=False))
-    print("".join(f"left out: {line}\n" for line in reading.left_out()), end="")
-    print(f"{output}: {'written again, in place of what was imported before' if is_replaced else 'written'}")
+    output = output or Path("results") / f"{IMPORTED}-{name}"
+    if output.is_dir() and any(output.iterdir()) and not (output / "import.json").exists():
+        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
+    shutil.rmtree(output / "pretrain", ignore_errors=True)  # of an earlier import, which may have had other runs
+    write_json(output / "import.json", facts)
+    for file, value in files.items():
+        write_json(output / file, value)
+    for file, text in lines.items():
+        write_text(output / file, text)
+    for model in sorted(
+        {(record["size"], record["attention"]) for record in records}, key=lambda it: order.model_rank(*it)
+    ):
+        print(f"{model_name(*model)}: {_counted(model, records)}")
+    print(f"{output}: written")
 
 
-def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The scores of the comparison, at the last step, and those over checkpoints.
+def read_tidy(path: Path) -> list[Record]:
+    """Score records, as fine-tuning writes them, of a csv of scores; the step of final ones, and all that is not known,
+    is null.
+
+    DataError names the file and the line of a cell that is no score, of an unknown task, of a metric that does not
+    count for it, and of a second score of one cell; and a score of which a metric is missing.
+    """
+    columns = {column: task for task in (*GLUE.values(), *OWN.values()) for column in task.scores.values()}
+    found: dict[tuple, dict[str, dict[str, tuple[str, Score]]]] = {}
+    for place, row in _rows(path, Score):
+        if not is_score(row.value):
+            raise DataError(f"{place}: value is {row.value}, expected -1 to 1; divide percentages by 100")
+        if row.task not in columns:
+            raise DataError(f"{place}: unknown task '{row.task}'; choose from {', '.join(columns)}")
+        task = columns[row.task]
+        if row.metric and row.metric not in task.metrics:
+            counted = " and ".join(task.metrics)
+            raise DataError(f"{place}: {row.metric} does not count for {row.task}; leave it out, and give {counted}")
+        cell = (row.size, row.attention, row.pretrain_seed, row.step, task.name, row.finetune_seed)
+        values = found.setdefault(cell, {}).setdefault(row.task, {})
+        if values and (row.metric in values or "" in (*values, row.metric)):
+            first, _ = next(iter(values.values()))
+            raise DataError(f"{place}: a second score of the cell in {first.rpartition(':')[2]}; keep one of them")
+        values[row.metric] = (place, row)
+    if not found:
+        raise DataError(f"{path}: no score in it; give a row for each")
+    cells = sorted(found, key=lambda cell: (*cell[:3], cell[3] or 0, cell[5], cell[4]))
+    return [_record(cell, task_named(cell[4]), found[cell]) for cell in cells]
+
+
+def _record(cell: tuple, task: Any, columns: dict[str, dict[str, tuple[str, Score]]]) -> Record:
+    """The record of a cell, from its rows by score column and metric."""
+    metrics, details, rows = {}, {}, {}
+    for split, column in task.scores.items():
+        if column not in columns:
+            continue
+        values = {metric: row.value for metric, (_, row) in columns[column].items()}
+        place, row = next(iter(columns[column].values()))
+        for metric in task.metrics if "" not in values else ():
+            if metric not in values:
+                raise DataError(f"{place}: {column} lacks {metric}; add it, or leave the column 'metric' empty")
+        metrics[column] = fmean(values.values())
+        details[column] = {metric: values[metric] for metric in task.metrics if metric in values}
+        rows |= {split: row.rows} if row.rows else {}
+    # Of all metrics only Matthews' tells whether one class was predicted throughout: it is 0 then.
+    is_known = task.metrics == ("matthews",) and all(details.values())
+    return dict(zip(CELL, cell, strict=True)) | {
+        "metrics": metrics,
+        "details": details,
+        "majority": None,
+        "constant_prediction": any(scores["matthews"] == 0 for scores in details.values()) if is_known else None,
+        "rows": rows,
+        "official_rows": task.official_rows,
+        "partial": any(count != task.official_rows.get(split, count) for split, count in rows.items()),
+        "stand_in": False,
+        **dict.fromkeys(("settings_hash", "recipe", "precision")),
+        "versions": {},
+        "origin": IMPORTED,
+    }
+
+
+def _rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+    """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `kind` declares them."""
+    fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
+    try:
+        with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
+            table = csv.DictReader(lines, strict=True)
+            columns = table.fieldnames or []
+            if "glue_score" in columns:
+                remedy = "give a row for each score (docs/scores.md), or the experiment's folder to symbert compare"
+                raise DataError(f"{file}: a column for each task, as tables of a report have; {remedy}")
+            for column in (*columns, *(name for name, is_required in fields.items() if is_required)):
+                if column not in fields:
+                    raise DataError(f"{file}: unknown column '{column}'{suggestion(column, fields)}")
+                if columns.count(column) != 1:
+                    raise DataError(f"{file}: {columns.count(column) or 'no'} columns '{column}', expected one")
+            for row in table:
+                place = f"{file}:line {table.line_num}"
+                if None in row or None in row.values():
+                    raise DataError(f"{place}: not {len(columns)} cells, as the header has; write it as csv")
+                cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
+                try:
+                    yield place, msgspec.convert(cells, kind, strict=False)
+                except msgspec.ValidationError:
+                    raise DataError(f"{place}: {mistake_in(cells, kind, strict=False)}") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
+
+
+def _curves_of(file: Path) -> dict[tuple[str, str, int], dict[int, float]]:
+    """Losses by step of each run; DataError names the line of a second loss of one step."""
+    runs: dict[tuple[str, str, int], dict[int, float]] = {}
+    for place, row in _rows(file, Loss):
+        points = runs.setdefault((row.size, row.attention, row.pretrain_seed), {})
+        if not 0 <= row.loss < math.inf:
+            raise DataError(f"{place}: loss is {row.loss}, expected a number from 0 on")
+        if row.step in points:
+            raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
+        points[row.step] = row.loss
+    return runs
+
+
+def length_of(steps: Iterable[int | None], given: int | None = None) -> tuple[int, str]:
+    """The steps of pre-training, and how they are known."""
+    last = max((step for step in steps if step is not None), default=None)
+    if given is None:
+        return (last, "the last step") if last else (published.TRAINING[0], "the paper")
+    if given < (last or 1):
+        raise UsageError(f"import-scores: --steps is {given}, expected at least {last or 1}, the last step")
+    return given, "the command"
+
+
+def parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record]]:
+    """The records of the comparison, at the last step, and those over checkpoints.
 
     A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
     """
-    is_final = scores["step"].isna()
-    curve, final = scores[~is_final], scores[is_final].assign(step=steps)
-    final_models, models = (list(part[MODEL].itertuples(index=False, name=None)) for part in (final, curve))
-    has_none = pd.Series([model not in final_models for model in models], curve.index, dtype=bool)
-    final = pd.concat([final, curve[(curve["step"] == steps) & has_none]], ignore_index=True)
-    compared = set(final[MODEL].itertuples(index=False, name=None))
-    if lacking := sorted(model_name(*model) for model in set(models) - compared):
+    final = [record | {"step": steps} for record in records if record["step"] is None]
+    curve = [record for record in records if record["step"] is not None]
+    models = {(record["size"], record["attention"]) for record in final}
+    final += [it for it in curve if it["step"] == steps and (it["size"], it["attention"]) not in models]
+    compared = {(record["size"], record["attention"]) for record in final}
+    if lacking := {(record["size"], record["attention"]) for record in curve} - compared:
+        names = ", ".join(sorted(model_name(*model) for model in lacking))
         raise UsageError(
-            f"scores: no run of {', '.join(lacking)} is at the last step, {steps}; add it, or leave out the step of "
-            "its final runs"
+            f"scores: no run of {names} is at the last step, {steps}; add it, or leave out the step of its final runs"
         )
     return final, curve
 
 
-def records_of(scores: pd.DataFrame) -> list[Record]:
-    """Score records, as fine-tuning writes them, of scores that others measured; what is not known is null."""
-    records = []
-    for cell, columns in scores.groupby(list(CELL), sort=False):
-        identity = {key: value if isinstance(value, str) else int(value) for key, value in zip(CELL, cell, strict=True)}
-        task = task_named(identity["task"])
-        details = dict(zip(columns["column"], columns["details"], strict=True))
-        rows = {
-            split: int(count)
-            for split, column in task.scores.items()
-            for count in columns.loc[columns["column"] == column, "rows"].dropna()
-        }
-        # Of all metrics only Matthews' tells whether one class was predicted throughout: it is 0 then.
-        is_known = task.metrics == ("matthews",) and all(details.values())
-        constant = any(scores["matthews"] == 0 for scores in details.values()) if is_known else None
-        records.append(
-            identity
-            | {
-                "metrics": dict(zip(columns["column"], map(float, columns["score"]), strict=True)),
-                "details": details,
-                "majority": None,
-                "constant_prediction": constant,
-                "rows": rows,
-                "official_rows": task.official_rows,
-                "partial": any(count != task.official_rows.get(split, count) for split, count in rows.items()),
-                "stand_in": False,
-                "settings_hash": None,
-                "recipe": None,
-                "precision": None,
-                "versions": {},
-                "origin": IMPORTED,
-            }
-        )
-    return records
-
-
-def length_of(scores: pd.DataFrame, given: int | None) -> tuple[int, str]:
-    """The steps of pre-training, and how they are known."""
-    last = int(scores["step"].max()) if scores["step"].notna().any() else None
-    if given is None:
-        return (last, "the last checkpoint") if last else (published.TRAINING[0], "the paper")
-    if given < 1:
-        raise UsageError(f"import-scores: --steps is {given}, expected at least 1")
-    if last and given < last:
-        raise UsageError(f"import-scores: --steps is {given}, but there is a checkpoint {last}")
-    return given, "the command"
-
-
-def _pretrained(files: list[Path], steps: int, guessed_from: str | None, naming: Naming) -> Losses:
-    """The losses of all files by run, in the order of tables; DataError when two are of one run.
-
-    UsageError where losses do not fit a length of pre-training that nobody gave: an export does not say at which steps
-    losses were computed, and over a wrong length they would be stretched.
-    """
-    if not files:
-        return {}
-    every = pd.concat({file: read_losses(file, steps, naming) for file in files}, names=["file"])
-    runs = dict(sorted(every.groupby(RUN), key=lambda run: (order.model_rank(*run[0][:2]), run[0][2])))
-    for (size, attention, _), run in runs.items():
-        if run["step"].duplicated().any():
-            raise DataError(f"losses: {model_name(size, attention)} has several curves; keep one csv file of it")
-    for run in runs.values() if guessed_from else ():
-        if len(run) * RHYTHM != steps:
-            raise UsageError(
-                f"{run.index[0][0]}: {len(run)} evaluations in {steps} steps, known from {guessed_from}, are not "
-                f"{RHYTHM} steps apart as the authors' are; give --steps"
-            )
-    return runs
-
-
-def _files(final: pd.DataFrame, curve: pd.DataFrame, losses: Losses, steps: int) -> dict[str, str]:
-    """The content of each file with scores or losses, below the folder of the results."""
-    files = {"glue/final.json": _json(records_of(final)), "glue/curve.json": _json(records_of(curve))}
-    for run, points in losses.items():
-        done = dict(zip(RUN, run, strict=True)) | {"steps": steps, "origin": IMPORTED}
-        lines = [{"split": "validation"} | point for point in points[["step", "loss"]].to_dict("records")]
-        files[f"{_folder(run)}/done.json"] = _json(done)
-        files[f"{_folder(run)}/metrics.jsonl"] = "".join(json.dumps(line) + "\n" for line in lines)
-    return files
-
-
-def _write(output: Path, files: dict[str, str], facts: dict[str, Any]) -> bool:
-    """Write an import, in place of an earlier one; whether there was one.
-
-    Of the earlier one, files that this one does not have are removed. import.json is written last, so that what was
-    interrupted can be written again. ConfigError when the folder holds something else.
-    """
-    record = output / "import.json"
-    is_replaced = record.exists()
-    if not is_replaced and output.is_dir() and any(output.iterdir()):
-        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
-    before = read_json(record, {"inputs_of_size": {str: {str: [str]}}}) if is_replaced else {"inputs_of_size": {}}
-    for inputs in before["inputs_of_size"].values():
-        for file in {file for listed in inputs.values() for file in listed} - files.keys():
-            (output / file).unlink(missing_ok=True)
-    for file, text in files.items():
-        write_text(output / file, text)
-    write_json(record, facts)
-    return is_replaced
-
-
-def _origin(path: Path, reading: Reading) -> dict[str, Any]:
-    """What was read: the number of files, their kinds, and a hash over their sorted names and contents."""
-    root = path if path.is_dir() else path.parent
-    files = sorted([*reading.files, *reading.losses])
-    lines = [f"{sha256_of(file)}  {file.relative_to(root).as_posix()}\n" for file in files]
+def _sweep(final: list[Record], curve: list[Record], runs: Iterable[tuple], tasks: list[str]) -> dict[str, Any]:
+    """The axes of an import, by the keys of the configuration's `sweep`."""
+    models = {*(tuple(record[key] for key in RUN) for record in (*final, *curve)), *runs}
+    steps: dict[str, set[int]] = {}
+    for record in curve:
+        steps.setdefault(record["size"], set()).add(record["step"])
     return {
-        "directory": path.resolve().name,
-        "kinds": sorted(set(reading.files.values())),
-        "loss_files": [file.relative_to(root).as_posix() for file in reading.losses],
-        "files": len(files),
-        "sha256": hashlib.sha256("".join(lines).encode()).hexdigest(),
-    }
-
-
-def _sweep(final: pd.DataFrame, curve: pd.DataFrame, losses: Losses) -> dict[str, Any]:
-    """The axes of what was imported, by the keys of the configuration's `sweep`."""
-    every = pd.concat([final, curve])
-    runs = {*every[RUN].itertuples(index=False, name=None), *losses}
-    steps = {size: sorted(part["step"].unique().tolist()) for size, part in curve.groupby("size")}
-    return {
-        "sizes": order.sizes(size for size, _, _ in runs),
-        "attention": order.attentions(attention for _, attention, _ in runs),
-        "pretrain_seeds": sorted({seed for _, _, seed in runs}),
-        "finetune_seeds": sorted(final["finetune_seed"].unique().tolist()),
-        "tasks": [task for task in (*GLUE, *OWN) if task in set(every["task"])],
+        "sizes": order.sizes(size for size, _, _ in models),
+        "attention": order.attentions(attention for _, attention, _ in models),
+        "pretrain_seeds": sorted({seed for _, _, seed in models}),
+        "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
+        "tasks": tasks,
         "curve": {
             "sizes": order.sizes(steps),
-            "finetune_seeds": sorted(curve["finetune_seed"].unique().tolist()),
-            "steps": steps,
+            "finetune_seeds": sorted({record["finetune_seed"] for record in curve}),
+            "steps": {size: sorted(steps[size]) for size in sorted(steps)},
         },
     }
 
 
-def _report(has_curve: bool, losses: Losses) -> dict[str, Any]:
-    """The files that a report is made of, by the options of `symbert exhibit`, from the folder of the results."""
-    of_size: dict[str, dict[str, list[str]]] = {}
-    for run in losses:
-        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
-            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{_folder(run)}/{file}")
-    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
-    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if has_curve else []}
-    return {"inputs": inputs | {"origin": ["import.json"]}, "inputs_of_size": of_size}
-
-
-def _folder(run: tuple[str, str, int]) -> str:
-    size, attention, pretrain_seed = run
-    return f"pretrain/{size}-{attention}/seed-{pretrain_seed}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _counted(model: tuple[str, str], records: list[Record]) -> str:
+    """The number of a model's scores, tasks and runs, and of the scores that runs of it lack."""
+    own = [record for record in records if (record["size"], record["attention"]) == model]
+    runs = {(record["pretrain_seed"], record["step"], record["finetune_seed"]) for record in own}
+    columns = {column for record in own for column in record["metrics"]}
+    scores = sum(len(record["metrics"]) for record in own)
+    missing = len(runs) * len(columns) - scores
+    return f"{scores} scores of {len(runs)} runs in {len(columns)} columns" + (
+        f", {missing} missing" if missing else ""
+    )
 
 
 def _settings(experiment: str, steps: int, tasks: list[str]) -> ReportSettings:

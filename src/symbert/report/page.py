@@ -54,17 +54,20 @@ class Shown:
     is_narrow: bool = False
 
 
-def write_page(tables: list[Path], figures: list[Path], summary: Path, settings: Path, output: Path) -> None:
+def write_page(
+    tables: list[Path], summary: Path, settings: Path, output: Path, figures: list[Path] | None = None
+) -> None:
     """Write the report's page.
 
-    `tables` are the .html files of tables, `figures` the .png files; files of the same name in other formats are
-    offered with them. `summary` has a sentence a line. UsageError and DataError name a file of another kind.
+    `tables` are the .html files of tables, `figures` the .png files, where there are any; files of the same name in
+    other formats are offered with them. `summary` has a sentence a line. UsageError and DataError name a file of
+    another kind.
 
     The page says at its top which data are stand-ins, and not again in every heading as single files do.
     """
     report = read_settings(settings, ReportSettings)
     wording = captions.wording_of(report)
-    shown = [*map(_table, tables), *map(_figure, figures), _operators()]
+    shown = [*map(_table, tables), *map(_figure, figures or []), _operators()]
     shown.sort(key=lambda shown: shown.exhibit.rank)
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,

@@ -60,10 +60,10 @@ def verdicts(rows):
     return {(row["claim"], row["models"]): row["verdict"] for row in rows}
 
 
-def test_the_authors_files_give_the_authors_values(authors_data, tmp_path, parameters_file, outputs):
+def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, parameters_file, outputs):
     """Golden: the column of this experiment is that of the raw files, and each verdict stands as reached with them."""
     folder = tmp_path / "imported"
-    import_scores(authors_data, name="authors", output=folder)
+    import_scores(authors_csv[0], "authors", authors_csv[1], output=folder)
     runs = sorted((folder / "pretrain").iterdir())
     write_exhibit(
         "table-claims",

@@ -81,9 +81,9 @@ def test_a_file_that_is_of_no_run_is_named(tmp_path):
         read_pretrained([other], [])
 
 
-def test_imported_results_name_their_directory_and_hash(tmp_path):
-    told = {"name": "authors", "directory": "published", "files": 460, "sha256": "ab12", "steps": 200_000, "more": []}
+def test_imported_results_name_their_files_and_hashes(tmp_path):
+    told = {"name": "authors", "files": {"scores.csv": "ab12", "losses.csv": "cd34"}, "steps": 200_000}
     file = tmp_path / "import.json"
     file.write_text(json.dumps(told))
     (row,) = runs_table(Data(origin=file)).frame.to_dict("records")
-    assert (row["directory"], row["files"], row["sha256"], row["steps"]) == ("published", 460, "ab12", 200_000)
+    assert (row["name"], row["files"], row["steps"]) == ("authors", "scores.csv ab12, losses.csv cd34", 200_000)

@@ -8,7 +8,7 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
 
-IMPORT = ("name", "directory", "files", "sha256", "steps", "steps_from")
+LENGTH = ("steps", "steps_from")
 MACHINE, COMPUTING = ("device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
 
 
@@ -20,10 +20,12 @@ def runs_table(data: Data) -> Table:
     """
     if data.origin is not None:
         caption = (
-            "The directory that the results were imported from, the number of files read there, one hash of all of "
-            "them, and the length of pre-training. How the models were made, these files do not say."
+            "The files that the results were imported from with their SHA-256, and the length of pre-training. How the "
+            "models were made, these files do not say."
         )
-        return table_of([{key: data.origin.get(key) for key in IMPORT}], caption, "tab:runs")
+        files = ", ".join(f"{name} {digest}" for name, digest in data.origin["files"].items())
+        row = {"name": data.origin["name"], "files": files, **{key: data.origin.get(key) for key in LENGTH}}
+        return table_of([row], caption, "tab:runs")
     caption = (
         "What pre-training ran on: sessions (more than one: it was interrupted and went on), their hours, and those "
         "times the GPUs; device, processor and the instructions used; hashes of the run's settings and of the "

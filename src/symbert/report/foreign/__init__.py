@@ -1,1 +1,0 @@
-"""Scores that others measured: a reader for each kind of file, and all of them give the same rows (rows.py)."""

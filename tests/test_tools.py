@@ -1,0 +1,116 @@
+"""The recipes in tools/ turn others' files into csv files that `symbert import-scores` reads."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from symbert.report.imported import import_scores, read_tidy
+
+PAIRWISE = "bert_base_pairwise_20240204-093411"
+
+
+@pytest.fixture
+def convert(root, tmp_path):
+    """Runs a recipe on paths; returns the csv file that it writes, or where it fails its last line."""
+
+    def make(recipe: str, *paths: Path) -> Path | str:
+        output = tmp_path / f"{recipe}.csv"
+        with open(output, "w", encoding="utf-8") as file:
+            command = [sys.executable, root / f"tools/convert_{recipe}.py", *paths]
+            ended = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True)
+        return output if ended.returncode == 0 else ended.stderr.splitlines()[-1]
+
+    return make
+
+
+def scores_of(file: Path) -> dict[tuple, float]:
+    """The scores of a csv file by size, attention, step, seed and column."""
+    keys = ("size", "attention", "step", "finetune_seed")
+    return {
+        (*(record[key] for key in keys), column): score
+        for record in read_tidy(file)
+        for column, score in record["metrics"].items()
+    }
+
+
+def write_run(folder: Path, name: str, **results: float) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "eval_results.json").write_text(json.dumps({"epoch": 5.0, "eval_runtime": 1.5} | results))
+
+
+def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
+    folder = tmp_path / "theirs/deep"
+    mnli = {"eval_accuracy": 0.75, "eval_accuracy_mm": 0.8, "eval_samples": 9815, "eval_samples_mm": 9832}
+    write_run(folder, f"{PAIRWISE}-seed3_mnli_20240207-232501", **mnli)
+    mrpc = {"eval_accuracy": 0.7, "eval_f1": 0.8, "eval_combined_score": 0.75, "eval_samples": 408}
+    write_run(folder, f"{PAIRWISE}-ckpt3000_mrpc_20240207-232501", **mrpc)
+    write_run(folder, "bert_small_vanilla_20240204-093411_cola_20240207-232501", eval_matthews_correlation=0.0)
+    file = convert("trainer", tmp_path / "theirs")
+    assert scores_of(file) == pytest.approx(
+        {
+            ("base", "pairwise", None, 3, "mnli_matched"): 0.75,
+            ("base", "pairwise", None, 3, "mnli_mismatched"): 0.8,
+            ("base", "pairwise", 3000, 1, "mrpc"): 0.75,
+            ("small", "original", None, 1, "cola"): 0.0,
+        }
+    )
+    known = {record["task"]: (record["rows"], record["constant_prediction"]) for record in read_tidy(file)}
+    assert known["mnli"] == ({"validation_matched": 9815, "validation_mismatched": 9832}, None)
+    assert known["cola"] == ({}, True)
+    write_run(folder, "my-run")
+    assert "my-run: not a name like NAME; change NAME" in convert("trainer", tmp_path / "theirs")
+
+
+def write_losses(file: Path, steps: list[int]) -> Path:
+    """A dashboard's export of a run, with its columns of the lowest and highest values."""
+    column = f"{PAIRWISE} - eval/loss"
+    rows = [
+        {"Step": step, column: 9 - at / 1000, f"{column}__MIN": 0, f"{column}__MAX": 9} for at, step in enumerate(steps)
+    ]
+    with open(file, "w", newline="") as lines:
+        table = csv.DictWriter(lines, list(rows[0]), quoting=csv.QUOTE_ALL)
+        table.writeheader()
+        table.writerows(rows)
+    return file
+
+
+def test_losses_of_a_dashboard_are_at_even_steps_and_the_one_after_the_training_is_left_out(convert, tmp_path):
+    steps = [11 * at - 1 for at in range(1, 801)]
+    losses = convert("losses", write_losses(tmp_path / "theirs.csv", [*steps, steps[-1] + 2]))
+    (tmp_path / "scores.csv").write_text("attention,task,finetune_seed,value\npairwise,rte,1,0.5\n")
+    import_scores(tmp_path / "scores.csv", "theirs", losses, output=tmp_path / "out")
+    lines = (tmp_path / "out/pretrain/base-pairwise/seed-1/metrics.jsonl").read_text().splitlines()
+    points = [json.loads(line) for line in lines]
+    assert [(point["step"], point["loss"]) for point in points] == [
+        (250 * (at + 1), 9 - at / 1000) for at in range(800)
+    ]
+    del steps[3]
+    assert "are not evenly spaced; export all of them" in convert(
+        "losses", write_losses(tmp_path / "theirs.csv", steps)
+    )
+
+
+def test_results_of_the_harness_are_converted(convert, tmp_path):
+    tasks = {
+        "mrpc": {"acc": 0.7, "f1": 0.8},
+        "cola": {"mcc": 0.1},
+        "mnli": {"acc": 0.35},
+        "mnli_mismatch": {"acc": 0.36},
+        "hellaswag": {"acc": 0.3, "acc_norm": 0.32},
+    }
+    results = {
+        task: {"alias": task} | {f"{key},none": value for key, value in metrics.items()} | {"acc_stderr,none": 0.01}
+        for task, metrics in tasks.items()
+    }
+    content = {"results": results, "versions": dict.fromkeys(tasks, 1.0), "model_name": "EleutherAI/pythia-70m"}
+    content["n-samples"] = {task: {"original": 408, "effective": 100} for task in tasks}
+    (tmp_path / "results.json").write_text(json.dumps(content))
+    file = convert("harness", tmp_path / "results.json")
+    scores = {column: score for (_, attention, _, _, column), score in scores_of(file).items()}
+    assert scores == pytest.approx({"mrpc": 0.75, "cola": 0.1, "mnli_matched": 0.35, "mnli_mismatched": 0.36})
+    assert {record["attention"] for record in read_tidy(file)} == {"pythia-70m"}
+    assert all(record["partial"] for record in read_tidy(file)), "100 of 408 rows"

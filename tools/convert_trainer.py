@@ -1,0 +1,36 @@
+"""Folders of Hugging Face's Trainer, each with an eval_results.json as run_glue leaves it, to a csv of scores.
+
+    python tools/convert_trainer.py FOLDER > scores.csv
+    symbert import-scores scores.csv --name theirs
+
+Seeds stand in training_args.bin alone, a pickle. So NAME reads a run from the name of its folder: change it for yours.
+It is that of the paper's authors here, whose folders without a checkpoint are final, and without a seed of seed 1.
+"""
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+NAME = re.compile(
+    r"bert_(?P<size>[^_]+)_(?P<attention>[^_]+)_\d{8}-\d{6}(-ckpt(?P<step>\d+))?(-seed(?P<finetune_seed>\d+))?"
+    r"_(?P<task>[^_]+)_\d{8}-\d{6}"
+)
+ATTENTION = {"vanilla": "original"}  # operators that are called otherwise here
+METRICS = {"accuracy": "accuracy", "f1": "f1", "matthews_correlation": "matthews", "pearson": "pearson"}
+METRICS |= {"spearmanr": "spearman"}
+COLUMNS = ("size", "attention", "step", "task", "finetune_seed", "metric", "value", "rows")
+
+table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+table.writeheader()
+for file in sorted(Path(sys.argv[1]).rglob("eval_results.json")):
+    name = NAME.fullmatch(file.parent.name) or sys.exit(f"{file.parent}: not a name like NAME; change NAME")
+    run, results = name.groupdict(), json.loads(file.read_text(encoding="utf-8"))
+    run |= {"attention": ATTENTION.get(run["attention"], run["attention"]), "finetune_seed": run["finetune_seed"] or 1}
+    columns = {"": "mnli_matched", "_mm": "mnli_mismatched"} if run["task"] == "mnli" else {"": run["task"]}
+    for ending, column in columns.items():
+        for key in METRICS:
+            if f"eval_{key}{ending}" in results:
+                score = {"metric": METRICS[key], "value": results[f"eval_{key}{ending}"]}
+                table.writerow(run | {"task": column, "rows": results.get(f"eval_samples{ending}")} | score)
