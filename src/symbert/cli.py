@@ -1,17 +1,16 @@
-"""`symbert <command>`: one command per rule, with the rule's name, and those that people type.
+"""`symbert <command>`: the commands that people type, and one per rule.
 
 Options of a command are the parameters of its function; a positional-only one is an argument without a name. In a list
 of files `@LIST` stands for all names in a file, each ended by a NUL (`find -print0`).
 """
 
 import argparse
+import difflib
 import gc
 import importlib
 import inspect
 import os
-import shutil
 import sys
-import textwrap
 import traceback
 import types
 import typing
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert import __version__, slurm
-from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, explain
+from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
 from symbert.files import reading
 from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
@@ -29,76 +28,59 @@ from symbert.own import inherit_own
 from symbert.progress import end_line
 from symbert.syntax import sentence_of
 
-GROUPS: dict[str, dict[str, str]] = {  # what people type first, then what rules run; a command and its function
-    "The experiment": {
-        "plan": "symbert.experiment.plan:plan",
-        "status": "symbert.experiment.status:status",
-        "prune": "symbert.experiment.prune:prune",
-        "bundle": "symbert.bundle:bundle",
-    },
-    "Corpus": {
-        "fetch-mirror": "symbert.mirror:fetch_mirror",
-        "locate-sample": "symbert.corpus.shards:locate_sample",
-    },
-    "Operators and models": {
-        "check-operator": "symbert.model.check:check_operator",
-        "probe": "symbert.model.probes:probe",
-        "anatomy": "symbert.pretrain.anatomy:anatomy",
-        "export": "symbert.model.export:export",
-        "export-classifier": "symbert.glue.export:export_classifier",
-    },
-    "Scores": {
-        "import-scores": "symbert.report.imported:import_scores",
-        "compare": "symbert.report.compare:compare",
-    },
-    "Jobs of the workflow: settings and corpus": {
-        "write-settings": "symbert.config:write_settings",
-        "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
-        "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
-        "record-files": "symbert.corpus.sources:record_files",
-        "download-part": "symbert.corpus.sources:download_part",
-        "download-blocklist": "symbert.corpus.sources:download_blocklist",
-        "download-vocabulary": "symbert.corpus.sources:download_vocabulary",
-        "download-harmful-model": "symbert.corpus.sources:download_harmful_model",
-        "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
-        "filter-part": "symbert.corpus.parts:filter_part",
-        "tokenize-part": "symbert.corpus.tokens:tokenize_part",
-        "count-batch": "symbert.corpus.counts:count_batch",
-        "pack-shards": "symbert.corpus.shards:pack_shards",
-    },
-    "Jobs of the workflow: pre-training": {
-        "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
-        "pretrain-model": "symbert.pretrain.run:pretrain_model",
-        "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
-    },
-    "Jobs of the workflow: GLUE": {
-        "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
-        "write-embedded-squad2": "symbert.glue.embedded_squad:write_embedded_squad2",
-        "write-embedded-superglue": "symbert.glue.embedded_superglue:write_embedded_superglue",
-        "write-embedded-blimp": "symbert.glue.minimal_pairs:write_embedded_blimp",
-        "resolve-glue": "symbert.glue.sources:resolve_glue",
-        "download-task": "symbert.glue.sources:download_task",
-        "prepare-task": "symbert.glue.prepare:prepare_task",
-        "finetune": "symbert.glue.finetune:finetune",
-        "download-blimp": "symbert.glue.minimal_pairs:download_blimp",
-        "measure-blimp": "symbert.glue.minimal_pairs:measure_blimp",
-        "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
-        "measure-robustness": "symbert.glue.robustness:measure_robustness",
-    },
-    "Jobs of the workflow: report": {
-        "count-parameters": "symbert.model.parameters:count_parameters",
-        "exhibit": "symbert.report.data:write_exhibit",
-        "write-page": "symbert.report.page:write_page",
-    },
-    "Jobs of the workflow: studies": {
-        "write-study-text": "symbert.study.commands:write_study_text",
-        "train-cell": "symbert.study.commands:train_cell",
-        "collect-runs": "symbert.study.commands:collect_runs",
-        "write-study": "symbert.study.page:write_study",
-    },
+TYPED: dict[str, str] = {  # by people; a command and its function
+    "plan": "symbert.experiment.plan:plan",
+    "status": "symbert.experiment.status:status",
+    "prune": "symbert.experiment.prune:prune",
+    "bundle": "symbert.bundle:bundle",
+    "fetch-mirror": "symbert.mirror:fetch_mirror",
+    "locate-sample": "symbert.corpus.shards:locate_sample",
+    "check-operator": "symbert.model.check:check_operator",
+    "probe": "symbert.model.probes:probe",
+    "anatomy": "symbert.pretrain.anatomy:anatomy",
+    "export": "symbert.model.export:export",
+    "export-classifier": "symbert.glue.export:export_classifier",
+    "import-scores": "symbert.report.imported:import_scores",
+    "compare": "symbert.report.compare:compare",
 }
-COMMANDS: dict[str, str] = {name: place for group in GROUPS.values() for name, place in group.items()}
-WIDTH = 100  # columns of --help at most
+JOBS: dict[str, str] = {  # that rules run
+    "write-settings": "symbert.config:write_settings",
+    "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
+    "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
+    "record-files": "symbert.corpus.sources:record_files",
+    "download-part": "symbert.corpus.sources:download_part",
+    "download-blocklist": "symbert.corpus.sources:download_blocklist",
+    "download-vocabulary": "symbert.corpus.sources:download_vocabulary",
+    "download-harmful-model": "symbert.corpus.sources:download_harmful_model",
+    "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
+    "filter-part": "symbert.corpus.parts:filter_part",
+    "tokenize-part": "symbert.corpus.tokens:tokenize_part",
+    "count-batch": "symbert.corpus.counts:count_batch",
+    "pack-shards": "symbert.corpus.shards:pack_shards",
+    "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
+    "pretrain-model": "symbert.pretrain.run:pretrain_model",
+    "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
+    "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
+    "write-embedded-squad2": "symbert.glue.embedded_squad:write_embedded_squad2",
+    "write-embedded-superglue": "symbert.glue.embedded_superglue:write_embedded_superglue",
+    "write-embedded-blimp": "symbert.glue.minimal_pairs:write_embedded_blimp",
+    "resolve-glue": "symbert.glue.sources:resolve_glue",
+    "download-task": "symbert.glue.sources:download_task",
+    "prepare-task": "symbert.glue.prepare:prepare_task",
+    "finetune": "symbert.glue.finetune:finetune",
+    "download-blimp": "symbert.glue.minimal_pairs:download_blimp",
+    "measure-blimp": "symbert.glue.minimal_pairs:measure_blimp",
+    "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
+    "measure-robustness": "symbert.glue.robustness:measure_robustness",
+    "count-parameters": "symbert.model.parameters:count_parameters",
+    "exhibit": "symbert.report.data:write_exhibit",
+    "write-page": "symbert.report.page:write_page",
+    "write-study-text": "symbert.study.commands:write_study_text",
+    "train-cell": "symbert.study.commands:train_cell",
+    "collect-runs": "symbert.study.commands:collect_runs",
+    "write-study": "symbert.study.page:write_study",
+}
+COMMANDS = TYPED | JOBS
 METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
@@ -166,64 +148,34 @@ def _spare_pandas() -> None:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     wanted = _command(arguments)
-    parser = argparse.ArgumentParser(
-        prog="symbert",
-        description=_paragraphs(__doc__),
-        epilog=None if wanted else _listing(),
-        usage="symbert [-h] [--version] [--log FILE] [--own FILE] COMMAND …",
-        formatter_class=_Help,
-    )
+    if wanted is not None and wanted not in COMMANDS:
+        near = difflib.get_close_matches(wanted, COMMANDS, n=1)
+        raise UsageError(f"no such command; {f'did you mean {near[0]!r}?' if near else 'symbert --help lists them'}")
+    help_format = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    about = "Looks at experiments, which Snakemake runs, and at their models and scores."
+    epilog = f"{_listing(TYPED)}\n\nsymbert COMMAND --help has a line for each option of a command."
+    parser = argparse.ArgumentParser("symbert", "symbert COMMAND …", about, epilog, exit_on_error=False, **help_format)
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
+    jobs = "list the commands that rules run"
+    parser.add_argument("--help-jobs", action="version", version=_listing(JOBS), help=jobs)
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
     own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
     parser.add_argument("--own", type=Path, metavar="FILE", help=own)
-    parser.exit_on_error = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
-    for name in COMMANDS:
-        command = commands.add_parser(name, prog=f"symbert {name}", formatter_class=_Help)
-        if name == wanted:
-            _add_options(command, name)
+    if wanted is not None:
+        _add_options(commands.add_parser(wanted, prog=f"symbert {wanted}", **help_format), wanted)
     try:
         return parser.parse_args(arguments)
     except argparse.ArgumentError as error:
-        print(f"symbert: {error}", file=sys.stderr)
-        raise SystemExit(64) from None
+        raise UsageError(str(error)) from None
     except SystemExit as stop:
-        raise SystemExit(64 if stop.code else 0) from None
+        raise SystemExit(UsageError.exit_code if stop.code else 0) from None
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Texts whose lines are broken already, and options in as many columns."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=_width())
-
-
-def _width() -> int:
-    """Columns of --help: those of the terminal, up to WIDTH."""
-    return min(WIDTH, shutil.get_terminal_size().columns)
-
-
-def _paragraphs(docstring: str) -> str:
-    return "\n\n".join("\n".join(_wrapped(paragraph, _width())) for paragraph in docstring.split("\n\n"))
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False)
-
-
-def _listing() -> str:
-    """The commands in their groups, each with the first sentence of its docstring."""
-    width = max(map(len, COMMANDS)) + 4
-    lines = []
-    for group, commands in GROUPS.items():
-        lines += ["", f"{group}:"]
-        for name, place in commands.items():
-            first, *more = _wrapped(sentence_of(*place.split(":")), _width() - width)
-            lines += [f"  {name}".ljust(width) + first, *(" " * width + line for line in more)]
-    return "\n".join(
-        [*lines, "", "symbert COMMAND --help tells more of a command, and has a line for each of its options."]
-    )
+def _listing(commands: dict[str, str]) -> str:
+    """Commands, each with the first sentence of its docstring."""
+    lines = (f"  {name:<26}{sentence_of(*place.split(':'))}" for name, place in commands.items())
+    return "\n".join(["commands:", *lines])
 
 
 def _command(arguments: list[str]) -> str | None:
@@ -234,7 +186,7 @@ def _command(arguments: list[str]) -> str | None:
 
 def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
     function = load(command)
-    parser.description = _paragraphs(inspect.getdoc(function))
+    parser.description = inspect.getdoc(function)
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
