@@ -27,6 +27,7 @@ from benchmarks.gpu_steps import (
     Steps,
     compare,
     compared_steps,
+    measure_peak,
     measure_speed,
 )
 from benchmarks.host import machine, versions
@@ -35,7 +36,7 @@ from benchmarks.protocol import OPERATORS as MEASURED
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
-from symbert.pretrain.pace import in_words, measure_peak
+from symbert.pretrain.pace import in_words
 from symbert.sizes import SIZES
 from symbert.training.device import pick_device
 from symbert.training.recipe import RECIPES

@@ -1,8 +1,10 @@
 """Steps of pre-training for `gpu_check`: those that are compared with the CPU's, and those whose speed counts."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,7 @@ from symbert.layout import Run
 from symbert.pretrain.pace import Pace, model_flops
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.pretrain.world import World
+from symbert.training.device import AUTOCAST
 
 Steps = list[StepResult]
 
@@ -22,6 +25,8 @@ LEARNING_RATE = 3e-4  # without warm-up, so that each step moves every weight an
 # Sequences of a timed step, as many as are computed at a time in the paper's batches (benchmarks/protocol.py).
 TIMED_SEQUENCES = {"tiny": 128, **CUDA.micro_batch_size}
 UNTIMED, TIMED = 3, 10  # steps
+PRODUCT_SIZE = {"cuda": 8192, "cpu": 1024}  # large enough to be bound by arithmetic; a fraction of a second
+ATTEMPTS = 5
 PRODUCTS = "products"  # of matrices, in the place of a kernel of attention
 # Parts of the names of PyTorch's operations, and of the kernels that compiled code starts without them.
 KERNELS = {
@@ -134,6 +139,23 @@ def measure_speed(arm: Arm, manifest: Path, device: torch.device, peak: float, f
     measured = pace.summary()
     kernel = kernel_of(trainer, UNTIMED + TIMED)
     return Speed(measured["tokens_per_second"], measured["mfu"], measured["memory_mb"], kernel)
+
+
+def measure_peak(device: torch.device, precision: str) -> float:
+    """FLOP/s of a dense square product in a resolved precision, best of a few: what MFU is a share of."""
+    device = torch.device(device)
+    size = PRODUCT_SIZE[device.type]
+    generator = torch.Generator(device).manual_seed(0)  # zeros would run faster; the training's generator is not moved
+    matrix = torch.randn(size, size, generator=generator, device=device, dtype=AUTOCAST.get(precision))
+    wait = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
+    seconds = []
+    for _ in range(1 + ATTEMPTS):
+        wait()
+        begun = time.perf_counter()
+        matrix @ matrix
+        wait()
+        seconds.append(time.perf_counter() - begun)
+    return 2 * size**3 / min(seconds[1:])
 
 
 def kernel_of(trainer: Trainer, step: int) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.gpu_steps import measure_peak
 from benchmarks.host import machine, versions
 from benchmarks.measure import spread
 from benchmarks.packed import write_corpus
@@ -22,7 +23,6 @@ from benchmarks.resuming import measure_resuming
 from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
 from benchmarks.twins import compare_losses
-from symbert.pretrain.pace import measure_peak
 from symbert.training.device import pick_device, resolve_precision
 
 ROWS, VOCABULARY = 8192, 30_522

@@ -40,7 +40,7 @@ def own_files(config, pattern, **corpus):
         ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
         ({"pretrain": {"steps": 0}}, ["'pretrain.steps' is 0, expected an integer ≥ 1; correct it"]),
         ({"experiment": "../elsewhere"}, ["experiment"]),
-        ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["step 301", "pretrain.save_every"]),
+        ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["'sweep.curve.steps' has 301", "pretrain.save_every"]),
         ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
         ({"sweep": {"curve": {"finetune_seeds": [9]}}}, ["sweep.curve.finetune_seeds", "9"]),
         ({"sweep": {"contrasts": [["pairwise", "base"]]}}, ["'sweep.contrasts' has 'base'", "'sweep.attention'"]),
@@ -257,3 +257,46 @@ def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to
         check(own_files(config, folder / "*.jsonl"))
     (tmp_path / "link").symlink_to(folder)
     check(own_files(config, tmp_path / "link/*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"pretrain": {"steps": 50, "warmup_steps": 51}},
+            "'pretrain.warmup_steps' is 51, more than the 50 of 'pretrain.steps': the rate would never reach its peak; "
+            "set both, such as pretrain='{steps: 50, warmup_steps: 2}'",
+        ),
+        (
+            {"sweep": {"hosts": ["encoder", "decoder"]}, "hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}},
+            "'hosts.decoder.warmup_steps' is 99, more than the 60 of 'hosts.decoder.steps': the rate would never reach "
+            "its peak; set both, such as hosts='{decoder: {steps: 60, warmup_steps: 3}}'",
+        ),
+        (
+            {"sweep": {"hosts": ["encoder", "decoder"]}, "hosts": {"decoder": {"steps": 60}}},
+            "'pretrain.warmup_steps' is 100, more than the 60 of 'hosts.decoder.steps': the rate would never reach its "
+            "peak; set both, such as hosts='{decoder: {steps: 60, warmup_steps: 3}}'",
+        ),
+    ],
+)
+def test_a_warm_up_that_outlasts_the_training_does_not_train_below_the_rate_in_silence(root, changes, told):
+    """Nor where a schedule goes on after the last step, as the demo's does."""
+    config = read_config(root, {})
+    with pytest.raises(ConfigError) as refused:
+        check(merge(config, changes))
+    assert str(refused.value) == f"config: {told}"
+
+
+def test_fewer_steps_than_the_curve_has_are_told_with_the_curves_key(root):
+    """`pretrain={steps: 50}` ended with "step 200 is never saved"."""
+    short = {"pretrain": {"steps": 50, "warmup_steps": 5}}
+    with pytest.raises(
+        ConfigError, match=r"^config: 'sweep\.curve\.steps' has 200 of size tiny, .*curve: \{sizes: \[\]\}"
+    ):
+        check(merge(read_config(root, {}), short))
+    check(merge(read_config(root, {}), {**short, "sweep": {"curve": {"sizes": []}}}))  # the last step is always kept
+    other = {"sweep": {"curve": {"steps": {"tiny": [200, 300]}}}}
+    with pytest.raises(
+        ConfigError, match=r"'sweep\.curve\.steps' has 300 of size tiny, no multiple of .*save_every' \(200"
+    ):
+        check(merge(read_config(root, {}), other))

@@ -31,7 +31,7 @@ def test_an_unknown_scale_names_the_near_match(root):
 def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/two-nodes.yaml").write_text(
-        "pretrain: {steps: 1200, processes: 2, nodes: 2}\nsweep: {sizes: [small]}\n"
+        "pretrain: {steps: 1200, warmup_steps: 60, processes: 2, nodes: 2}\nsweep: {sizes: [small]}\n"
     )
     monkeypatch.setenv("HOME", str(tmp_path))
     for path in (str(tmp_path / "mine/two-nodes.yaml"), "~/mine/two-nodes.yaml"):

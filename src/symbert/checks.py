@@ -21,7 +21,7 @@ from symbert.config import (
 )
 from symbert.declared import items_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
-from symbert.hosts import HOSTS
+from symbert.hosts import ENCODER, HOSTS
 from symbert.keys import PARALLEL_FILES, Configuration
 from symbert.launch import refuse_sharding
 from symbert.own import define_own
@@ -180,17 +180,30 @@ def _check_parallel(config: Config) -> None:
 
 
 def _check_schedules(config: Config) -> None:
-    """In no host does the rate end before the training."""
+    """In no host does the rate end before the training, nor rise until after it."""
     for host in config["sweep"]["hosts"]:
         training = training_of(config, host)
         if (training.schedule_steps or training.steps) < training.steps:
-            end, last = (training_key(config, host, key) for key in ("schedule_steps", "steps"))
-            both = f"{{steps: {training.steps}, schedule_steps: null}}"
-            remedy = f"hosts='{{{host}: {both}}}'" if "hosts" in end + last else f"pretrain='{both}'"
+            end, last, remedy = _told_both(config, host, "schedule_steps", "null")
             raise ConfigError(
                 f"config: '{end}' is {training.schedule_steps}, before the last of '{last}' ({training.steps}): "
-                f"nothing is learnt at a rate of 0; set both, such as {remedy}"
+                f"nothing is learnt at a rate of 0; {remedy}"
             )
+        if training.warmup_steps > training.steps:
+            warm, last, remedy = _told_both(config, host, "warmup_steps", str(training.steps // 20))
+            raise ConfigError(
+                f"config: '{warm}' is {training.warmup_steps}, more than the {training.steps} of '{last}': the rate "
+                f"would never reach its peak; {remedy}"
+            )
+
+
+def _told_both(config: Config, host: str, name: str, value: str) -> tuple[str, str, str]:
+    """The keys of a host's `name` and steps, and the remedy to set both."""
+    key, last = (training_key(config, host, each) for each in (name, "steps"))
+    both = f"{{steps: {training_of(config, host).steps}, {name}: {value}}}"
+    is_own = any(each.startswith("hosts.") for each in (key, last))
+    words = f"hosts='{{{host}: {both}}}'" if is_own else f"pretrain='{both}'"
+    return key, last, f"set both, such as {words}"
 
 
 def _check_sweep(config: Config) -> None:
@@ -223,9 +236,15 @@ def _check_sweep(config: Config) -> None:
             raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
         if size not in curve["steps"]:
             raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
-    for step in [pretrain["steps"], *(step for size in curve["sizes"] for step in curve["steps"][size])]:
-        if step > pretrain["steps"] or step % pretrain["save_every"]:
-            raise ConfigError(
-                f"config: step {step} is never saved: 'pretrain.save_every' is {pretrain['save_every']} "
-                f"and 'pretrain.steps' {pretrain['steps']}; choose a multiple of the one up to the other"
-            )
+        for step in curve["steps"][size] if ENCODER in config["sweep"]["hosts"] else ():
+            name = f"config: 'sweep.curve.steps' has {step} of size {size}"
+            if step > pretrain["steps"]:
+                raise ConfigError(
+                    f"{name}, beyond the last step ('pretrain.steps' is {pretrain['steps']}); name earlier ones, or "
+                    "leave the curve out: sweep='{curve: {sizes: []}}'"
+                )
+            if step < pretrain["steps"] and step % pretrain["save_every"]:  # the last step is always kept
+                raise ConfigError(
+                    f"{name}, no multiple of 'pretrain.save_every' ({pretrain['save_every']}), so it is not kept; "
+                    "choose multiples"
+                )

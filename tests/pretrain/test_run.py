@@ -76,7 +76,7 @@ def test_a_run_says_how_its_attention_started_and_how_fast_it_was(whole, uninter
     assert len(first["logit_std"]) == len(first["attention_entropy"]) == 2  # layers
     assert all(0 < entropy <= np.log(16) for entropy in first["attention_entropy"])
     timing = read_json(whole / "timing.json")
-    assert timing["step_seconds"] > 0 and timing["tokens_per_second"] > 0 and 0 < timing["mfu"] < 1
+    assert timing["step_seconds"] > 0 and timing["tokens_per_second"] > 0 and timing["mfu"] is None
     assert timing["steps_timed"] == 29 and timing["processes"] == timing["threads"] == timing["sessions"] == 1
     assert read_json(whole / "state/status.json")["state"] == "done"
 
@@ -85,7 +85,7 @@ def test_every_line_of_the_log_says_where_the_run_is(tmp_path, manifest, brief, 
     code, error = here(options(manifest, brief(), tmp_path / "run"))
     last = [line for line in error.splitlines() if line.startswith("pretrain ")][-1]
     assert code == 0 and last.startswith("pretrain tiny-pairwise seed 1: 30/30 steps, ")
-    for words in (" left", "loss ", "learning rate ", "gradient norm ", " tokens/s", "MFU ", " of ", " MB"):
+    for words in (" left", "loss ", "learning rate ", "gradient norm ", " tokens/s", "MFU –", " MB"):
         assert words in last, last
 
 

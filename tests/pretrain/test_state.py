@@ -128,9 +128,9 @@ def test_a_run_that_was_set_aside_under_settings_that_are_not_todays_stays_there
 TIMING = {"size": "tiny", "attention": "original", "recipe": "faithful", "processes": 1, "device": "cpu"}
 
 
-def time_run(name: str, mfu: float | None, seed: int = 1, **changes) -> None:
+def time_run(name: str, flops: float | None, seed: int = 1, **changes) -> None:
     path = Path("results") / name / f"pretrain/tiny-original/seed-{seed}/timing.json"
-    write(path, {**TIMING, "mfu": mfu, "peak_flops": 1e11, **changes})
+    write(path, {**TIMING, "flops_per_second": flops, **changes})
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -159,12 +159,12 @@ def test_a_run_that_was_interrupted_has_its_other_steps_and_their_evaluations_be
 
 
 def test_without_a_finished_run_a_speed_is_configured(experiment):
-    time_run(experiment.name, mfu=None)  # of a session that timed no step
+    time_run(experiment.name, flops=None)  # of a session that timed no step
     assert pretraining_speed(experiment, ORIGINAL) == configured_speed(experiment.config["rates"], SIZES["tiny"])
 
 
 def test_a_finished_run_of_the_size_and_operator_says_how_fast_it_is(experiment):
-    time_run("other", mfu=0.3, processes=2)
+    time_run("other", flops=3e10, processes=2)
     found = pretraining_speed(experiment, ORIGINAL)
     assert (found.flops, found.layer_seconds) == (pytest.approx(0.15e11), 0.0), "of one of two processes"
     assert found.measured == "other on cpu" and not found.on_gpu
@@ -174,39 +174,39 @@ def test_a_finished_run_of_the_size_and_operator_says_how_fast_it_is(experiment)
 
 
 def test_runs_of_the_experiment_itself_stand_before_others_and_their_median_counts(experiment):
-    time_run("other", mfu=0.9)
-    for seed, mfu in enumerate((0.1, 0.2, 0.6), 1):
-        time_run(experiment.name, mfu, seed)
+    time_run("other", flops=9e10)
+    for seed, flops in enumerate((1e10, 2e10, 6e10), 1):
+        time_run(experiment.name, flops, seed)
     assert pretraining_speed(experiment, ORIGINAL).flops == pytest.approx(0.2e11)
 
 
 def test_what_a_cpu_did_with_all_its_threads_is_of_so_many_cores(experiment):
-    time_run("other", mfu=0.4, threads=4)
+    time_run("other", flops=4e10, threads=4)
     assert pretraining_speed(experiment, ORIGINAL).flops == pytest.approx(0.1e11)
 
 
 def test_what_a_gpu_did_is_of_the_gpu_whatever_its_threads(experiment):
-    time_run("other", mfu=0.4, threads=4, device="NVIDIA H200")
+    time_run("other", flops=4e10, threads=4, device="NVIDIA H200")
     found = pretraining_speed(experiment, ORIGINAL)
     assert found.flops == pytest.approx(0.4e11) and found.on_gpu
 
 
 def test_devices_are_not_mixed_and_the_newest_runs_counts(experiment):
-    time_run(experiment.name, 0.9, 1, device="NVIDIA H200", until="2026-01-01T00:00:00Z")
-    for seed, mfu in ((2, 0.1), (3, 0.3)):
-        time_run(experiment.name, mfu, seed, until=f"2026-02-0{seed}T00:00:00Z")
+    time_run(experiment.name, 9e10, 1, device="NVIDIA H200", until="2026-01-01T00:00:00Z")
+    for seed, flops in ((2, 1e10), (3, 3e10)):
+        time_run(experiment.name, flops, seed, until=f"2026-02-0{seed}T00:00:00Z")
     found = pretraining_speed(experiment, ORIGINAL)
     assert found.flops == pytest.approx(0.2e11) and not found.on_gpu
 
 
 def test_a_timing_that_lacks_a_number_is_left_out(experiment):
-    true = {**TIMING, "mfu": True, "peak_flops": 1e12}
-    for number, odd in enumerate(([], {}, {**TIMING, "mfu": 0.5}, {**TIMING, "mfu": 0.5, "peak_flops": None}, true)):
+    odd_ones = ([], {}, TIMING, {**TIMING, "flops_per_second": None}, {**TIMING, "flops_per_second": True})
+    for number, odd in enumerate(odd_ones):
         write(Path(f"results/odd{number}/pretrain/tiny-original/seed-1/timing.json"), odd)
     assert pretraining_speed(experiment, ORIGINAL).measured is None
 
 
 def test_a_timing_that_cannot_be_read_is_left_out(experiment):
-    time_run("whole", mfu=0.5)
+    time_run("whole", flops=5e10)
     write(Path("results/broken/pretrain/tiny-original/seed-1/timing.json"), 0).write_text("{")
     assert pretraining_speed(experiment, ORIGINAL).measured == "whole on cpu"

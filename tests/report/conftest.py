@@ -300,6 +300,7 @@ def write_timing():
         }
         chosen = {"threads": 1, "processes": 1, "micro_batch_size": 32, "precision": "fp32", "recipe": "faithful"}
         speed = {"step_seconds": step_seconds, "tokens_per_second": 100_000.0, "mfu": 0.25, "peak_flops": 60e9}
+        speed["flops_per_second"] = 15e9
         rest = {"memory_mb": 310.4, "steps_timed": 1700, "step": 1800, "sessions": 1}
         times = {"started": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:36Z"}
         return write(done.parent / "timing.json", run | machine | chosen | speed | rest | times | changes)

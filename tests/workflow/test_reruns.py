@@ -243,7 +243,7 @@ def test_one_more_step_is_extracted_and_finetuned_and_nothing_is_trained(copy):
 
 def test_a_step_that_was_not_kept_is_an_error_that_names_the_nearest(copy):
     outcome = copy.tiny("--dry-run", "--config", "sweep={curve: {steps: {tiny: [7, 20]}}}")
-    assert outcome.code == 64 and "step 7 is never saved" in outcome.output
+    assert outcome.code == 64 and "'sweep.curve.steps' has 7 of size tiny" in outcome.output
     outcome = copy.tiny(str(RUN / "step-7/README.md"))
     assert outcome.code == 1
     assert "step 7 was not kept; the nearest kept steps: 5, 10, 15" in outcome.output

@@ -5,7 +5,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -16,12 +15,17 @@ from torch import nn
 from symbert.files import MEGABYTE
 from symbert.flops import step_flops
 from symbert.model.parameters import matrix_weights
-from symbert.training.device import AUTOCAST
 
 NOTED = 100  # newest steps that a note is about
 KEPT = 5000  # newest steps that the summary is about
-PRODUCT_SIZE = {"cuda": 8192, "cpu": 1024}  # large enough to be bound by arithmetic; a fraction of a second
-ATTEMPTS = 5
+# FLOP/s of dense products by data sheet, with sums in float32, by a part of the device's name and by precision.
+PEAKS = {
+    "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "H100 80GB HBM3": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "H100 PCIe": {"bf16": 756e12, "fp16": 756e12, "fp32": 51e12},
+    "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
+    "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12},
+}
 PREFIXES = {10**15: "P", 10**12: "T", 10**9: "G", 10**6: "M"}
 
 
@@ -36,7 +40,7 @@ class Pace:
         self,
         tokens_per_step: float,
         flops_per_step: float,
-        peak: float,
+        peak: float | None,
         device: torch.device,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -60,21 +64,22 @@ class Pace:
             self.mark = self.clock()
 
     def note(self) -> str:
-        """The newest steps in words: '91,000 tokens/s, MFU 38 % of 60 GFLOP/s, 310 MB'; at first memory alone."""
+        """The newest steps in words: '91,000 tokens/s, MFU 38 % of 989 TFLOP/s, 310 MB'; at first memory alone."""
         memory = f"{memory_mb(self.device):,.0f} MB"
         if not self.seconds:
             return memory
         seconds = median(islice(reversed(self.seconds), NOTED))
-        share = f"MFU {100 * self._mfu(seconds):.0f} % of {in_words(self.peak)}"
-        return f"{self.tokens_per_step / seconds:,.0f} tokens/s, {share}, {memory}"
+        share = f"{100 * self._mfu(seconds):.0f} % of {in_words(self.peak)}" if self.peak else "–"
+        return f"{self.tokens_per_step / seconds:,.0f} tokens/s, MFU {share}, {memory}"
 
     def summary(self) -> dict[str, Any]:
-        """The whole session (its newest KEPT steps); null where no step was timed."""
+        """The whole session (its newest KEPT steps); null where no step was timed, or the device's peak is unknown."""
         seconds = median(self.seconds) if self.seconds else None
         return {
             "step_seconds": seconds,
             "tokens_per_second": self.tokens_per_step / seconds if seconds else None,
-            "mfu": self._mfu(seconds) if seconds else None,
+            "flops_per_second": self.flops_per_step / seconds if seconds else None,
+            "mfu": self._mfu(seconds) if seconds and self.peak else None,
             "peak_flops": self.peak,
             "memory_mb": memory_mb(self.device),
             "steps_timed": self.steps_timed,
@@ -83,6 +88,11 @@ class Pace:
     def _mfu(self, seconds: float) -> float:
         """Model FLOPs utilisation: the model's operations per second as a share of the peak."""
         return self.flops_per_step / seconds / self.peak
+
+
+def known_peak(device_name: str, precision: str) -> float | None:
+    """FLOP/s that a device is capable of in a resolved precision; None where no data sheet is known here."""
+    return next((peaks[precision] for name, peaks in PEAKS.items() if name in device_name), None)
 
 
 def memory_mb(device: torch.device) -> float:
@@ -107,20 +117,3 @@ def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) ->
     """
     weights = matrix_weights(model.bert.encoder)
     return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)
-
-
-def measure_peak(device: torch.device, precision: str) -> float:
-    """FLOP/s of a dense square product in a resolved precision, best of a few: what MFU is a share of."""
-    device = torch.device(device)
-    size = PRODUCT_SIZE[device.type]
-    generator = torch.Generator(device).manual_seed(0)  # zeros would run faster; the training's generator is not moved
-    matrix = torch.randn(size, size, generator=generator, device=device, dtype=AUTOCAST.get(precision))
-    wait = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
-    seconds = []
-    for _ in range(1 + ATTEMPTS):
-        wait()
-        begun = time.perf_counter()
-        matrix @ matrix
-        wait()
-        seconds.append(time.perf_counter() - begun)
-    return 2 * size**3 / min(seconds[1:])

@@ -17,7 +17,7 @@ from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, MetricsLog
-from symbert.pretrain.pace import Pace, measure_peak
+from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
 from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.storage import plan, refuse_full, storage_of
@@ -136,8 +136,8 @@ class Loop:
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
         tokens, flops = self.settings.batch_size * trainer.objective.tokens, trainer.objective.flops(trainer.model)
-        peak = measure_peak(trainer.device, trainer.precision) * self.world.size
-        self.pace = Pace(tokens, flops, peak, trainer.device)
+        peak = known_peak(facts_of_machine(trainer.device)["device"], trainer.precision)
+        self.pace = Pace(tokens, flops, peak and peak * self.world.size, trainer.device)
         trainer.tell = self._tell
 
     def run(self) -> None:

@@ -243,7 +243,7 @@ def pretraining_speed(experiment: Experiment, run: Run) -> Speed:
 def _is_like(timing: Values, experiment: Experiment, run: Run) -> bool:
     """Whether a timing is whole, and of such a run."""
     wanted = {"size": run.size, "attention": run.attention, "recipe": experiment.config["recipe"]}
-    numbers = [timing.get(key) for key in ("mfu", "peak_flops", "processes")]
+    numbers = [timing.get(key) for key in ("flops_per_second", "processes")]
     is_whole = bool(timing.get("device")) and all(type(one) in (int, float) and one > 0 for one in numbers)
     return is_whole and wanted.items() <= timing.items()
 
@@ -251,7 +251,7 @@ def _is_like(timing: Values, experiment: Experiment, run: Run) -> bool:
 def _flops_of_device(timing: Values) -> float:
     """FLOP/s of one device: each process has a GPU, or else `threads` cores."""
     cores = timing.get("threads", 1) if timing["device"] == "cpu" else 1
-    return timing["mfu"] * timing["peak_flops"] / (timing["processes"] * cores)
+    return timing["flops_per_second"] / (timing["processes"] * cores)
 
 
 def pretraining_files(experiment: Experiment, state: RunState) -> Iterator[Files]:

@@ -75,7 +75,8 @@ def _caption(settings: ReportSettings, pretrain_seeds: int, timings: pd.DataFram
         "Runs side by side disturb each other; make bench-pretrain compares operators interleaved. Step: "
         "median over the steps of a run; of original: the share of the step time of original on the same machine"
         f"{claim if 'shared' in set(timings['attention']) else ''}. MFU: FLOPs of the model, with "
-        "its head on masked positions only, in percent of the peak that the run measured. "
+        "its head on masked positions only, in percent of the "
+        "dense peak of the device's data sheet in that precision; a dash where none is known. "
         f"Machines: {_machines(timings)}."
     )
 
