@@ -171,7 +171,8 @@ def extended(tmp_path_factory) -> Extended:
     (package / "operators.py").write_text(example, encoding="utf-8")
     (folder / "data").mkdir()
     for name, count in (("train", 40), ("dev", 12)):
-        rows = [f"{'WORD!' * (number % 2)} number {number},{('no', 'yes')[number % 2]}" for number in range(count)]
+        texts = [f"{'WORD!' * (number % 2)} {name} number {number}" for number in range(count)]
+        rows = [f"{text},{('no', 'yes')[number % 2]}" for number, text in enumerate(texts)]
         (folder / f"data/{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     edited = {}
     for addition, edits in EDITS.items():

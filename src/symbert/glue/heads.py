@@ -5,22 +5,13 @@ together); it reads the labels of prepared rows, gives the mean loss of examples
 `symbert.glue.metrics` makes scores. The outputs of a row are those of its [CLS]; `Spans` has outputs for all tokens.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 from torch import Tensor
 from torch.nn import functional as F
 
-from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
 from symbert.task import CHOICES, Task
-
-if TYPE_CHECKING:
-    from symbert.glue.batches import TaskRows
-
-Outputs = Iterable[tuple[np.ndarray, Tensor]]  # the logits of some rows at a time, with the index of each
 
 
 class Classes:
@@ -42,13 +33,6 @@ class Classes:
     def of_rows(self, logits: Tensor) -> Tensor:
         """A class for each row."""
         return logits.argmax(dim=1)
-
-    def predictions(self, rows: "TaskRows", outputs: Outputs) -> np.ndarray:
-        """What `of_rows` makes of the outputs of all rows: `row`."""
-        predictions = np.zeros(len(rows), dtype=self.predicted)
-        for index, logits in outputs:
-            predictions[index] = self.of_rows(logits).cpu().numpy()
-        return predictions
 
 
 class Grades(Classes):
@@ -89,7 +73,10 @@ class Candidates(Classes):
 
 
 class Spans:
-    """Two outputs for each token of a row; the cross-entropy over tokens of the first and the last of the answer."""
+    """Two outputs for each token of a row; the cross-entropy over tokens of the first and the last of the answer.
+
+    `symbert.glue.spans.answers_of` makes predictions of them.
+    """
 
     model = SpanModel
     rows_of_example = 1
@@ -101,11 +88,6 @@ class Spans:
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Mean over rows, of logits `row token 2`, −∞ where a row has no token, and places `row 2` of the answer."""
         return F.cross_entropy(logits, labels, reduction="none").mean(dim=1).mean()
-
-    def predictions(self, rows: "TaskRows", outputs: Outputs) -> np.ndarray:
-        """The likeliest answer to each question of rows with `contexts`."""
-        on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
-        return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
 
 
 Head = Classes | Spans

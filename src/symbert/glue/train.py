@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
+from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.weights import fill, read_checkpoint
@@ -122,10 +123,18 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """What the head of the rows predicts; DivergedError where a logit is not finite."""
+    """What is predicted of each row or, where rows have contexts, the answer to each question; DivergedError where a
+    logit is not finite."""
     model.eval()
     batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
-    return rows.head.predictions(rows, ((index, _finite_logits(model, batch, precision)) for index, batch in batches))
+    outputs = ((index, _finite_logits(model, batch, precision)) for index, batch in batches)
+    if rows.contexts is not None:
+        on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
+        return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
+    predictions = np.zeros(len(rows), rows.head.predicted)
+    for index, logits in outputs:
+        predictions[index] = rows.head.of_rows(logits).cpu().numpy()
+    return predictions
 
 
 def _finite_logits(model: nn.Module, batch: TaskBatch, precision: str) -> Tensor:
