@@ -1,4 +1,4 @@
-"""Declared types in words, as describe-keys and every refusal have them."""
+"""Declared types in words, as every refusal has them."""
 
 from typing import Annotated, Any, Literal
 
