@@ -77,7 +77,7 @@ def bundle(results: list[Path], /, output: Path) -> None:
     stay out, and so do names of machines and absolute paths. MissingInputError names a run that no folder has.
     """
     if output.suffix != ".zip":
-        raise UsageError(f"bundle: --output is {output}; name a .zip file")
+        raise UsageError(f"--output is {output}; name a .zip file")
     contents = contents_of(results)
     with publish(output) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in contents.items():

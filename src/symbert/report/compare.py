@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from symbert import tasks
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
 from symbert.report.comparisons import Comparison, compared, corrected
@@ -13,10 +14,9 @@ from symbert.report.formats import Table, best_of, decimal_of, heading, to_markd
 from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
-from symbert.report.statistics import MEANS, seed_scores
+from symbert.report.statistics import seed_scores
 from symbert.report.tables.table3_glue import model_lines
 from symbert.settings import ReportSettings, read_settings
-from symbert.tasks import GLUE, OWN, task_named
 
 SETTINGS = "settings/report.json"  # of an experiment, or of an import
 METHODS = (
@@ -24,7 +24,7 @@ METHODS = (
     "sample standard deviation of the GLUE score. A dash is a score that was not measured, and a mean of columns is of "
     "seeds that have all of them: their number is in the column of fine-tuning seeds. Differences are in points, over "
     "the seeds that both models have, with Welch's 95 % interval, which does not use which seeds belong together. "
-    "The GLUE score is tested: two-sided permutation test over all splits of the seeds of both models, with Holm's "
+    "The {tested} is tested: two-sided permutation test over all splits of the seeds of both models, with Holm's "
     "correction for the differences of the table. Stand-ins are compared with stand-ins only."
 )
 
@@ -46,7 +46,7 @@ class Source:
 def compare(
     results: list[Path],
     /,
-    score: str = MEANS[0],
+    score: str | None = None,
     reference: str | None = None,
     output: list[Path] | None = None,
 ) -> None:
@@ -54,18 +54,19 @@ def compare(
     reads them.
 
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
-    (`score`), over the seeds that both have. The suffix of each `output` decides its format: .csv, .md, .tex or .html.
+    (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md, .tex or
+    .html.
     """
     places = [path.resolve() for path in results]
     if twice := [str(path) for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
-        raise UsageError(f"compare: {twice[-1]} is given twice; give each folder or file once")
+        raise UsageError(f"{twice[-1]} is given twice; give each folder or file once")
     table = comparison_of([_read(path) for path in results], score, reference)
     print(to_markdown(table), end="")
     if output:
         write_table(table, output)
 
 
-def comparison_of(sources: list[Source], score: str, reference: str | None = None) -> Table:
+def comparison_of(sources: list[Source], score: str | None = None, reference: str | None = None) -> Table:
     """Table 3 of all sources, a row per model, with differences in one score from the reference, or the first model.
 
     UsageError for a reference or a score that there is not, with those that there are.
@@ -73,14 +74,15 @@ def comparison_of(sources: list[Source], score: str, reference: str | None = Non
     names = [source.name for source in sources]
     labels = names if len(set(names)) == len(names) else [str(source.path) for source in sources]
     scores = pd.concat([_labelled(source.scores, label) for label, source in zip(labels, sources, strict=True)])
-    known = [column for task in (*GLUE, *OWN) for column in task_named(task).scores.values()]
+    known = [column for task in (*tasks.GLUE, *tasks.OWN) for column in tasks.task_named(task).scores.values()]
     columns = [column for column in known if column in set(scores["column"])]
     seeds = dict(list(seed_scores(scores).droplevel(["size", "step"]).groupby("attention", sort=False)))
     seeds = {model: part.droplevel("attention") for model, part in seeds.items()}
-    first = reference or next(iter(seeds))
-    for option, word, known in (("reference", first, seeds), ("score", score, next(iter(seeds.values())).columns)):
+    shown = next(iter(seeds.values())).columns
+    first, score = reference or next(iter(seeds)), score or shown[0]
+    for option, word, known in (("reference", first, seeds), ("score", score, shown)):
         if word not in known:
-            raise UsageError(f"compare: --{option} is '{word}', expected one of {', '.join(known)}")
+            raise UsageError(f"--{option} is '{word}', expected one of {', '.join(known)}")
     is_stand_in = scores.groupby("attention")["stand_in"].any()
     others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
     every = corrected(one for model in others for one in compared("", model, first, seeds[model], seeds[first]))
@@ -93,7 +95,8 @@ def comparison_of(sources: list[Source], score: str, reference: str | None = Non
     subject = f"Scores of several results, and differences in {heading(score)} from {first}"
     groups = [model and str(is_stand_in[model]) for model in model_of]
     best = best_of(rows, groups, ("glue_score", *columns))
-    return table_of_rows(rows, f"{subject}. {said}\n\n{METHODS}", "tab:compare", best=best)
+    methods = METHODS.format(tested=heading(shown[0]))
+    return table_of_rows(rows, f"{subject}. {said}\n\n{methods}", "tab:compare", best=best)
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
@@ -118,6 +121,9 @@ def _read(path: Path) -> Source:
         length, _ = length_of(record["step"] for record in records)
         return Source(path, table_of(parted(records, length)[0]), "others' scores")
     settings = read_settings(path / SETTINGS, ReportSettings)
+    if unknown := sorted(set(settings.tasks) - {*tasks.PUBLISHED, *tasks.OWN}):
+        remedy = "give the configuration that defines it: symbert --own FILE compare …"
+        raise UsageError(f"{path}: {unknown[0]} is a task of the user's own; {remedy}")
     of_experiment = sorted(path.glob(f"glue/*/seed-*/step-{settings.steps}/*.json"))
     files = [path / "glue/final.json"] if (path / "import.json").is_file() else of_experiment
     if not files:
@@ -130,6 +136,6 @@ def _read(path: Path) -> Source:
 def _words(settings: ReportSettings, scores: pd.DataFrame) -> str:
     """What is said of an experiment: how it was computed, and which tasks are stand-ins or partial."""
     notes = [captions.wording_of(settings).experiment]
-    for kind, tasks in (("stand-ins", captions.stand_in_tasks(scores)), ("partial", captions.partial_tasks(scores))):
-        notes += [f"{kind}: {tasks}"] if tasks else []
+    for kind, names in (("stand-ins", captions.stand_in_tasks(scores)), ("partial", captions.partial_tasks(scores))):
+        notes += [f"{kind}: {names}"] if names else []
     return "; ".join(notes)

@@ -64,7 +64,7 @@ def import_scores(
     replaced; ConfigError when the folder holds something else. DataError names file, line and column.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise UsageError(f"import-scores: --name is '{name}', expected letters, digits, '.', '_' and '-'")
+        raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     records, runs = read_tidy(path), _curves_of(losses) if losses else {}
     given = [record["step"] for record in records] + [step for points in runs.values() for step in points]
     length, source = length_of(given, steps)
@@ -216,7 +216,7 @@ def length_of(steps: Iterable[int | None], given: int | None = None) -> tuple[in
     if given is None:
         return (last, "the last step") if last else (published.TRAINING[0], "the paper")
     if given < (last or 1):
-        raise UsageError(f"import-scores: --steps is {given}, expected at least {last or 1}, the last step")
+        raise UsageError(f"--steps is {given}, expected at least {last or 1}, the last step")
     return given, "the command"
 
 
