@@ -364,6 +364,11 @@ def test_too_few_documents_are_not_only_a_matter_of_validation_rows(tmp_path, ca
         capsys.readouterr()
 
 
+def test_no_filter_is_blamed_where_every_document_was_kept(tmp_path):
+    with pytest.raises(DataError, match=r"take more parts or lower corpus\.pack\.validation_sequences$"):
+        pack(tmp_path, [(1, 3)], counts=counted(tmp_path, (1, 0, 0)))
+
+
 @pytest.mark.parametrize(("dropped", "warned"), [(3, False), (4, True)])
 def test_most_text_is_not_dropped_without_a_word(tmp_path, capsys, dropped, warned):
     pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=counted(tmp_path, (3, 0, dropped)))

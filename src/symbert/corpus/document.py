@@ -252,7 +252,7 @@ def read_cells(path: Path, absent: str = "correct corpus.files") -> Iterator[dic
                     yield dict(zip(names, row, strict=True))
                 else:
                     yield DataError(
-                        f"{path}:{rows.line_num}: cells: {len(row)}, of the first row: {len(names)}; correct the row"
+                        f"{path}:{rows.line_num}: {len(row)} cells, but {len(names)} columns; correct the row"
                     )
     except csv.Error as error:
         raise DataError(f"{path}:{rows.line_num}: {error}; correct the row") from None

@@ -57,7 +57,7 @@ def pack_shards(
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
     parts = read_parts(tokens, offsets, records, vocabulary_sha256)
     parts = take(parts, pack, output)
-    why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if filtered else ""
+    why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if any(part["kept"] < part["read"] for part in filtered) else ""
     threshold = validation_threshold(parts, pack, why)
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
     validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
