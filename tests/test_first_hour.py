@@ -16,7 +16,7 @@ case "$(basename "$0") $*" in
   *bert*export*) mkdir -p bert; echo {} > bert/config.json ;;
   *experiment=*) all=$*; name=${all#*experiment=}; name=${name%% *} ;;
   *configfile*) name=$(sed -n 's/^experiment: //p' "${@: -1}") ;;
-  *plan*) code=74 ;;
+  *plan*) code=65 ;;
 esac
 if [ -n "$name" ] && [ "$name" != "$LOST" ]; then
   mkdir -p "results/$name/report"; echo page > "results/$name/report/report.html"
