@@ -28,7 +28,9 @@ STEP += "weights.sum().backward(); adamw([{'params': [weights]}], 1e-8).step()"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
-    **{f"load({name!r})": TRAINING for name in ("count-parameters", "finetune", "measure-robustness")},
+    **{
+        f"load({name!r})": TRAINING for name in ("count-parameters", "measure-speeds", "finetune", "measure-robustness")
+    },
     **{f"import symbert.{name}": TRAINING for name in ("pretrain.session", "study.train")},  # in their commands
     STEP: TRAINING,
     "from symbert.model.parameters import counts_of; counts_of('small', ['pairwise'])": TRAINING,

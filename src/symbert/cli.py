@@ -73,6 +73,7 @@ JOBS: dict[str, str] = {  # that rules run
     "prepare-robustness": "symbert.glue.robustness_sets:prepare_robustness",
     "measure-robustness": "symbert.glue.robustness:measure_robustness",
     "count-parameters": "symbert.model.parameters:count_parameters",
+    "measure-speeds": "symbert.pretrain.speeds:measure_speeds",
     "exhibit": "symbert.report.data:write_exhibit",
     "write-page": "symbert.report.page:write_page",
     "write-study-text": "symbert.study.commands:write_study_text",

@@ -116,6 +116,7 @@ OPTIONS: dict[str, str] = {
     "pretrain_seeds": "seeds of pre-training over which exits are compared",
     "curve": "scores of checkpoints",
     "curve_seeds": "seeds of fine-tuning of the scores of checkpoints",
+    "speeds": "what measure-speeds wrote of each size (.json)",
     "provenance": "done.json and timing.json of runs",
     "sessions": "records of the sessions of runs; those that are gone are left out",
     "origin": "import.json of imported scores",

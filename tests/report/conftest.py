@@ -309,6 +309,19 @@ def write_timing():
 
 
 @pytest.fixture
+def write_speeds(tmp_path):
+    """Writes what measure-speeds measured of a size: seconds of steps by operator; returns the file."""
+
+    def make(size="tiny", /, changes=None, **seconds) -> Path:
+        machine = {"device": "cpu", "processor": "A chip, AVX2", "precision": "fp32", "threads": 1}
+        facts = {"size": size, **machine, "micro_batch_size": 32, "peak_flops": 60e9, "tokens_per_step": 2048}
+        operators = {name: {"step_seconds": list(rounds), "flops_per_step": 3e8} for name, rounds in seconds.items()}
+        return write(tmp_path / f"speeds-{size}.json", facts | {"operators": operators} | (changes or {}))
+
+    return make
+
+
+@pytest.fixture
 def pretrained(write_run, write_timing):
     """Writes done.json and timing.json of a run of 36 seconds, the latter with the given changes; returns both."""
 

@@ -14,8 +14,8 @@ TASKS = ["cola", "rte"]
 
 @pytest.fixture
 def files(
-    tmp_path, settings_file, corpus_files, parameters_file, write_run, write_timing, write_sessions, robustness_records,
-    write_scores
+    tmp_path, settings_file, corpus_files, parameters_file, write_run, write_timing, write_speeds, write_sessions,
+    robustness_records, write_scores
 ):  # fmt: skip
     """A file of each kind, by the option that it is given as."""
     settings = settings_file(tasks=TASKS)
@@ -36,6 +36,7 @@ def files(
         "done": [done],
         "metrics": [metrics],
         "timing": [write_timing(done)],
+        "speeds": [write_speeds(original=[0.02])],
         "sessions": [write_sessions(done, ("a", "cpu", 1, 60))],
         "scores": write_scores(scores),
         "robustness": write_scores(robustness, "robustness"),
@@ -53,11 +54,11 @@ EXHIBITS = {
     "table-corpus": ("counts", "records", "manifest", "settings"),
     "table-table1_operators": ("parameters",),
     "table-table2_parameters": ("parameters",),
-    "table-table2_training": ("done", "metrics", "timing", "settings"),
+    "table-table2_training": ("done", "metrics", "speeds", "settings"),
     "table-table3_glue": ("scores", "settings"),
     "table-scores": ("scores", "settings"),
     "table-milestones": ("done", "metrics", "settings"),
-    "table-claims": ("parameters", "done", "metrics", "timing", "settings"),
+    "table-claims": ("parameters", "done", "metrics", "speeds", "settings"),
     "table-robustness": ("scores", "robustness", "settings"),
     "table-settings": ("settings",),
     "table-provenance": ("sections",),

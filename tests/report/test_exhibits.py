@@ -47,7 +47,7 @@ def test_a_declaration_is_read_without_its_module(tmp_path):
     assert exhibit.caption == "What the corpus has."
 
 
-@pytest.mark.parametrize(("reads", "needed"), [("runs", "settings"), ("robustness", "scores"), ("timings", "done")])
+@pytest.mark.parametrize(("reads", "needed"), [("runs", "settings"), ("robustness", "scores")])
 def test_what_an_exhibit_reads_is_given_with_all_that_it_is_computed_from(reads, needed):
     """A table of runs alone ended with an internal error: their steps are in the settings."""
     assert needed in exhibits.options_to_read(reads)

@@ -10,7 +10,7 @@ from symbert.report.exhibits import EXHIBITS
 from symbert.report.inputs import ReportFiles, report_code
 from symbert.suites import BESIDE_GLUE
 
-OWN = ("settings", "parameters", "scores", "curve", "robustness", "timing", "provenance", "sections")
+OWN = ("settings", "parameters", "scores", "curve", "robustness", "speeds", "provenance", "sections")
 OWN += ("counts", "records", "manifest", "anatomy", "probes", "blimp", "hosts", "courses")
 ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
@@ -72,7 +72,7 @@ def test_exits_are_compared_over_several_pre_training_seeds_only(report):
 
 
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
-    lacking = ("robustness", "timing", "provenance", "counts", "records", "manifest", "done", "metrics")
+    lacking = ("robustness", "speeds", "provenance", "counts", "records", "manifest", "done", "metrics")
     lacking += ("anatomy", "probes", "blimp", "hosts", "courses", *FINE_TUNED)
     imported = report(*lacking, origin=["import.json"], words={"finetune_seeds": [1], "curve_seeds": [1]})
     made = {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance", "runs"}

@@ -62,7 +62,7 @@ def inputs(
         "curve": write_scores(curve, "curve"),
         **{"finetune_seeds": [1, 2], "curve_seeds": [1], "pretrain_seeds": list(SEEDS)},
         "metrics": [metrics for _, metrics in runs],
-        **{"done": done, "timing": timing, "provenance": [*done, *timing]},
+        **{"done": done, "provenance": [*done, *timing]},
         **{"counts": counts, "records": records, "manifest": tmp_path / "manifest.json"},
         "anatomy": tmp_path / "anatomy.csv",
     }

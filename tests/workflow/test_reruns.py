@@ -40,7 +40,7 @@ def made(checkout: Checkout, *arguments: str) -> dict[str, int]:
 
 def computed(jobs: dict[str, int]) -> dict[str, int]:
     """Those jobs that are neither of the report nor settings."""
-    shown = ("tabulate_", "draw_", "write_page", "write_summary", "write_settings", "all")
+    shown = ("tabulate_", "draw_", "measure_speeds", "write_page", "write_summary", "write_settings", "all")
     return {rule: count for rule, count in jobs.items() if not rule.startswith(shown)}
 
 

@@ -1,5 +1,7 @@
 # What the report is made of in an experiment of one's own: files by the options of `symbert exhibit`.
 DONE, TIMING = published_files("done.json"), published_files("timing.json")
+SIZES_TRAINED = list(dict.fromkeys(run.size for run in EXPERIMENT.runs()))
+SPEEDS_MEASURED = expand(f"{RESULTS}/report/speeds/{{size}}.json", size=SIZES_TRAINED)
 COUNTS = counts(CORPUS.results)
 STAGES = ("filter", "pack", "pretrain", "task", "glue", "report")
 OTHERS = [suite for suite in EXPERIMENT.suites if suite.name != "glue"]
@@ -8,7 +10,7 @@ INPUTS = {
     "scores": final_scores("glue"),
     "curve": curve_scores("glue"),
     "robustness": robustness(),
-    "timing": TIMING,
+    "speeds": SPEEDS_MEASURED,
     "provenance": [*DONE, *TIMING, *published_by_others("done.json"), *published_by_others("timing.json")],
     "origin": [],
     "sections": [

@@ -1,9 +1,42 @@
-# report: what the heads of checkpoints look like, and what operators can express, where `sweep.anatomy` and
-# `sweep.probes` ask for it.
+# report: how fast operators train side by side; and what the heads of checkpoints look like, and what operators can
+# express, where `sweep.anatomy` and `sweep.probes` ask for it.
 PROBED = SWEEP["probes"]
 LOOKED_AT = [
     checkpoint_folder(run, step) for run in EXPERIMENT.runs() for step in sorted({*EXPERIMENT.steps(run), FINAL} - {0})
 ]
+
+
+AT_A_TIME = (
+    f"--micro-batch-size {config['pretrain']['micro_batch_size']}" if config["pretrain"]["micro_batch_size"] else ""
+)
+
+
+def operators_of(wildcards):
+    """The operators that are trained in a size."""
+    return list(dict.fromkeys(run.attention for run in EXPERIMENT.runs() if run.size == wildcards.size))
+
+
+rule measure_speeds:
+    input:
+        manifest=MANIFEST,
+        settings=settings("pretrain"),
+        models=lambda wildcards: [settings(f"model-{wildcards.size}-{name}") for name in operators_of(wildcards)],
+    output:
+        f"{RESULTS}/report/speeds/{{size}}.json",
+    log:
+        f"{LOGS}/measure_speeds/{{size}}.log",
+    conda:
+        ENVIRONMENT
+    threads: training_threads
+    resources:
+        mem_mb=lambda wildcards, attempt: 2 * training_memory(wildcards, attempt),
+        gpu=lambda wildcards: int(SIZES[wildcards.size].needs_gpu),
+    params:
+        operators=operators_of,
+    shell:
+        f"{GPUS_GIVEN} exec python -m symbert --log {{log:q}} measure-speeds --manifest {{input.manifest:q}}"
+        " --settings {input.settings:q} --size {wildcards.size:q} --attention {params.operators:q}"
+        f" --threads {{threads}} {AT_A_TIME} --output {{output:q}}"
 
 
 rule anatomy:

@@ -18,8 +18,9 @@ from symbert.report.formats import write_table
 from symbert.report.hosts import read_courses, read_hosts
 from symbert.report.machines import PretrainedRun, read_pretrained
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import read_runs, read_timings
+from symbert.report.runs import read_runs
 from symbert.report.scores import majority_of, read_scores
+from symbert.report.speeds import read_speeds
 from symbert.report.statistics import final_scores, of_whole_seeds
 from symbert.settings import ReportSettings, read_settings
 from symbert.tasks import tasks_of_suite
@@ -110,11 +111,9 @@ class Data:
         return self.files["pretrain_seeds"]
 
     @cached_property
-    def timings(self) -> pd.DataFrame:
-        """The speed of each run."""
-        if not self.has("timings"):
-            return read_timings([], read_runs([], [], 0), 0)
-        return read_timings(self.files["timing"], self.runs, self.settings.batch_size)
+    def speeds(self) -> pd.DataFrame:
+        """The speed of each operator and size that was measured."""
+        return read_speeds(self.files.get("speeds", []))
 
     @cached_property
     def machines(self) -> list[PretrainedRun]:
@@ -190,7 +189,7 @@ def write_exhibit(
     robustness: list[Path] | None = None,
     done: list[Path] | None = None,
     metrics: list[Path] | None = None,
-    timing: list[Path] | None = None,
+    speeds: list[Path] | None = None,
     provenance: list[Path] | None = None,
     sessions: list[Path] | None = None,
     origin: Path | None = None,
@@ -210,13 +209,13 @@ def write_exhibit(
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
     caption stands in .txt, and in .tex with the .pdf for a paper; a text is a .txt file, a sentence a line.
-    `scores` and `curve`, those of checkpoints, are of the suite that is shown;
-    `done`, `metrics` and `timing` files of the runs of pre-training; `pretrain_seeds` those over which exits are
-    compared; `provenance` their done.json and timing.json; `sessions` the records in their state, of which those that
-    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `counts`
-    and `records` files of each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe`
-    wrote, `blimp` what `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and
-    `courses` their metrics.jsonl.
+    `scores` and `curve`, those of checkpoints, are of the suite that is shown; `done` and `metrics` files of the runs
+    of pre-training, `pretrain_seeds` those over which exits are compared; `speeds` what `measure-speeds` wrote of each
+    size; `provenance` done.json and timing.json of the runs; `sessions` the records in their state, of which those that
+    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `counts` and
+    `records` files of each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote,
+    `blimp` what `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and `courses`
+    their metrics.jsonl.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -42,7 +42,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "scores": ("scores", "finetune_seeds", "settings"),
     "curve": ("curve", "curve_seeds", "settings"),
     "runs": ("done", "metrics", "settings"),
-    "timings": ("timing", "done", "metrics", "settings"),
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
     "machines": ("provenance", "sessions"),
     "hosts": ("hosts", "settings"),

@@ -1,9 +1,8 @@
-"""Pre-training runs: validation losses from done.json and metrics.jsonl, and speed from timing.json, as data frames."""
+"""Pre-training runs: validation losses from done.json and metrics.jsonl, as data frames."""
 
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,6 @@ from symbert.shapes import flaws
 REMEDY = "run pretrain again"
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer
-SPEED = ("step_seconds", "tokens_per_second", "mfu", "peak_flops")  # null where no step was timed
-TIMING = {**RUN, "device": str, "processor": str, "precision": str, "threads": int, "processes": int}
-TIMING |= {"micro_batch_size": int, **dict.fromkeys(SPEED, (int, float, type(None)))}
 COLUMNS = (*RUN, "step", "loss", *INITIAL)
 
 
@@ -98,76 +94,9 @@ def size_of(runs: pd.DataFrame) -> str:
     return size
 
 
-def read_timings(files: list[Path], runs: pd.DataFrame, batch_size: int) -> pd.DataFrame:
-    """A row per run, in the order of `runs`: its speed, and the machine in words; two that agree in it are comparable.
-
-    Beside what timing.json has, `of_original_percent` is the step time in percent of that of `original` with the same
-    seed on the same machine, and `alone` says whether no other of these runs was on the host during either. A value is
-    NaN where no step was timed. `batch_size` is in sequences per step, over all processes. DataError names the file or
-    the run that has no partner.
-    """
-    records, sessions = {}, {}
-    for file in files:
-        record = read_json(file, TIMING, REMEDY)
-        run = tuple(record[key] for key in RUN)
-        records[run] = {key: record[key] for key in (*RUN, *SPEED)} | {"machine": _machine(record, batch_size)}
-        sessions[run] = tuple(record.get(key) for key in ("host", "started", "until"))
-    keys = list(runs[list(RUN)].drop_duplicates().itertuples(index=False, name=None))
-    for run in sorted(records.keys() ^ keys):
-        raise DataError(
-            f"timing: {run_name(*run)} has not all of done, metrics and timing; give the three files of each run"
-        )
-    timings = pd.DataFrame([records[key] for key in keys], columns=[*RUN, "machine", *SPEED])
-    timings = timings.astype(dict.fromkeys(SPEED, float))
-    alike = ["size", "pretrain_seed", "machine"]
-    alone = runs_alone(sessions)
-    timings["alone"] = [run in alone for run in keys]
-    original = timings[timings["attention"] == "original"].set_index(alike)
-    reference = original.reindex(pd.MultiIndex.from_frame(timings[alike]))
-    return timings.assign(
-        of_original_percent=100 * timings["step_seconds"] / reference["step_seconds"].to_numpy(),
-        alone=timings["alone"] & reference["alone"].eq(True).to_numpy(),
-    )
-
-
-def runs_alone(sessions: dict[tuple, tuple]) -> set[tuple]:
-    """The runs during whose session (host, start, end) no other one had a session on the host.
-
-    Where nobody knows the host of a run, or one of the times on its host, it is not known to be alone.
-    """
-    hosts = defaultdict(list)
-    for run, (host, *times) in sessions.items():
-        hosts[host].append((*times, run))
-    alone = set()
-    for host, found in hosts.items():
-        if host is None or any(None in times for *times, _ in found):
-            continue
-        starts, ends, runs = zip(*sorted(found), strict=True)
-        earlier = ["", *accumulate(ends, max)]  # the last end of those that started before
-        later = [*starts[1:], ends[-1]]
-        alone |= {
-            run
-            for run, start, end, ended, begun in zip(runs, starts, ends, earlier, later, strict=False)
-            if ended <= start and begun >= end
-        }
-    return alone
-
-
 def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     """A run in words."""
     return f"{size}-{attention} seed {pretrain_seed}"
-
-
-def _machine(timing: dict[str, Any], batch_size: int) -> str:
-    """What a run ran on, the processor and the instructions that are used with it."""
-    device, threads = timing["device"], timing["threads"]
-    parts = [f"cpu ({timing['processor']})" if device == "cpu" else device, timing["precision"]]
-    parts.append(f"{threads} thread{'s' if threads > 1 else ''}")
-    if timing["processes"] > 1:
-        parts.append(f"{timing['processes']} processes")
-    if timing["micro_batch_size"] < batch_size // timing["processes"]:  # the share of the first process, which writes
-        parts.append(f"micro-batches of {timing['micro_batch_size']:,}")
-    return ", ".join(parts)
 
 
 def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:

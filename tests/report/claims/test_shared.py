@@ -11,8 +11,8 @@ from symbert.report.claims.evidence import Finding, MissingEvidence
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
 from symbert.report.robustness import read_robustness
-from symbert.report.runs import read_runs, read_timings
 from symbert.report.scores import read_scores
+from symbert.report.speeds import read_speeds
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
@@ -21,33 +21,6 @@ TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 def test_the_share_that_shared_saves_is_cut_off_as_it_is_printed(share, ours, holds):
     counts = {"base": {"attention_parameters": {"original": 1.0, "shared": 1 - share / 100}}}
     assert shared.check_attention_parameters(SimpleNamespace(parameters=counts), "base") == Finding(ours, holds)
-
-
-@pytest.fixture
-def timed(write_run, write_timing):
-    """Data of the step times of runs of base: operator, seed, seconds, and when they were on which host."""
-
-    def make(*runs):
-        done, metrics = map(
-            list, zip(*(write_run("base", name, [(50, 5.0)], seed=seed) for name, seed, *_ in runs), strict=True)
-        )
-        timing = [
-            write_timing(file, step_seconds=seconds, host=host, started=f"2026-01-01T{at:02}:00:00Z", until=until)
-            for file, (_, _, seconds, at, until, host) in zip(done, runs, strict=True)
-        ]
-        return SimpleNamespace(timings=read_timings(timing, read_runs(done, metrics, 1800), 32))
-
-    return make
-
-
-def one_after_the_other(shares):
-    """Runs of both operators by seed, each an hour long, with these shares of the step time of original."""
-    runs = []
-    for seed, share in enumerate(shares, start=1):
-        for turn, (name, seconds) in enumerate((("original", 0.02), ("shared", 0.02 * share))):
-            at = 2 * seed + turn
-            runs.append((name, seed, seconds, at, f"2026-01-01T{at + 1:02}:00:00Z", "here"))
-    return runs
 
 
 @pytest.mark.parametrize(
@@ -59,21 +32,15 @@ def one_after_the_other(shares):
         ((0.9, 0.9), "10.0 %", None),
     ],
 )
-def test_a_tenth_less_time_is_judged_by_an_interval_over_seeds(timed, shares, ours, holds):
-    assert shared.check_step_time(timed(*one_after_the_other(shares)), "base") == Finding(ours, holds)
-
-
-def test_a_run_beside_another_is_no_evidence_of_time(timed):
-    """From 3 to 4:30 it was beside shared with seed 1 and original with seed 2: seed 3 is left."""
-    runs = one_after_the_other((0.9, 0.91, 0.92))
-    beside = ("original", 4, 0.02, 3, "2026-01-01T04:30:00Z", "here")
-    assert shared.check_step_time(timed(*runs, beside), "base").ours == "8.0 %"
-    elsewhere = (*beside[:-1], "another host")
-    assert shared.check_step_time(timed(*runs, elsewhere), "base").holds is True
-    with pytest.raises(MissingEvidence, match="^other runs were on the machine while base-shared and base-original"):
-        shared.check_step_time(timed(*runs[:2], beside), "base")
-    with pytest.raises(MissingEvidence, match="^no step times of base-shared$"):
-        shared.check_step_time(timed(*runs[:1]), "base")
+def test_a_tenth_less_time_is_judged_by_an_interval_over_rounds(write_speeds, shares, ours, holds):
+    """Rounds may be slow or quick: the share is that of a round."""
+    pace = (0.02, 0.09, 0.04)
+    original = pace[: len(shares)]
+    file = write_speeds("base", original=original, shared=[a * b for a, b in zip(original, shares, strict=True)])
+    found = SimpleNamespace(speeds=read_speeds([file]))
+    assert shared.check_step_time(found, "base") == Finding(ours, holds)
+    with pytest.raises(MissingEvidence, match="^no step times of small-shared$"):
+        shared.check_step_time(found, "small")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ CAPTION = (
     chapter="Claims",
     heading="What became of the papers’ claims",
     reads=("settings", "parameters"),
-    may_read=("scores", "curve", "runs", "timings", "robustness"),
+    may_read=("scores", "curve", "runs", "speeds", "robustness"),
 )
 def claims_table(data: Data) -> Table:
     """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what

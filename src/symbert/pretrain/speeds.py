@@ -1,0 +1,86 @@
+"""The command that measures how fast operators train: side by side, in one process, on one device.
+
+Trainings are hours apart, and share machines with other jobs: what each of them says of its speed is not comparable.
+Here every round takes one optimizer step of each operator, and operators are compared within a round.
+"""
+
+import time
+from pathlib import Path
+
+import torch
+
+from symbert.errors import MemoryExhaustedError
+from symbert.files import write_json
+from symbert.layout import Run
+from symbert.pretrain.pace import known_peak
+from symbert.pretrain.train import Trainer
+from symbert.settings import PretrainSettings, read_settings
+from symbert.training.device import facts_of_machine
+
+ROUNDS, UNTIMED = 20, 2  # the first ones compile, and fill caches
+SEED = 1
+
+
+def measure_speeds(
+    manifest: Path,
+    settings: Path,
+    size: str,
+    attention: list[str],
+    output: Path,
+    threads: int,
+    micro_batch_size: int | None = None,
+) -> None:
+    """Measure the seconds of optimizer steps of operators of one size, taken in turns.
+
+    Batches are those of the trainings, in one process, in micro-batches as large as the memory takes beside the models
+    of all operators, at most `micro_batch_size`. `output` (JSON) has per operator the seconds of a step in each round,
+    and the operations of a step; `peak_flops` is null where the device's data sheet is not known here.
+    """
+    torch.set_num_threads(threads)
+    chosen = read_settings(settings, PretrainSettings)
+    sequences = min(micro_batch_size or chosen.batch_size, chosen.batch_size)
+    while True:
+        try:
+            trainers = [
+                Trainer(Run(size, name, SEED), chosen, manifest, output.parent, micro_batch_size=sequences)
+                for name in attention
+            ]
+            rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)][UNTIMED:]
+            break
+        except MemoryExhaustedError:
+            if sequences == 1:
+                raise
+            sequences //= 2
+    first = trainers[0]
+    machine = facts_of_machine(first.device)
+    measured = {
+        "size": size,
+        **{key: machine[key] for key in ("device", "processor", "versions")},
+        "precision": first.precision,
+        "recipe": chosen.recipe,
+        "threads": threads,
+        "micro_batch_size": sequences,
+        "peak_flops": known_peak(machine["device"], first.precision),
+        "tokens_per_step": chosen.batch_size * first.objective.tokens,
+        "operators": {
+            trainer.run.attention: {
+                "step_seconds": list(seconds),
+                "flops_per_step": trainer.objective.flops(trainer.model),
+            }
+            for trainer, seconds in zip(trainers, zip(*rounds, strict=True), strict=True)
+        },
+    }
+    write_json(output, measured)
+
+
+def _seconds(trainers: list[Trainer], number: int) -> list[float]:
+    """The seconds of one step of each trainer; every round begins with another one."""
+    seconds = dict.fromkeys(range(len(trainers)), 0.0)
+    for turn in range(len(trainers)):
+        at = (number + turn) % len(trainers)
+        begun = time.perf_counter()
+        trainers[at].step(number % trainers[at].settings.steps)
+        if trainers[at].device.type == "cuda":
+            torch.cuda.synchronize(trainers[at].device)  # the last update of weights is not waited for
+        seconds[at] = time.perf_counter() - begun
+    return list(seconds.values())

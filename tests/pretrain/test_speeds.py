@@ -1,0 +1,52 @@
+"""Speeds of operators are measured in turns, on the batches of the trainings."""
+
+import json
+
+import pytest
+
+from symbert.cli import main
+from symbert.errors import MemoryExhaustedError
+from symbert.pretrain import speeds
+from symbert.pretrain.train import Trainer
+from symbert.report.speeds import read_speeds
+
+OPERATORS = ["original", "symmetric", "pairwise"]
+
+
+@pytest.fixture
+def measured(manifest, brief, tmp_path, monkeypatch):
+    """Measures two rounds; returns what was written."""
+    monkeypatch.setattr(speeds, "ROUNDS", 2)
+
+    def measure(*options):
+        words = ["measure-speeds", "--manifest", manifest, "--settings", brief(steps=2), "--size", "tiny"]
+        words += ["--attention", *OPERATORS, "--threads", "1", "--output", tmp_path / "tiny.json", *options]
+        assert main(list(map(str, words))) == 0
+        return json.loads((tmp_path / "tiny.json").read_text())
+
+    return measure
+
+
+def test_operators_take_their_steps_in_turns_and_each_round_begins_with_another_one(measured, monkeypatch, tmp_path):
+    taken, step = [], Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda self, at: taken.append(self.run.attention) or step(self, at))
+    found = measured()
+    assert [*found["operators"]] == OPERATORS
+    assert taken == [OPERATORS[(number + turn) % 3] for number in range(4) for turn in range(3)]
+    assert all(len(each["step_seconds"]) == 2 and min(each["step_seconds"]) > 0 for each in found["operators"].values())
+    assert (found["micro_batch_size"], found["tokens_per_step"]) == (8, 8 * 16) and "host" not in found
+    table = read_speeds([tmp_path / "tiny.json"])
+    assert table["attention"].tolist() == OPERATORS and table["of_original_percent"][0] == 100
+
+
+def test_where_the_memory_is_too_small_for_all_operators_micro_batches_are_halved(measured, monkeypatch):
+    step = Trainer.step
+
+    def fails(self, at):
+        if self.micro_batch_size > 2:
+            raise MemoryExhaustedError("too many")
+        return step(self, at)
+
+    monkeypatch.setattr(Trainer, "step", fails)
+    assert measured("--micro-batch-size", "6")["micro_batch_size"] == 1
+    assert measured()["micro_batch_size"] == 2
