@@ -30,7 +30,6 @@ else:
     include: "workflow/rules/glue.smk"
     include: "workflow/rules/glue_blimp.smk"
     include: "workflow/rules/report_anatomy.smk"
-    include: "workflow/rules/site.smk"
 
 
 report: "workflow/report/workflow.rst"

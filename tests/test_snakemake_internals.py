@@ -172,21 +172,6 @@ def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(monkeypatch,
     assert told == waits
 
 
-def test_a_rule_asks_for_more_than_it_says_but_for_what_the_command_line_says_of_it():
-    from snakemake.resources import Resources
-
-    def rule(name: str, **own) -> SimpleNamespace:
-        ruleinfo = SimpleNamespace(resources=((), own) if own else None)
-        return SimpleNamespace(name=name, ruleinfo=ruleinfo, resources=Resources.from_mapping(own))
-
-    first, second = rule("first", mem_mb=5), rule("second")
-    settings = SimpleNamespace(overwrite_resources={"second": {"runtime": 9}})
-    workflow = SimpleNamespace(resource_settings=settings, rules=[first, second])
-    internals.ask_also(workflow, lambda own: {"runtime": 2 * own.get("mem_mb", 7), "nodes": 1})
-    assert {key: first.resources[key].value for key in first.resources} == {"mem_mb": 5, "runtime": 10, "nodes": 1}
-    assert {key: second.resources[key].value for key in second.resources} == {"nodes": 1}
-
-
 def test_jobs_begin_as_soon_as_they_can():
     workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter="a hundred a second"))
     internals.drop_rate_limit(workflow)
@@ -383,7 +368,6 @@ def uses(workflow):
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
         "scheduler.job_rate_limiter": lambda: internals.drop_rate_limit(workflow),
         "scheduler.exit_gracefully": lambda: internals.heed_termination(workflow),
-        "resource_settings.overwrite_resources": lambda: internals.ask_also(workflow, dict),
         "output_settings": lambda: internals.take_terminal(workflow, Listener),
     }
 

@@ -26,7 +26,7 @@ CODE = (  # what repeats the results; of folders all files but those that Python
     *(WORKFLOW, "Makefile", "config.yaml", "pyproject.toml", "CITATION.cff", "LICENSE"),
     *("envs", "profiles", "workflow", "src"),
 )
-MADE = ("__pycache__", ".egg-info", "site.yaml")
+MADE = ("__pycache__", ".egg-info")
 RESULTS = (  # below the folder of results; state, weights, text and token ids stay out
     "settings/*.json",
     "import.json",

@@ -187,22 +187,6 @@ def heed_termination(workflow: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
 
 
-def ask_also(workflow: Any, more: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Let all jobs ask for more than their rules say: `more` is given a rule's own resources, as they are written.
-
-    What `--set-resources` says of a rule stays. Snakemake itself has defaults for all rules alike, and the last of
-    profile and command line alone.
-    """
-    from snakemake.resources import Resources
-
-    chosen = _attribute(workflow, "resource_settings.overwrite_resources")
-    for rule in _attribute(workflow, "rules"):
-        written = _attribute(rule, "ruleinfo.resources")
-        added = more(written[1] if written else {})
-        kept = {key: value for key, value in added.items() if key not in chosen.get(rule.name, {})}
-        rule.resources.update(Resources.from_mapping(kept))
-
-
 class Wait:
     """Seconds between two questions to Slurm, as an attribute of the plugin's executor: at most a third of the time for
     which Slurm remembers ended jobs, which the plugin takes to be five minutes or more."""

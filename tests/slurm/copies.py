@@ -76,9 +76,11 @@ def adapt(directory: Path, **resources) -> None:
     """Name the partitions, and change what is asked for pre-training, as a user does."""
     path = directory / "profiles/slurm/config.yaml"
     profile = yaml.safe_load(path.read_text())
-    profile["set-resources"] = {"pretrain_model": resources}
+    of_gpus = {"slurm_partition": "gpu"}
+    profile["default-resources"]["slurm_partition"] = "main"
+    profile["set-resources"] = dict.fromkeys(("finetune", "measure_robustness"), of_gpus)
+    profile["set-resources"]["pretrain_model"] = of_gpus | resources
     path.write_text(yaml.safe_dump(profile))
-    (path.parent / "site.yaml").write_text("partition: {cpu: main, gpu: gpu}\n")
 
 
 def log_of(directory: Path) -> Path:

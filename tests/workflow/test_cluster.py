@@ -4,13 +4,10 @@ import os
 import re
 
 import pytest
+import yaml
 
-from symbert.config import batches_of
-from symbert.project import read_chosen
-from symbert.report.exhibits import EXHIBITS
 from workflow.checkout import dry_run
 
-PAPER = ("scale=paper", "source=hub")
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
     "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}",
@@ -31,9 +28,10 @@ def submitted(tmp_path, monkeypatch):
     return lambda: " ".join((tmp_path / "words").read_text().splitlines())
 
 
-def told(copy, submitted, site: str, *arguments: str) -> str:
-    """The words of `sbatch` for the training of a small model, at a site."""
-    (copy.directory / "profiles/slurm/site.yaml").write_text(site)
+def told(copy, submitted, resources: dict, *arguments: str) -> str:
+    """The words of `sbatch` for the training of a small model, at a site that gives pre-training these resources."""
+    path = copy.directory / "profiles/slurm/config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"set-resources": {"pretrain_model": resources}}))
     outcome = copy.tiny("pretrain", *CLUSTER, *arguments)
     assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
     return submitted().partition(" --wrap=")[0]
@@ -41,41 +39,18 @@ def told(copy, submitted, site: str, *arguments: str) -> str:
 
 def test_a_training_on_four_nodes_asks_for_each_nodes_gpus_memory_and_threads(copy, submitted):
     """16 processes of a small model: four GPUs, 4 × 8 GB and 4 × 4 threads on each node."""
-    words = told(copy, submitted, "partition: {gpu: gpu}\n", "--config", *FOUR_NODES)
+    words = told(copy, submitted, {"slurm_partition": "gpu"}, "--config", *FOUR_NODES)
     assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in words
     assert words.count("gpu:") == 1 and "--signal=USR1@120" in words and words.endswith("--gres=gpu:4")
 
 
-def test_options_of_the_command_line_lose_neither_minutes_nor_partitions_and_a_site_may_know_gres_alone(
-    copy, submitted
-):
-    """`--default-resources` and `--set-resources` took the place of all that the profile said."""
-    site = "partition: {gpu: gpu}\nminutes: {gpu: 720}\nqos: long\ngpus_by: gres\ngpu_type: a100\n"
-    options = ("--default-resources", "disk_mb=5", "--set-resources", "pretrain_model:mem_mb=1234")
-    words = told(copy, submitted, site, *options, "--config", FOUR_NODES[0])
-    assert "-p gpu -t 720 --qos=long --mem 1234 " in words and "--signal=USR1@120" in words
+def test_a_site_sets_limits_and_quality_of_service_and_may_know_gres_alone(copy, submitted):
+    site = {"slurm_partition": "gpu", "runtime": 720, "qos": "long", "gpu": 0, "gres": "gpu:a100:1"}
+    words = told(copy, submitted, site, "--config", FOUR_NODES[0])
+    assert "-p gpu -t 720 --qos=long --mem 8000 " in words and "--signal=USR1@120" in words
     assert words.endswith("--gres=gpu:a100:1") and "--gpus" not in words
 
 
-def test_the_papers_jobs_are_as_many_of_slurm_as_the_guide_says(root, checkout):
-    """None of a local rule, one of each group, and one of each other job."""
-    jobs = dry_run(checkout, "--config", *PAPER).jobs
-    exhibits = {exhibit.rule for exhibit in EXHIBITS.values() if exhibit.chapter != "Corpus"}
-    report = exhibits | {"count_parameters", "write_page"}
-    grouped = {"filter_part", "tokenize_part", "extract_checkpoint", *report}
-    alone = {rule: count for rule, count in jobs.items() if rule not in grouped | local_rules(root)}
-    batches, runs = len(batches_of(read_chosen(root, None, None, list(PAPER)))), jobs["pretrain_model"]
-    guide = " ".join((root / "docs/cluster.md").read_text().split())
-    assert alone["finetune"] == 57 and runs == 6
-    told = (
-        f"the {sum(jobs.values()):,} jobs of the workflow are {batches + runs + 1 + sum(alone.values())} of Slurm: "
-        f"{batches} batches of parts, {runs} pre-trainings, {runs} jobs that extract"
-    )
-    assert told in guide
-
-
-def local_rules(root) -> set[str]:
-    """The rules that run where Snakemake does."""
-    texts = [path.read_text() for path in [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]]
-    blocks = re.findall(r"^localrules:\n((?:    \w+,\n)+)", "\n".join(texts), re.M)
-    return set(re.findall(r"\w+", " ".join(blocks)))
+def test_a_rule_that_asks_for_nothing_has_memory_and_minutes_that_grow_with_its_attempts(root, checkout):
+    outcome = dry_run(checkout, "--profile", "profiles/slurm", "count_parameters")
+    assert re.search(r"resources: .*mem_mb=4000.*runtime=60", outcome.output), outcome.output

@@ -61,7 +61,6 @@ from symbert.gpus import count_gpus
 from symbert.log import LOG_ONLY
 from symbert.project import imported, read_config
 from symbert.snakemake_internals import (
-    ask_also,
     drop_rate_limit,
     force,
     heed_termination,
