@@ -119,19 +119,30 @@ def test_wsc_marks_phrase_and_pronoun_whichever_comes_first():
         ("wsc", {"span2_text": ""}, "words 6 to 5 of 'span2' are not in its text"),
         ("wic", {"end2": 11}, "characters 5 to 11 are not in its sentence2"),
         ("wic", {"start1": 9}, "characters 9 to 9 are not in its sentence1"),
+        ("copa", {"question": "reason"}, "its question is 'reason', expected cause or effect"),
+        ("record", {"query": "He sang"}, "its query has no @placeholder"),
+        ("record", {"entities": []}, "its query has no @placeholder, or its passage no entities"),
     ],
 )
-def test_a_phrase_beyond_its_text_is_refused_with_its_row(task, changed, said):
+def test_a_row_that_lacks_what_is_asked_about_is_refused_by_its_number(task, changed, said):
     """A word beyond the text was an IndexError; a negative place and characters beyond it marked something else."""
     rows = {
         "wsc": {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "the old man", "span1_index": 2}
         | {"span2_text": "he", "span2_index": 6},
         "wic": {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1}
         | {"start1": 6, "end1": 9, "start2": 5, "end2": 8},
+        "copa": {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1},
+        "record": {
+            "passage": "Ann met Bo.",
+            "query": "@placeholder sang",
+            "entities": ["Ann", "Bo"],
+            "answers": ["Bo"],
+        },
     }
-    assert len(read(task, rows[task])) == 1
-    with pytest.raises(DataError, match=f"^rows: validation, row 12: {said}; get the file again"):
-        read(task, rows[task], rows[task] | {"idx": 12} | changed)
+    assert read(task, rows[task])
+    number = {"passage": 3, "query": 12} if task == "record" else 12
+    with pytest.raises(DataError, match=f"^rows: validation, row .*12.*: {said}.*; get the file again"):
+        read(task, rows[task], rows[task] | {"idx": number} | changed)
 
 
 def squad_f1(prediction: str, answer: str) -> float:

@@ -247,6 +247,9 @@ def read_cells(path: Path, absent: str = "correct corpus.files") -> Iterator[dic
             names = next(filter(None, rows), None)
             if names is None:
                 raise DataError(f"{path}: has no first row with the names of columns; get the file again")
+            for name in filter(None, names):
+                if names.count(name) > 1:
+                    raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
             for row in filter(None, rows):
                 if len(row) == len(names):
                     yield dict(zip(names, row, strict=True))

@@ -67,6 +67,8 @@ def _some(readings: Iterator[Reading], place: str) -> list[Reading]:
 def choices(rows: Iterable[Row]) -> Iterator[Reading]:
     """COPA: the premise and the question beside each of the two choices."""
     for group, row in enumerate(rows):
+        if row["question"] not in QUESTIONS:
+            raise DataError(f"row {row['idx']}: its question is {row['question']!r}, expected {' or '.join(QUESTIONS)}")
         premise = f"{row['premise']} {QUESTIONS[row['question']]}"
         for number, choice in enumerate(("choice1", "choice2")):
             yield Reading((premise, row[choice]), int(row["label"] == number), group)
@@ -89,6 +91,8 @@ def candidates(rows: Iterable[Row]) -> Iterator[Reading]:
     An entity is right when it is an answer, and has the highest F1 of its words and those of an answer as its credit.
     """
     for group, row in enumerate(rows):
+        if PLACEHOLDER not in row["query"] or not row["entities"]:
+            raise DataError(f"row {row['idx']}: its query has no {PLACEHOLDER}, or its passage no entities")
         passage, right = row["passage"].replace(HIGHLIGHT, " "), {normal(answer) for answer in row["answers"]}
         for entity in dict.fromkeys(row["entities"]):
             credit = max((overlap(entity, answer) for answer in row["answers"]), default=0.0)
