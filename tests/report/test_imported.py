@@ -258,10 +258,8 @@ def test_an_import_is_an_experiment_that_the_report_reads(files, tmp_path, monke
     assert told["sweep"] == {
         "sizes": ["small"],
         "attention": ["original", "symmetric"],
-        "pretrain_seeds": [1],
         "finetune_seeds": [1, 2],
-        "tasks": ["rte", "wnli"],
-        "curve": {"sizes": ["small"], "finetune_seeds": [1], "steps": {"small": [1_000, 4_000]}},
+        "curve": {"finetune_seeds": [1]},
     }
     assert told["name"] == "small" and list(told["files"]) == ["theirs.csv", "losses.csv"]
     run = "pretrain/small-original/seed-1"
@@ -283,7 +281,7 @@ def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, impor
     file = write("base,pairwise,rte,1,0.5")
     imported(file)
     told = read(tmp_path / "out/import.json")
-    assert (told["steps"], told["steps_from"], told["sweep"]["curve"]["sizes"]) == (200_000, "the paper", [])
+    assert (told["steps"], told["steps_from"], told["inputs"]["curve"]) == (200_000, "the paper", [])
     assert [record["step"] for record in imported(file, steps=50_000)] == [50_000]
     assert read(tmp_path / "out/import.json")["steps_from"] == "the command"
 
@@ -328,6 +326,13 @@ def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
         imported(write("base,pairwise,rte,1,0.5"), losses)
 
 
+def test_a_loss_before_the_last_step_is_not_taken_for_the_final_one(write, imported):
+    losses = write("base,pairwise,4000,2", "base,original,3000,3", header=LOSSES, name="losses.csv")
+    problem = "losses.csv: base-original, pretrain_seed 1, ends at step 3000, and pre-training at 4000; add that loss"
+    with pytest.raises(DataError, match=problem):
+        imported(write("base,pairwise,rte,1,0.5"), losses)
+
+
 def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_of_another(write, imported):
     """It was missing from Table 3 without a word."""
     rows = ["base,original,,rte,1,0.5", "base,original,4000,rte,1,0.6"]
@@ -342,7 +347,7 @@ def test_checkpoints_that_were_scored_without_wnli_are_a_curve(write, imported, 
     """It does not count for the score, but Figure 3, milestones and claims all refused; now any hole is a dash."""
     rows = [f"base,pairwise,,{task},1,0.5" for task in ("rte", "wnli")]
     imported(write(*rows, *(f"base,pairwise,{step},rte,1,0.5" for step in (1_000, 4_000)), header=SCORES))
-    assert read(tmp_path / "out/import.json")["sweep"]["tasks"] == ["rte", "wnli"]
+    assert read(tmp_path / "out/settings/report.json")["tasks"] == ["rte", "wnli"]
     for name, steps in (("final", {4_000}), ("curve", {1_000, 4_000})):
         assert set(read_scores([tmp_path / f"out/glue/{name}.json"], ["rte", "wnli"], [1])["step"]) == steps
 
@@ -351,7 +356,7 @@ def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path):
     settings = tmp_path / "own/settings/report.json"
     settings.parent.mkdir(parents=True)
     settings.write_text("{}")
-    with pytest.raises(ConfigError, match="own: not empty, and no import; choose another --name or --output"):
+    with pytest.raises(ConfigError, match="own: not empty, and no import; remove it, or choose another --name"):
         import_scores(write("base,pairwise,rte,1,0.5"), "theirs", output=tmp_path / "own")
     assert [path.name for path in settings.parent.iterdir()] == ["report.json"] and settings.read_text() == "{}"
 

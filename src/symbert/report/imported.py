@@ -66,44 +66,49 @@ def import_scores(
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     records, runs = read_tidy(path), _curves_of(losses) if losses else {}
-    given = [record["step"] for record in records] + [step for points in runs.values() for step in points]
-    length, source = length_of(given, steps)
+    length, source = length_of(
+        [*(record["step"] for record in records), *(step for run in runs.values() for step in run)], steps
+    )
+    for (size, attention, seed), points in runs.items():
+        if max(points) != length:
+            which = f"{model_name(size, attention)}, pretrain_seed {seed},"
+            raise DataError(
+                f"{losses}: {which} ends at step {max(points)}, and pre-training at {length}; add that loss"
+            )
     final, curve = parted(records, length)
     tasks = [task for task in (*GLUE, *OWN) if task in {record["task"] for record in records}]
-    settings = msgspec.to_builtins(_settings(f"{IMPORTED}-{name}", length, tasks))
-    files = {"glue/final.json": final, "glue/curve.json": curve, "settings/report.json": settings}
-    of_size: dict[str, dict[str, list[str]]] = {}
-    lines = {}
-    for run in sorted(runs, key=lambda run: (*order.model_rank(*run[:2]), run[2])):
-        folder = f"pretrain/{run[0]}-{run[1]}/seed-{run[2]}"
-        files[f"{folder}/done.json"] = dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
-        points = [{"split": "validation", "step": step, "loss": loss} for step, loss in sorted(runs[run].items())]
-        lines[f"{folder}/metrics.jsonl"] = "".join(json.dumps(point) + "\n" for point in points)
-        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
-            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{folder}/{file}")
-    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
-    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
-    facts = {
-        "name": name,
-        "files": {file.name: sha256_of(file) for file in (path, losses) if file},
-        "steps": length,
-        "steps_from": source,
-        "sweep": _sweep(final, curve, runs, tasks),
-        "inputs": inputs,  # of a report, by the options of `symbert exhibit`, from the folder of the results
-        "inputs_of_size": of_size,
-    }
     output = output or Path("results") / f"{IMPORTED}-{name}"
     if output.is_dir() and any(output.iterdir()) and not (output / "import.json").exists():
-        raise ConfigError(f"{output}: not empty, and no import; choose another --name or --output")
-    shutil.rmtree(output / "pretrain", ignore_errors=True)  # of an earlier import, which may have had other runs
-    write_json(output / "import.json", facts)
-    for file, value in files.items():
-        write_json(output / file, value)
-    for file, text in lines.items():
-        write_text(output / file, text)
-    for model in sorted(
-        {(record["size"], record["attention"]) for record in records}, key=lambda it: order.model_rank(*it)
-    ):
+        raise ConfigError(f"{output}: not empty, and no import; remove it, or choose another --name or --output")
+    (output / "import.json").unlink(missing_ok=True)  # written last: what was interrupted is no import
+    shutil.rmtree(output / "pretrain", ignore_errors=True)  # the import before may have had other runs
+    write_json(output / "glue/final.json", final)
+    write_json(output / "glue/curve.json", curve)
+    write_json(output / "settings/report.json", msgspec.to_builtins(_settings(f"{IMPORTED}-{name}", length, tasks)))
+    of_size: dict[str, dict[str, list[str]]] = {}
+    for run in sorted(runs, key=lambda run: (*order.model_rank(*run[:2]), run[2])):
+        folder = f"pretrain/{run[0]}-{run[1]}/seed-{run[2]}"
+        points = [{"split": "validation", "step": step, "loss": loss} for step, loss in sorted(runs[run].items())]
+        write_json(
+            output / folder / "done.json", dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
+        )
+        write_text(output / folder / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in points))
+        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
+            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{folder}/{file}")
+    models = {*((record["size"], record["attention"]) for record in records), *(run[:2] for run in runs)}
+    sweep = {
+        "sizes": order.sizes(size for size, _ in models),
+        "attention": order.attentions(attention for _, attention in models),
+        "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
+        "curve": {"finetune_seeds": sorted({record["finetune_seed"] for record in curve})},
+    }
+    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
+    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
+    facts = {"name": name, "files": {file.name: sha256_of(file) for file in (path, losses) if file}}
+    facts |= {"steps": length, "steps_from": source, "sweep": sweep}
+    # Of a report, by the options of `symbert exhibit`, from the folder of the results.
+    write_json(output / "import.json", facts | {"inputs": inputs, "inputs_of_size": of_size})
+    for model in sorted(models, key=lambda model: order.model_rank(*model)):
         print(f"{model_name(*model)}: {_counted(model, records)}")
     print(f"{output}: written")
 
@@ -238,36 +243,16 @@ def parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record
     return final, curve
 
 
-def _sweep(final: list[Record], curve: list[Record], runs: Iterable[tuple], tasks: list[str]) -> dict[str, Any]:
-    """The axes of an import, by the keys of the configuration's `sweep`."""
-    models = {*(tuple(record[key] for key in RUN) for record in (*final, *curve)), *runs}
-    steps: dict[str, set[int]] = {}
-    for record in curve:
-        steps.setdefault(record["size"], set()).add(record["step"])
-    return {
-        "sizes": order.sizes(size for size, _, _ in models),
-        "attention": order.attentions(attention for _, attention, _ in models),
-        "pretrain_seeds": sorted({seed for _, _, seed in models}),
-        "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
-        "tasks": tasks,
-        "curve": {
-            "sizes": order.sizes(steps),
-            "finetune_seeds": sorted({record["finetune_seed"] for record in curve}),
-            "steps": {size: sorted(steps[size]) for size in sorted(steps)},
-        },
-    }
-
-
 def _counted(model: tuple[str, str], records: list[Record]) -> str:
-    """The number of a model's scores, tasks and runs, and of the scores that runs of it lack."""
+    """The number of a model's scores and runs, and of the scores that its runs lack."""
     own = [record for record in records if (record["size"], record["attention"]) == model]
     runs = {(record["pretrain_seed"], record["step"], record["finetune_seed"]) for record in own}
-    columns = {column for record in own for column in record["metrics"]}
-    scores = sum(len(record["metrics"]) for record in own)
-    missing = len(runs) * len(columns) - scores
-    return f"{scores} scores of {len(runs)} runs in {len(columns)} columns" + (
-        f", {missing} missing" if missing else ""
+    scores, columns = (
+        sum(len(record["metrics"]) for record in own),
+        {name for record in own for name in record["metrics"]},
     )
+    missing = len(runs) * len(columns) - scores
+    return f"{scores} scores of {len(runs)} runs in {len(columns)} columns{f', {missing} missing' if missing else ''}"
 
 
 def _settings(experiment: str, steps: int, tasks: list[str]) -> ReportSettings:
