@@ -305,7 +305,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
     for split in ("train", "validation"):
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
-            csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *enumerate(OWN_TASK["labels"])])
+            rows = [(f"{split} {label}", label) for label in OWN_TASK["labels"]]
+            csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *rows])
     (tmp_path / "mine.yaml").write_text(json.dumps(HOSTILE[source]))
     words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile", "mine.yaml"]
     planned = Checkout(tmp_path).snakemake(*words)
