@@ -172,6 +172,21 @@ def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(monkeypatch,
     assert told == waits
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"targets": {"all"}}, True),
+        ({"targets": {"glue"}}, False),
+        ({"until": {"finetune"}}, False),
+        ({"omit_from": {"write_page"}}, False),
+    ],
+)
+def test_a_page_that_until_leaves_out_is_not_announced(changes, expected):
+    settings = SimpleNamespace(**{"targets": set(), "until": set(), "omit_from": set(), **changes})
+    assert internals.is_everything(SimpleNamespace(dag_settings=settings)) is expected
+
+
 def test_jobs_begin_as_soon_as_they_can():
     workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter="a hundred a second"))
     internals.drop_rate_limit(workflow)
@@ -362,7 +377,7 @@ def uses(workflow):
         "dag.needrun_jobs": lambda: internals.jobs_to_run(workflow),
         "dag.forcefiles": lambda: internals.force(workflow, "file"),
         "parent_groupids": lambda: internals.share_components(workflow, ["parts-0"], "parts"),
-        "dag_settings.targets": lambda: internals.is_everything(workflow),
+        "dag_settings": lambda: internals.is_everything(workflow),
         "nodes": lambda: internals.is_on_cluster(workflow),
         "is_main_process": lambda: internals.starts_jobs(workflow),
         "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),

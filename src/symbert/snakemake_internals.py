@@ -129,8 +129,10 @@ def _jobs_that_follow(depending: Any, job: Any) -> set[Any]:
 
 
 def is_everything(workflow: Any) -> bool:
-    """Whether no target was named but `all`."""
-    return set(_attribute(workflow, "dag_settings.targets")) <= {"all"}
+    """Whether no target was named but `all`, and nothing of it is left out."""
+    chosen = _attribute(workflow, "dag_settings")
+    left_out = {*_attribute(chosen, "until"), *_attribute(chosen, "omit_from")}
+    return set(_attribute(chosen, "targets")) <= {"all"} and not left_out
 
 
 def is_on_cluster(workflow: Any) -> bool:
