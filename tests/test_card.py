@@ -93,7 +93,7 @@ def test_the_terms_of_oscar_are_said_of_oscar_alone(source):
 def test_ours_needs_this_projects_code_and_a_folded_model_does_not():
     folded = {**plain_config(build_config("tiny", "pairwise")).to_dict(), "architectures": ["BertForMaskedLM"]}
     ours, plain = model_card(TRAINED), model_card(folded)
-    assert "import symbert.model " in ours and "in the form that is trained" in ours
+    assert "import symbert.model.bert " in ours and "in the form that is trained" in ours
     assert "import symbert" not in plain and "folded exactly into plain BERT" in plain
     assert "`pairwise`" in plain  # where it comes from is still said
 

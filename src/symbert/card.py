@@ -222,7 +222,7 @@ model = load_model(Path("."))"""
 
 
 def _with_auto_classes(kind: Kind, is_stock: bool) -> str:
-    import_line = "" if is_stock else "import symbert.model  # makes the model type known; no remote code is involved\n"
+    import_line = "" if is_stock else "import symbert.model.bert  # makes the model type known, without remote code\n"
     classes = [kind.auto, *(["AutoTokenizer"] if kind.reads_text else [])]
     tokenizer = '\ntokenizer = AutoTokenizer.from_pretrained(".")' if kind.reads_text else ""
     return f"""\

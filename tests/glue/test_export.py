@@ -33,13 +33,13 @@ print(type(model).__name__, model.config.problem_type, *labels)
 def finetuned(tmp_path, write_section, prepared, checkpoint, vocabulary):
     """Fine-tunes an operator on a task and keeps the weights: the checkpoint, and their file."""
 
-    def go(task="mnli", attention="pairwise"):
+    def go(task="mnli", attention="pairwise", **glue):
         start = checkpoint(attention)
         (start / "vocab.txt").write_text(vocabulary.read_text())
         (start / "tokenizer.json").write_text(encoder(vocabulary).to_str())
         (start / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
         identity = {"size": "tiny", "attention": attention, "pretrain_seed": 1, "step": 300}
-        settings, output = write_section("glue", epochs=1), [tmp_path / "scores.json"]
+        settings, output = write_section("glue", epochs=1, **glue), [tmp_path / "scores.json"]
         places = {"state": tmp_path / "state", "output": output, "threads": 1, "keep_finetuned": 300}
         finetune(start, [prepared(task)], settings, **identity, finetune_seeds=[1], **places)
         (weights,) = (tmp_path / "state" / task).glob("*.safetensors")
@@ -67,6 +67,15 @@ def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labe
     card = (tmp_path / "out/README.md").read_text()
     assert "Fine-tuned on rows that stand in for those of `mnli` with seed 1." in card
     assert 'AutoModelForSequenceClassification.from_pretrained(".")' in card and "mnli_mismatched " in card
+
+
+def test_an_exported_classifier_has_the_dropout_that_it_was_trained_with(finetuned, tmp_path):
+    """It stated 0.1 whatever was used."""
+    start, weights = finetuned("rte", dropout=0.25)
+    export_classifier(weights, start, tmp_path / "out")
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+    assert [config[name] for name in names] == [0.25] * 3
 
 
 def test_a_grade_has_one_output_and_no_names(finetuned, tmp_path):

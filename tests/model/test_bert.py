@@ -36,7 +36,7 @@ def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
 
 
 FRESH = """
-import sys, torch, symbert.model, transformers
+import sys, torch, symbert.model.bert, transformers
 from safetensors.torch import save_file
 for auto in sys.argv[1:]:
     model = getattr(transformers, auto).from_pretrained(auto).eval()
@@ -44,7 +44,7 @@ for auto in sys.argv[1:]:
 """
 
 
-def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model(tmp_path):
+def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model_bert(tmp_path):
     """With either head, in one process: its imports take longer than all else."""
     classifier = SymBertForSequenceClassification(build_config("tiny", "pairwise-scaled", vocabulary_size=200)).eval()
     saved = {"AutoModelForMaskedLM": model("pairwise-scaled"), "AutoModelForSequenceClassification": classifier}
@@ -141,6 +141,19 @@ def test_initial_parameters_have_berts_distribution():
             expected = 1.0 if name.endswith("pairwise_factors") else model().config.initializer_range
             assert abs(values.std().item() / expected - 1) < 0.05, name
     assert (model().bert.embeddings.word_embeddings.weight[0] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["import symbert.cli", "from transformers import AutoModelForMaskedLM", "import symbert.model.attention", ""],
+)
+def test_the_auto_classes_load_a_checkpoint_whatever_was_imported_first(tmp_path, first):
+    """After `import symbert.cli` they did not know the model type."""
+    model().save_pretrained(tmp_path)
+    code = f"{first}\nimport sys, symbert.model.bert\nfrom transformers import AutoModelForMaskedLM\n"
+    code += "print(type(AutoModelForMaskedLM.from_pretrained(sys.argv[1])).__name__)"
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert run.stdout == "SymBertForMaskedLM\n"
 
 
 def test_the_decoder_is_tied_to_the_embeddings():

@@ -18,6 +18,7 @@ from model.wrong_operators import (
 from symbert import cli
 from symbert.model import check, packed
 from symbert.operators import OPERATORS, Operator
+from symbert.syntax import file_of
 
 QUICK = [name for name in check.CHECKS if name not in ("speed", "relations", "lookups")]
 
@@ -119,6 +120,15 @@ def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(mon
         (["model.wrong_operators:Gated"], 64, "wrong_operators.py: no class Gated in it"),
         (["model.wrong_operators:Incomplete"], 64, "cannot be made (TypeError: it has to inherit"),
         (["model.wrong_operators:Elsewhere"], 64, "define query_key_value); correct the class or its arguments"),
+        (["model.wrong_operators:Misshapen"], 64, "Misshapen() fails on two tokens ("),
+        (["model.wrong_operators:Shortened"], 64, "the output is (1, 1, 64), expected (1, 2, 64)); "),
+        (["model.wrong_operators:Silent"], 64, "return query, key and value as `batch heads token head`"),
+        (["model.wrong_operators:Mistyped"], 64, "(wrong_operators.py, line 109: NameError: name 'hiden'"),
+        (
+            ["misspelt:Gated"],
+            64,
+            "Gated() cannot be made (misspelt.py, line 3: ImportError: cannot import name 'nothing'",
+        ),
         (["model.wrong_operators:Demanding"], 64, "missing 1 required positional argument: 'rank'"),
         (["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'], 64, "Demanding(rank=7) cannot be made"),
         (["model.wrong_operators:Demanding", "--arguments", "{rank: 7}"], 64, "not JSON"),
@@ -126,7 +136,12 @@ def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(mon
         (["shared", "--arguments", '{"rank": 7}'], 64, "has a name already"),
     ],
 )
-def test_a_mistake_is_one_line(monkeypatch, capsys, words, code, message):
+def test_a_mistake_is_one_line(monkeypatch, tmp_path, capsys, words, code, message):
+    """Where the user's own code fails, with its file and line."""
+    monkeypatch.syspath_prepend(tmp_path)
+    misspelt = "from symbert.model.attention import SymmetricAttention\n\nfrom torch import nothing\n\n\n"
+    (tmp_path / "misspelt.py").write_text(f"{misspelt}class Gated(SymmetricAttention):\n    pass\n")
+    file_of.cache_clear()
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     assert cli.main(["check-operator", *words]) == code
     (line,) = capsys.readouterr().err.splitlines()

@@ -6,11 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+from model.wrong_operators import Overflowing, Undefined
+from symbert.errors import DivergedError
 from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import SymBertForMaskedLM, build_config
 from symbert.model.logits import describe_attention, weights_of
 from symbert.model.network import initialize
-from symbert.operators import OPERATORS
+from symbert.operators import OPERATORS, Operator
 
 
 def model(attention: str, size: str = "tiny", **changes) -> SymBertForMaskedLM:
@@ -122,6 +124,15 @@ def test_a_control_starts_at_the_scale_of_the_other_operator(base, control, scal
 
 def test_pairwise_identity_starts_just_as_symmetric(base):
     assert base["pairwise-identity"]["logit_std"] == pytest.approx(base["symmetric"]["logit_std"], rel=1e-6)
+
+
+@pytest.mark.parametrize("operator", [Overflowing, Undefined])
+def test_logits_that_are_not_finite_are_divergence(monkeypatch, operator):
+    """A training that starts with them was an internal error."""
+    monkeypatch.setitem(OPERATORS, "own", Operator("own", f"{operator.__module__}:{operator.__name__}"))
+    with pytest.raises(DivergedError, match="attention 'own': the logits of layer 1 are not finite") as said:
+        describe_attention(model("own"), draw_ids(8))
+    assert "\n" not in str(said.value)
 
 
 class Silent(SymmetricAttention):

@@ -108,6 +108,12 @@ def test_a_start_that_is_no_width_is_refused(start):
         define("own", {"class": "original", "start": start})
 
 
+def test_a_weight_that_a_description_misspells_is_refused():
+    define("own", {"class": "model.wrong_operators:Misdescribed", "start": "wide"})
+    with pytest.raises(ConfigError, match="attention 'own': 'scaled' of its description names 'kye'"):
+        attention_of_first_layer("own")
+
+
 def test_an_operator_that_does_not_say_what_to_multiply_is_refused():
     define("own", {"class": f"{Rectified.__module__}:Rectified", "start": "wide"})
     with pytest.raises(ConfigError, match=r"start .* wide, expected .* by 'start'; name the weights .*scaled='query"):

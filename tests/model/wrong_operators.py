@@ -79,6 +79,50 @@ class Overflowing(SymmetricAttention):
         return query * 1e20, key * 1e20, value
 
 
+class Misshapen(SymmetricAttention):
+    """A query whose heads are not split."""
+
+    def query_key_value(self, hidden):
+        _, key, value = super().query_key_value(hidden)
+        return self.query(hidden), key, value
+
+
+class Shortened(SymmetricAttention):
+    """An output without the last token."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, weights = super().forward(hidden, attention_mask, **kwargs)
+        return mixed[:, :-1], weights
+
+
+class Silent(SymmetricAttention):
+    """Nothing."""
+
+    def query_key_value(self, hidden):
+        pass
+
+
+class Mistyped(SymmetricAttention):
+    """A name that is not there."""
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hiden)  # noqa: F821
+
+
+class Undefined(SymmetricAttention):
+    """A query that is no number."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query * float("nan"), key, value
+
+
+class Misdescribed(SymmetricAttention):
+    """A description with a weight that it has not."""
+
+    description = Description(scaled="query kye")
+
+
 class Incomplete(SelfAttention):
     """No `query_key_value`."""
 

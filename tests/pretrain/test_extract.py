@@ -148,7 +148,7 @@ def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extract
     assert "Common Crawl" not in card
     for fact in ("tiny-pairwise, step 20 of 30", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
-    assert "import symbert.model " in card and "auto_map" not in config
+    assert "import symbert.model.bert " in card and "auto_map" not in config
 
 
 def test_an_extracted_checkpoint_is_exported_as_plain_bert_with_the_same_facts(extracted, tmp_path):

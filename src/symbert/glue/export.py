@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
@@ -14,6 +14,7 @@ from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
 from symbert.model.network import Classifier
+from symbert.model.weights import DROPOUTS
 from symbert.tasks import task_named
 
 RECORD = {"record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool}}
@@ -37,10 +38,13 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
     task = task_named(facts["task"])
-    trained = load_classifier(checkpoint, task.num_labels, 0.1, head_of(task).model)
     try:
+        with safe_open(weights, "pt") as file:
+            hidden, attention = (float(file.metadata()[key]) for key in DROPOUTS)
+        trained = load_classifier(checkpoint, task.num_labels, hidden, head_of(task).model)
+        trained.config.attention_probs_dropout_prob = attention
         trained.load_state_dict(load_file(weights))
-    except (SafetensorError, RuntimeError) as error:
+    except (SafetensorError, LookupError, RuntimeError, TypeError) as error:
         said = " ".join(str(error).split())
         raise IntegrityError(
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"

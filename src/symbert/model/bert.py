@@ -1,6 +1,6 @@
 """Hugging Face's BERT with its self-attention replaced, known to the Auto classes as model type `symbert`.
 
-After `import symbert.model`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto classes below
+After `import symbert.model.bert`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto classes below
 load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
 
 They load, fold and export. What trains is `symbert.model.network`, which computes the same.

@@ -1,6 +1,6 @@
 """A checkpoint of this project as the model that was trained, of any host, without transformers.
 
-`AutoModelForMaskedLM` and the like load the encoder's, too, after `import symbert.model`.
+`AutoModelForMaskedLM` and the like load the encoder's, too, after `import symbert.model.bert`.
 """
 
 import importlib

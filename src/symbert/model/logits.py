@@ -1,10 +1,12 @@
 """How wide a model's attention logits are and how flat its attention is: the scale that an operator starts with."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor, nn
 
+from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
 from symbert.model.layers import CrossAttention
 from symbert.model.rotary import turned_sides
@@ -18,7 +20,7 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
     tokens that attend; at most ln(token) nats. Padding that a layer is told of is no token. Needs memory for the logits
-    of one layer: give few sequences. The model's mode stays as it was.
+    of one layer: give few sequences. The model's mode stays as it was. DivergedError where a number is not finite.
     """
     found: list[tuple[float, float]] = []
 
@@ -55,6 +57,12 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
         model.train(training)
         for hook in hooks:
             hook.remove()
+    for layer, numbers in enumerate(found, 1):
+        if not all(map(math.isfinite, numbers)):
+            raise DivergedError(
+                f"attention '{model.config.attention}': the logits of layer {layer} are not finite, or too large for "
+                "32 bits; start it with smaller weights (`symbert check-operator` shows where)"
+            )
     return {"logit_std": [std for std, _ in found], "attention_entropy": [entropy for _, entropy in found]}
 
 

@@ -42,7 +42,9 @@ def set_width(attention: SelfAttention, operator: Operator) -> None:
     named = {"narrow": narrow, "wide": attention.attention_head_size**0.5 * narrow}
     target, before = named.get(operator.start, operator.start), width_of(attention)
     _scale(attention, operator.counted_as.scaled, 2.0)
-    degree = math.log2(max(width_of(attention) / before, 1.0))  # how often the logits have the factor
+    degree = (
+        math.log2(max(width_of(attention) / before, 1.0)) if before else 0.0
+    )  # how often the logits have the factor
     if degree > 0:
         _scale(attention, operator.counted_as.scaled, (target / before) ** (1 / degree) / 2)
     if not math.isclose(width_of(attention), target, rel_tol=TOLERANCE):
@@ -54,5 +56,10 @@ def set_width(attention: SelfAttention, operator: Operator) -> None:
 
 def _scale(attention: SelfAttention, scaled: str, factor: float) -> None:
     for name in scaled.split():
-        part = getattr(attention, name)
+        part = getattr(attention, name, None)
+        if not isinstance(part, torch.nn.Parameter) and not hasattr(part, "weight"):
+            raise ConfigError(
+                f"attention '{attention.config.attention}': 'scaled' of its description names '{name}', expected "
+                "parameters and Linear layers of its class; correct it"
+            )
         (part if isinstance(part, torch.nn.Parameter) else part.weight).mul_(factor)
