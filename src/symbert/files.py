@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -282,3 +283,9 @@ def _holder(text: bytes) -> str:
         return f"process {lease['process']} on {lease['host']}{job}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+def extracted_again(file: Path) -> str:
+    """The remedy for a missing or damaged file of an extracted checkpoint; it works in the folder with results/."""
+    target = os.path.relpath(file) if file.absolute().is_relative_to(Path.cwd()) else str(file)
+    return f"delete it if it is there, and run: snakemake --cores 1 {shlex.quote(target)}"

@@ -54,7 +54,7 @@ def test_another_kind_of_model_is_refused(tmp_path):
 def test_facts_of_another_kind_are_no_bug_of_ours(tmp_path, changes, flaw):
     """It was believed that the facts of a run are an object where they are said: a text was an internal error."""
     write_json(tmp_path / "config.json", {**configuration_of("tiny", "shared", 90).to_dict(), **changes})
-    with pytest.raises(ConfigError, match=f"config.json: {flaw}; extract the step again"):
+    with pytest.raises(ConfigError, match=f"config.json: {flaw}; delete it "):
         read_configuration(tmp_path)
 
 

@@ -172,7 +172,7 @@ def test_a_wrong_setting_of_the_checkpoint_is_no_bug_of_ours(checkpoint, tmp_pat
 def test_a_config_json_that_is_no_object_is_refused(checkpoint, tmp_path):
     (checkpoint / "config.json").write_text("[]")
     said = refusal(DataError, checkpoint, "bert", tmp_path / "bert")
-    assert f"{checkpoint / 'config.json'}: is [], expected an object; extract the step again" in said
+    assert f"{checkpoint / 'config.json'}: is [], expected an object; delete it " in said
 
 
 def test_a_checkpoint_with_few_facts_of_its_run_is_exported(checkpoint, tmp_path):

@@ -11,6 +11,7 @@ from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
 from symbert.layout import Run
 from symbert.model.export import export
+from symbert.model.loading import load_model
 from symbert.operators import OPERATORS, operator_code
 from symbert.pretrain.extract import extract_checkpoint
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
@@ -46,6 +47,14 @@ def test_a_checkpoint_loads_through_the_auto_classes(extracted):
     ids = tokenizer("w1 W2 unknown", return_tensors="pt").input_ids
     assert ids.tolist() == [[2, 6, 7, 1, 3]]
     assert torch.isfinite(model(ids).logits).all()
+
+
+def test_the_remedy_for_a_missing_file_is_a_command_and_not_the_name_of_a_rule(extracted, monkeypatch):
+    """`extract_checkpoint` was named, which is no target of Snakemake; tests/workflow/test_reruns.py makes this one."""
+    monkeypatch.chdir(extracted.parent)
+    (extracted / "model.safetensors").unlink()
+    with pytest.raises(MissingInputError, match="run: snakemake --cores 1 step-20/model.safetensors$"):
+        load_model(extracted)
 
 
 def test_the_weights_are_those_of_the_step(extracted, run):

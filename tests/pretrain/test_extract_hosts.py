@@ -205,7 +205,9 @@ def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(e
     with pytest.raises(ConfigError, match=r"config\.json: config: 'hidden_act' is relu, expected gelu"):
         load_model(folder)
     (folder / "model.safetensors").unlink()
-    with pytest.raises(MissingInputError, match=r"model\.safetensors: file not found; run extract_checkpoint"):
+    with pytest.raises(
+        MissingInputError, match=r"model\.safetensors: file not found; delete it .*: snakemake --cores 1 .*model"
+    ):
         load_model(folder)
 
 

@@ -109,7 +109,7 @@ def test_the_survivors_of_a_process_killed_while_they_join_end_with_74_too(step)
     told = joined("cpu", "cpu", "cpu", killed_before=step)
     assert told[1] == ""
     for rank in (0, 2):
-        assert told[rank].startswith(f"74 process {rank}: another process of this run ended (wait timeout after 6000ms")
+        assert told[rank].startswith(f"65 process {rank}: another process of this run ended (wait timeout after 6000ms")
 
 
 def test_processes_that_picked_different_devices_do_not_wait_for_each_other():

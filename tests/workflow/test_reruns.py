@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -269,6 +270,18 @@ def test_one_more_step_is_extracted_and_finetuned_and_nothing_is_trained(copy):
     assert learned(copy) == before
     kept = copy.directory / RUN / "state/weights/step-00000005.safetensors"
     assert (copy.directory / RUN / "step-5/model.safetensors").read_bytes() == kept.read_bytes()
+
+
+def test_a_deleted_file_of_a_checkpoint_is_made_by_the_command_that_the_error_names(copy):
+    weights = RUN / "step-20/model.safetensors"
+    before = (copy.directory / weights).read_bytes()
+    (copy.directory / weights).unlink()
+    assert planned(copy) == {}, "scores are there: Snakemake misses nothing"
+    words = [sys.executable, "-m", "symbert", "export", "--checkpoint", weights.parent, "--to", "bert", "--output", "x"]
+    said = subprocess.run(words, cwd=copy.directory, capture_output=True, text=True).stderr
+    assert said.strip().endswith(f"run: snakemake --cores 1 {weights}")
+    assert made(copy, str(weights)) == {"extract_checkpoint": 1}
+    assert (copy.directory / weights).read_bytes() == before
 
 
 def test_a_step_that_was_not_kept_is_an_error_that_names_the_nearest(copy):

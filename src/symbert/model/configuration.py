@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.files import read_json
+from symbert.files import extracted_again, read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.shapes import flaws
@@ -108,14 +108,14 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
     code is not that which trained it.
     """
     file = checkpoint / "config.json"
-    values = read_json(file, {"model_type": str}, "extract the step again")
+    values = read_json(file, {"model_type": str}, extracted_again(file))
     if values["model_type"] not in kinds:
         raise ConfigError(
             f"{file}: 'model_type' is {values['model_type']}, expected {' or '.join(kinds)}; give the checkpoint of one"
         )
     values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
     for flaw in flaws(values, {"attention": str, "pretraining": (dict, type(None))}):
-        raise ConfigError(f"{file}: {flaw}; extract the step again")
+        raise ConfigError(f"{file}: {flaw}; {extracted_again(file)}")
     config = Configuration(**values)
     _refuse_other_code(config, file)
     return config

@@ -9,7 +9,7 @@ from transformers.utils import logging
 
 from symbert.card import model_card
 from symbert.errors import UsageError
-from symbert.files import copy_file, write_json, write_text
+from symbert.files import copy_file, extracted_again, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model.bert import (
     SymBertConfig,
@@ -22,7 +22,7 @@ from symbert.model.configuration import Configuration
 from symbert.model.fold import fold, refuse_non_finite
 from symbert.model.loading import building, load_model, refuse_wrong
 from symbert.model.network import HostModel
-from symbert.model.weights import EXTRACT, read_checkpoint, reading_weights, write_weights
+from symbert.model.weights import read_checkpoint, reading_weights, write_weights
 
 FORMS = ("bert",)
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -86,7 +86,7 @@ def _load_encoder(checkpoint: Path, read: Configuration) -> SymBertPreTrainedMod
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     weights = checkpoint / "model.safetensors"
-    with reading_weights(weights, EXTRACT):
+    with reading_weights(weights, extracted_again(weights)):
         model, report = kind.from_pretrained(
             checkpoint,
             config=config,

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from symbert.errors import ConfigError, IntegrityError
+from symbert.files import extracted_again
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.configuration import Configuration
 from symbert.model.network import HostModel
-from symbert.model.weights import EXTRACT, read_checkpoint, weights_of
+from symbert.model.weights import read_checkpoint, weights_of
 
 
 def load_model(checkpoint: Path) -> HostModel:
@@ -52,7 +53,7 @@ def building(checkpoint: Path) -> Iterator[None]:
         raise ConfigError(f"{path}: {error}") from None
     except Exception as error:  # transformers and torch raise what they like, of a dozen types
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ConfigError(f"{path}: no model can be built ({said}); extract the step again") from error
+        raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
 
 
 def refuse_wrong(weights: Path, names: list[str]) -> None:
@@ -60,5 +61,5 @@ def refuse_wrong(weights: Path, names: list[str]) -> None:
     if names:
         raise IntegrityError(
             f"{weights}: {len(names)} weights are missing, unknown or of another shape than config.json says, "
-            f"first {names[0]}; {EXTRACT}"
+            f"first {names[0]}; {extracted_again(weights)}"
         )

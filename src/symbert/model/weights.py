@@ -9,12 +9,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import publish
+from symbert.files import extracted_again, publish
 from symbert.model.configuration import Configuration, read_configuration
 
 Tensors = dict[str, Tensor]
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # that a kept classifier's header says
-EXTRACT = "extract the checkpoint again"
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -40,10 +39,11 @@ def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
     """
     for name in ("config.json", "model.safetensors"):
         if not (directory / name).is_file():
-            raise MissingInputError(f"{directory / name}: file not found; run extract_checkpoint")
+            raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
     config = read_configuration(directory)
-    with reading_weights(directory / "model.safetensors", EXTRACT):
-        return config, load_file(directory / "model.safetensors")
+    weights = directory / "model.safetensors"
+    with reading_weights(weights, extracted_again(weights)):
+        return config, load_file(weights)
 
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
@@ -51,9 +51,9 @@ def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Pa
     own = model.state_dict()
     wrong = sorted(name for name in names if name not in weights or weights[name].shape != own[name].shape)
     if wrong:
+        path = directory / "model.safetensors"
         raise IntegrityError(
-            f"{directory / 'model.safetensors'}: {len(wrong)} weights are missing or of another shape, "
-            f"first {wrong[0]}; {EXTRACT}"
+            f"{path}: {len(wrong)} weights are missing or of another shape, first {wrong[0]}; {extracted_again(path)}"
         )
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 

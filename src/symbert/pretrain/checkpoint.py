@@ -21,12 +21,12 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import FullDiskError, InputOutputError, IntegrityError, SymbertError
+from symbert.errors import DivergedError, FullDiskError, InputOutputError, IntegrityError, SymbertError
 from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, verify_sha256, write_json, writing
 from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.sharding import gather, part_of
-from symbert.pretrain.storage import DAMAGED, KEEP, name_of_step, recorded_hash
+from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step, recorded_hash
 from symbert.settings import hash_of
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
@@ -75,10 +75,15 @@ class CheckpointStore:
             shutil.rmtree(old)
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
-        """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again."""
+        """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again.
+
+        DivergedError when one is not finite: a validation does not read all of them.
+        """
         path, weights = self.weights / f"{name_of_step(step)}.safetensors", gather(weights_of(model), self.writes)
         if not self.writes:
             return
+        if wrong := [name for name, tensor in weights.items() if not tensor.isfinite().all()]:
+            raise DivergedError(f"{path}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
         with suppress(SymbertError):
             verify_sha256(path, recorded_hash(path), DAMAGED)
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.errors import InputOutputError, MissingInputError
-from symbert.files import free_space, read_json, sha256_of, verify_sha256
+from symbert.files import extracted_again, free_space, read_json, sha256_of, verify_sha256
 from symbert.hosts import HOSTS
 from symbert.layout import Run
 from symbert.operators import operator_named
@@ -16,6 +16,10 @@ from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
 DAMAGED = "the file is damaged"
+DIVERGED = (
+    "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
+    "'experiment'"
+)
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
@@ -114,7 +118,7 @@ def extracted_sha256(checkpoint: Path) -> str:
     """The SHA-256 of extracted weights; IntegrityError when they were damaged since. Older versions noted none."""
     weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
     if noted.is_file():
-        verify_sha256(weights, noted.read_text().strip(), "delete it and extract the checkpoint again")
+        verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
     return sha256_of(weights)
 
 

@@ -21,6 +21,7 @@ from symbert.model.logits import describe_attention
 from symbert.model.network import initialize
 from symbert.pretrain.objective import Batch, Loss, objective_of
 from symbert.pretrain.sharding import shard
+from symbert.pretrain.storage import DIVERGED
 from symbert.pretrain.world import World, alone
 from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision
@@ -29,10 +30,6 @@ from symbert.training.recipe import RECIPES, attention_dropout, attention_kernel
 
 DESCRIBED = 8  # validation sequences from which the attention of the start is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
-REMEDY = (  # of a run that diverges
-    "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
-    "'experiment'"
-)
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
 
 
@@ -156,7 +153,7 @@ class Trainer:
         measured = {"loss": loss / count, **self.objective.measures(loss / count), **self.objective.scores(tally)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
-            raise DivergedError(f"{self.run}: validation {numbers}; {REMEDY}")
+            raise DivergedError(f"{self.run}: validation {numbers}; {DIVERGED}")
         return measured
 
     def _tally(self, share: tuple[int, int]) -> list[float]:
@@ -223,7 +220,7 @@ class Trainer:
             measured = {name: str(value) for name, value in vars(result).items()}  # JSON has no NaN
             write_json(dump, {"step": step, **measured, "rows": rows})
         raise DivergedError(
-            f"{dump}: {self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {REMEDY}"
+            f"{dump}: {self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {DIVERGED}"
         )
 
 
