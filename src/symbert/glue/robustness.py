@@ -3,7 +3,7 @@
 Each (task, seed) is measured once, and kept in the state directory beside its fine-tuning.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,50 +47,41 @@ def measure_robustness(
         raise UsageError(f"measure_robustness: {counts}; give one of each per task")
     identity = {"size": size, "attention": attention, "pretrain_seed": pretrain_seed, "step": step}
     with open_protocol(checkpoint, settings, state, threads, keep_finetuned, kept_elsewhere, **identity) as protocol:
-        pairs = zip(data, robustness, strict=True)
-        measurements = [Measurement(Finetuning(protocol, rows), sets) for rows, sets in pairs]
-        for measurement, records in zip(measurements, output, strict=True):
-            write_json(records, [hashed(measurement.record(seed)) for seed in finetune_seeds])
+        finetunings = [Finetuning(protocol, rows) for rows in data]
+        for finetuning, sets in zip(finetunings, robustness, strict=True):
+            if (task := facts_of(sets)["task"]) != (expected := finetuning.task.name):
+                raise UsageError(
+                    f"{sets}: sets of {task}, expected those of {expected}; give --robustness in the order of --data"
+                )
+        for finetuning, sets, records in zip(finetunings, robustness, output, strict=True):
+            write_json(records, [hashed(_record(finetuning, sets, seed)) for seed in finetune_seeds])
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One task's fine-tuned models on its sets; UsageError when these are of another task."""
+def _record(finetuning: Finetuning, sets: Path, seed: int) -> Record:
+    """The record of a seed on a task's sets; measured if it is not kept."""
+    kept = finetuning.kept_result(seed)
+    path = kept.with_name(f"robustness-{kept.stem}-{sha256_of(sets)[:8]}.json")
+    if not path.is_file():
+        keep(path, _measured(finetuning, sets, seed))
+    return read_kept(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
 
-    finetuning: Finetuning
-    data: Path
 
-    def __post_init__(self) -> None:
-        expected, task = self.finetuning.task.name, facts_of(self.data)["task"]
-        if task != expected:
-            raise UsageError(
-                f"{self.data}: sets of {task}, expected those of {expected}; give --robustness in the order of --data"
-            )
-
-    def record(self, seed: int) -> Record:
-        """The record of a seed; measured if it is not kept."""
-        kept = self.finetuning.kept_result(seed)
-        path = kept.with_name(f"robustness-{kept.stem}-{sha256_of(self.data)[:8]}.json")
-        if not path.is_file():
-            keep(path, self._measure(seed))
-        return read_kept(path, {"task": str, "finetune_seed": int, "clean": dict, "sets": dict})
-
-    def _measure(self, seed: int) -> Record:
-        """Of one model: clean scores by column, facts and scores of each set."""
-        finetuning, facts = self.finetuning, facts_of(self.data)
-        clean, sets = {}, {}
-        if facts["sets"]:
-            model, task, protocol = finetuning.model(seed), finetuning.task, finetuning.protocol
-            rows = read_sets(self.data, facts["sets"], task, protocol.device)
-            finetuning.refuse_other_vocabulary(model, self.data, rows)
-            training_labels = finetuning.rows["train"].labels.cpu().numpy()
+def _measured(finetuning: Finetuning, data: Path, seed: int) -> Record:
+    """Of one model: clean scores by column, facts and scores of each set."""
+    facts, clean, sets = facts_of(data), {}, {}
+    if facts["sets"]:
+        model, task, protocol = finetuning.model(seed), finetuning.task, finetuning.protocol
+        rows = read_sets(data, facts["sets"], task, protocol.device)
+        finetuning.refuse_other_vocabulary(model, data, rows)
+        training_labels = finetuning.rows["train"].labels.cpu().numpy()
+        with finetuning.named_divergence(seed):
             for name, asked in facts["sets"].items():
                 predictions = predict(model, rows[name], protocol.precision)
                 labels = rows[name].labels.cpu().numpy()
                 sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
             clean = finetuning.scores(finetuning.predictions(model))["metrics"]
-        measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
-        return {**finetuning.identity(seed), **measured, **finetuning.provenance}
+    measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
+    return {**finetuning.identity(seed), **measured, **finetuning.provenance}
 
 
 def score_of_set(

@@ -77,7 +77,7 @@ def _caption(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettin
 
 def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: dict[str, Look]) -> None:
     """Mean and range of each operator; `scores` has a column per share, and a row per model and seed."""
-    panel.set_xlabel("letters struck (%)")
+    panel.set_xlabel("letters changed (%)")
     panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     for attention, seeds in scores.groupby(level="attention", sort=False):
         percent, values = [100 * share for share in shares], seeds.to_numpy()
