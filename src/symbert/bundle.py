@@ -143,7 +143,7 @@ def _found(folders: list[Path], pattern: str) -> dict[Path, Path]:
 def _content(file: Path) -> bytes:
     """A file; of records and settings only what may be published."""
     if file.suffix == ".json":
-        return json.dumps(_public(read_json(file)), indent=2, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(_public(read_json(file, (dict, list))), indent=2, ensure_ascii=False).encode() + b"\n"
     content = file.read_bytes()
     return re.sub(rb"(?m)^([\s\w-]+: *['\"]?)/\S*/", rb"\1", content) if file.suffix == ".yaml" else content
 
