@@ -104,6 +104,7 @@ def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(changed):
     sections = experiment.settings
     assert sections["pretrain-decoder"] == {**sections["pretrain"], "steps": 300, "schedule_steps": 900}
     assert sections["report"]["host_steps"]["decoder"] == 300
+    assert sections["report"]["overrides"]["hosts.decoder.steps"] == 300
     assert pretraining_work(experiment, runs["decoder"]).layers == 300 * 2
 
 

@@ -202,6 +202,7 @@ def _report(config: Config) -> Config:
         "settings_hash": hash_of(_training(config, "glue", GlueSettings)),
         **_hashes_of_suites(config),
         **_runs_of_other_hosts(config),
+        **_overrides(config),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
         **{key: chosen[key] for key in chosen if key == "rules"},
         **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
@@ -224,6 +225,18 @@ def _runs_of_other_hosts(config: Config) -> Config:
     stand_in = any(not HOSTS[host].reads_corpus for host in hosts) and config["parallel"] is None
     steps = {host: training_of(config, host).steps for host in hosts}
     return {"host_runs": runs, "host_steps": steps, **({"stand_in_text": True} if stand_in else {})}
+
+
+def _overrides(config: Config) -> Config:
+    """The key `overrides` of the report's settings; nothing where no suite or host of the sweep has keys of its own."""
+    own = {
+        f"{section}.{name}.{key}": value
+        for section in ("suites", "hosts")
+        for name, keys in config[section].items()
+        for key, value in keys.items()
+        if name in config["sweep"][section]
+    }
+    return {"overrides": own} if own else {}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:

@@ -114,6 +114,7 @@ OPTIONS: dict[str, str] = {
     "scores": "scores of the comparison",
     "exhibit robustness": "scores on noise and out-of-domain sets",
     "pretrain_seeds": "seeds of pre-training over which exits are compared",
+    "suite_scores": "scores of the comparison on the suites beside GLUE",
     "curve": "scores of checkpoints",
     "curve_seeds": "seeds of fine-tuning of the scores of checkpoints",
     "speeds": "what measure-speeds wrote of each size (.json)",

@@ -229,6 +229,7 @@ class ReportSettings(Settings):
     host_runs: list[Run] | None = None  # asked for of other hosts than the encoder, each with its host first
     host_steps: dict[str, int] | None = None  # by other host, how many its runs have; None: as many as the encoder's
     stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
+    overrides: dict[str, Scalar] | None = None  # keys of `suites` and `hosts` that replace those of glue and pretrain
 
 
 SECTIONS: dict[str, type[Settings]] = {

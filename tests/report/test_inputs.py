@@ -123,6 +123,11 @@ def test_the_scores_of_an_exhibit_are_those_of_its_suite(report):
     assert table.heading == "SuperGLUE: scores of every seed" and table.caption.startswith("SuperGLUE. Scores of")
 
 
+def test_the_summary_reads_the_scores_of_every_suite(report):
+    others = [f"in/{suite.name}.scores" for suite in BESIDE_GLUE]
+    assert report().made_of(EXHIBITS["text-summary"])["suite_scores"] == others
+
+
 def test_a_report_asks_for_every_run_and_score_that_it_compares(report):
     """A table that lacks an input which no rule makes counts as finished where an old one lies there."""
     compared = {"scores", "curve", "robustness", "blimp", "provenance"}

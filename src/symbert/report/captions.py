@@ -53,15 +53,14 @@ def wording_of(settings: ReportSettings) -> Wording:
     """What is said of an experiment: by its settings, or else by what follows from their other keys."""
     if settings.wording is not None:
         return settings.wording
-    corpus, glue, own = SOURCES.get(settings.corpus_source), SOURCES.get(settings.glue_source), own_tasks(settings)
+    corpus = SOURCES.get(settings.corpus_source)
     documents = corpus.corpus if corpus else f"the user's own (source {settings.corpus_source})"
-    tasks = glue.tasks if glue else f"the user's own (source {settings.glue_source})"
     batch = f"batches of {settings.batch_size} × {settings.sequence_length} tokens"
     reason = "the corpus is a stand-in" if is_stand_in(settings.corpus_source) else "pre-training is not the paper’s"
     return Wording(
         experiment=f"Experiment {settings.experiment}, scale {settings.scale}, recipe {settings.recipe}",
         corpus=documents,
-        tasks=f"{tasks}, and {', '.join(own)} of the user's own" if own else tasks,
+        tasks=tasks_in_words(settings, ["glue"]),
         pretraining=f"Pre-trained for {settings.steps:,} steps in {batch} on {documents}",
         beside_printed="",
         facts={"Scale": settings.scale, "Recipe": settings.recipe, **_other_suites(settings)},
@@ -69,6 +68,33 @@ def wording_of(settings: ReportSettings) -> Wording:
         other_training=None if is_pretrained_as_the_paper(settings) else reason,
         other_finetuning=None if is_the_papers(settings) else "fine-tuning is not the paper’s",
     )
+
+
+def tasks_in_words(settings: ReportSettings, suites: Iterable[str] = tuple(SUITES)) -> str:
+    """The tasks of some suites that models are scored on, where they come from, and whether they are stand-ins."""
+    titles = " and ".join(SUITES[name].title for name in suites if published_tasks(settings, name))
+    source, own = SOURCES.get(settings.glue_source), own_tasks(settings) if "glue" in suites else []
+    of_source = source.tasks.replace("GLUE", titles) if source else f"{titles} (source {settings.glue_source})"
+    return ", and ".join([of_source] * bool(titles) + [f"{', '.join(own)} of the user's own"] * bool(own))
+
+
+def published_tasks(settings: ReportSettings, suite: str) -> list[str]:
+    """The tasks of a suite that are not the user's own."""
+    return [task for task in tasks_of_suite(suite, settings.tasks) if task not in OWN]
+
+
+def data_of(settings: ReportSettings) -> dict[str, str]:
+    """Corpus and tasks, as far as models read them: facts of the page."""
+    wording, hosts = wording_of(settings), hosts_of(settings)
+    corpus = {"Corpus": wording.corpus} if any(HOSTS[host].reads_corpus for host in hosts) else {}
+    tasks = wording.tasks if settings.wording else tasks_in_words(settings)
+    return corpus | ({"Tasks": tasks} if ENCODER in hosts and tasks else {})
+
+
+def hosts_of(settings: ReportSettings) -> list[str]:
+    """The hosts that models are trained in."""
+    others = list(dict.fromkeys(host for host, *_ in settings.host_runs or []))
+    return [*([ENCODER] if settings.runs or not others else []), *others]
 
 
 def _other_suites(settings: ReportSettings) -> dict[str, str]:
@@ -79,31 +105,30 @@ def _other_suites(settings: ReportSettings) -> dict[str, str]:
 
 def _warnings(settings: ReportSettings) -> list[str]:
     """What the top of the page says of an experiment that is not the paper's."""
-    stand_ins = []
-    if is_stand_in(settings.corpus_source):
+    stand_ins, hosts = [], hosts_of(settings)
+    if is_stand_in(settings.corpus_source) and any(HOSTS[host].reads_corpus for host in hosts):
         stand_ins.append("The corpus is a stand-in made from documentation text.")
     if settings.stand_in_text:
         stand_ins.append(STAND_IN_TEXT)
-    if has_stand_ins(settings):
-        tasks = "tasks of GLUE" if own_tasks(settings) else "tasks"
-        stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not GLUE.")
-    others = "Captions name tasks that are stand-ins or have other rows than GLUE’s."
-    notes = stand_ins if has_stand_ins(settings) else [*stand_ins, others]
-    return [*notes, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]
+    if ENCODER in hosts and has_stand_ins(settings):
+        titles = " and ".join(SUITES[name].title for name in SUITES if published_tasks(settings, name))
+        tasks = f"tasks of {titles}" if own_tasks(settings) else "tasks"
+        stand_ins.append(f"The {tasks} are stand-ins made from documentation text, not {titles}.")
+    elif ENCODER in hosts:
+        stand_ins.append("Captions name tasks that are stand-ins or have other rows than GLUE’s.")
+    return [*stand_ins, "This is not the paper’s experiment: its numbers are not comparable with the paper’s."]
 
 
 def of_suite(settings: ReportSettings, suite: str) -> ReportSettings:
     """The settings as those of one suite other than GLUE: its tasks, and what captions say of them."""
-    source = SOURCES.get(settings.glue_source)
-    words = source.tasks.replace("GLUE", SUITES[suite].title) if source else f"source {settings.glue_source}"
-    wording = replace(wording_of(settings), tasks=words, beside_printed="")
+    wording = replace(wording_of(settings), tasks=tasks_in_words(settings, [suite]), beside_printed="")
     settings_hash = (settings.suites or {}).get(suite)
     return replace(settings, tasks=tasks_of_suite(suite, settings.tasks), wording=wording, settings_hash=settings_hash)
 
 
 def has_stand_ins(settings: ReportSettings) -> bool:
-    """Whether the source has nothing but stand-ins; whether those of another source are stand-ins, their scores say."""
-    return is_stand_in(settings.glue_source)
+    """Whether tasks are from a source of nothing but stand-ins; of those of another source, their scores say it."""
+    return is_stand_in(settings.glue_source) and any(published_tasks(settings, suite) for suite in SUITES)
 
 
 def own_tasks(settings: ReportSettings) -> list[str]:

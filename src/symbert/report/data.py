@@ -19,11 +19,13 @@ from symbert.report.hosts import read_courses, read_hosts
 from symbert.report.machines import PretrainedRun, read_pretrained
 from symbert.report.robustness import read_robustness
 from symbert.report.runs import read_runs
-from symbert.report.scores import majority_of, read_scores
+from symbert.report.scores import majority_of, read_scores, task_in
 from symbert.report.speeds import read_speeds
 from symbert.report.statistics import final_scores, of_whole_seeds
 from symbert.settings import ReportSettings, read_settings
-from symbert.tasks import tasks_of_suite
+from symbert.suites import BESIDE_GLUE
+from symbert.task import Suite
+from symbert.tasks import suite_named, tasks_of_suite
 
 SHAPE = {"num_hidden_layers": int, "num_attention_heads": int, "hidden_size": int, "intermediate_size": int}
 PARAMETERS = {"shape": {**SHAPE, "vocab_size": int}, "parameters": {str: int}, "attention_parameters": {str: int}}
@@ -76,6 +78,16 @@ class Data:
     def trained(self) -> pd.DataFrame | None:
         """The scores of the comparison without those of models that were not pre-trained."""
         return None if self.scores is None else self.scores.query("step > 0")
+
+    @cached_property
+    def scored(self) -> "list[Data]":
+        """The data of each suite that has scores, GLUE's first."""
+        others = [Data(suite.name, **self.files | {"scores": self._scores_on(suite)}) for suite in BESIDE_GLUE]
+        return [data for data in (self, *others) if data.has("scores")]
+
+    def _scores_on(self, suite: Suite) -> list[Path]:
+        """Those of the files of other suites' scores that are of one."""
+        return [file for file in self.files.get("suite_scores", []) if suite_named(task_in(file)) is suite]
 
     @cached_property
     def curve(self) -> pd.DataFrame | None:
@@ -184,6 +196,7 @@ def write_exhibit(
     scores: list[Path] | None = None,
     finetune_seeds: list[int] | None = None,
     pretrain_seeds: list[int] | None = None,
+    suite_scores: list[Path] | None = None,
     curve: list[Path] | None = None,
     curve_seeds: list[int] | None = None,
     robustness: list[Path] | None = None,
@@ -209,13 +222,13 @@ def write_exhibit(
 
     The suffix of each output decides its format: .csv, .md, .tex or .html of a table, .png or .pdf of a figure, whose
     caption stands in .txt, and in .tex with the .pdf for a paper; a text is a .txt file, a sentence a line.
-    `scores` and `curve`, those of checkpoints, are of the suite that is shown; `done` and `metrics` files of the runs
-    of pre-training, `pretrain_seeds` those over which exits are compared; `speeds` what `measure-speeds` wrote of each
-    size; `provenance` done.json and timing.json of the runs; `sessions` the records in their state, of which those that
-    are gone are left out; `origin` the import.json of imported scores; `sections` settings files; `counts` and
-    `records` files of each part of the corpus; `anatomy` and `probes` what the commands `anatomy` and `probe` wrote,
-    `blimp` what `measure-blimp` wrote of each checkpoint; `hosts` the done.json of runs of other hosts, and `courses`
-    their metrics.jsonl.
+    `scores` and `curve`, those of checkpoints, are of the suite that is shown, `suite_scores` of all beside GLUE;
+    `done` and `metrics` files of the runs of pre-training, `pretrain_seeds` those over which exits are compared;
+    `speeds` what `measure-speeds` wrote of each size; `provenance` done.json and timing.json of the runs; `sessions`
+    the records in their state, of which those that are gone are left out; `origin` the import.json of imported scores;
+    `sections` settings files; `counts` and `records` files of each part of the corpus; `anatomy` and `probes` what the
+    commands `anatomy` and `probe` wrote, `blimp` what `measure-blimp` wrote of each checkpoint; `hosts` the done.json
+    of runs of other hosts, and `courses` their metrics.jsonl.
     A missing score is refused or, in Table 3 with `allow-missing`, a dash that the caption names.
     """
     files = {key: value for key, value in locals().items() if key not in ("name", "output")}

@@ -40,6 +40,7 @@ FORMATS = {  # the first of tables and figures is in Snakemake's report and on t
 # checked against. What is not listed has one option of its own name.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "scores": ("scores", "finetune_seeds", "settings"),
+    "scored": ("suite_scores", "finetune_seeds", "settings"),
     "curve": ("curve", "curve_seeds", "settings"),
     "runs": ("done", "metrics", "settings"),
     "robustness": ("robustness", "scores", "finetune_seeds", "settings"),

@@ -41,7 +41,7 @@ class ReportFiles:
         for runs in self.of_size.values():
             for option, files in runs.items():
                 together[option] = together.get(option, []) + files
-        return {**self.inputs, **together}
+        return {**self.inputs, **together, "suite_scores": self._of_suites("scores")}
 
     @cached_property
     def exhibits(self) -> list[Exhibit]:

@@ -76,7 +76,7 @@ def write_page(
         summary=_shortened(summary.read_text(encoding="utf-8")).splitlines(),
         first=CHAPTERS[0],
         folded=FOLDED,
-        facts=wording.facts | {"Corpus": wording.corpus, "Tasks": wording.tasks},
+        facts=wording.facts | captions.data_of(report),
         chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
     )
     write_text(output, page)

@@ -116,6 +116,11 @@ def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[R
         yield checked(record, f"{file}: {what} record {number}", f"delete it, {remedy}")
 
 
+def task_in(file: Path) -> str:
+    """The task that a file of scores is of."""
+    return next(read_records(file, "score", REQUIRED, REMEDY))["task"]
+
+
 def cell_of(record: Record) -> tuple:
     """The key of a record."""
     return tuple(record[key] for key in CELL)

@@ -71,3 +71,12 @@ def test_comparisons_are_those_that_were_named(tabulate):
         "pairwise": "symmetric",
     }
     assert rows["pairwise"]["p_value"] == rows["pairwise"]["holm_p_value"]
+
+
+def test_only_what_was_named_is_called_named_beforehand(tabulate):
+    """Without `sweep.contrasts` each operator is compared with the first, and the caption said it was named."""
+    exits = {"pairwise": [400, 450, 500], "original": [850, 900, 800]}
+    _, named = tabulate(contrasts=[["pairwise", "original"]], **exits)
+    _, compared = tabulate(**exits)
+    assert "operators that were named beforehand" in named
+    assert "beforehand" not in compared and "operators with the first of each size" in compared

@@ -31,6 +31,13 @@ def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(setting
     assert "Hash of the settings of fine-tuning: aaaa." in table.caption
 
 
+def test_keys_of_suites_and_hosts_stand_in_the_table(settings_file):
+    """They were left out: a decoder of 5,000 steps stood under `pretrain.steps` 1,800."""
+    own = {"suites.squad2.epochs": 2, "hosts.decoder.steps": 5000}
+    found = cells(settings_table(Data(settings=settings_file(overrides=own))))
+    assert found["suites.squad2.epochs"] == ("2", "–") and found["hosts.decoder.steps"] == ("5,000", "–")
+
+
 def test_at_the_papers_settings_nothing_is_bold(settings_file):
     assert bold(settings_table(Data(settings=settings_file(**PAPER)))) == set()
 

@@ -32,8 +32,9 @@ def exits_table(data: Data) -> Table:
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     rows = [row for (size, name), losses in models.items() for row in _rows(size, name, survival_of(losses), contrasts)]
+    named = "that were named beforehand" if data.settings.contrasts else "with the first of each size"
     caption = (
-        "Exits from the initial plateau, and the comparisons of operators that were named beforehand. "
+        f"Exits from the initial plateau, and the comparisons of operators {named}. "
         f"{captions.pretraining_of(data.settings, len(data.pretrain_seeds))}\n\n{EXPLANATION}"
     )
     return table_of(rows, caption, "tab:exits")

@@ -42,6 +42,7 @@ def settings_table(data: Data) -> Table:
     ours, theirs = {key: value for key, value in known.items() if value is not None}, PAPER
     ours |= {f"pretrain.{key}": value for key, value in settings.pretrain.items()}
     ours |= {f"glue.{key}": value for key, value in settings.glue.items()}
+    ours |= settings.overrides or {}
     if settings.rules is not None:  # where some filters were chosen
         ours |= {"corpus.filter.rules": ", ".join(settings.rules) or "none"}
         theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from symbert.hosts import ENCODER, HOSTS
 from symbert.report import captions, order
 from symbert.report.comparisons import FINETUNE_SEED, Comparison, comparisons
 from symbert.report.data import Data
@@ -16,6 +17,7 @@ from symbert.report.statistics import stand_in_names
 from symbert.report.survival import FEWEST as FEWEST_SEEDS
 from symbert.report.survival import WITHIN
 
+PARALLEL = {False: "parallel text", True: "a stand-in of parallel text"}  # by whether it is one
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
 EXITS = {  # from the plateau, by the verdict on the time to them
@@ -29,7 +31,7 @@ EXITS = {  # from the plateau, by the verdict on the time to them
     chapter="At a glance",
     heading="What was compared, on what, and what the data support",
     reads=("settings",),
-    may_read=("scores", "runs"),
+    may_read=("scores", "scored", "runs", "hosts"),
 )
 def summary(data: Data) -> list[str]:
     """What was compared, on what, and what the data support: a difference to original in the headline score where the
@@ -40,60 +42,86 @@ def summary(data: Data) -> list[str]:
 
 
 def _compared(data: Data) -> str:
-    frames = [frame for frame in (data.trained, data.runs) if frame is not None and len(frame)]
-    columns = pd.concat([frame[["size", "attention", "pretrain_seed"]] for frame in frames]) if frames else data.runs
-    operators, sizes = order.attentions(columns["attention"]), order.sizes(columns["size"])
-    if not operators:
+    scored = [suite.trained for suite in data.scored]
+    others = data.hosts if data.has("hosts") else None
+    frames = [frame for frame in (*scored, data.runs, others) if frame is not None and len(frame)]
+    if not frames:
         return "There are neither scores nor losses of any model."
-    number = columns["pretrain_seed"].nunique()
+    of_encoder = pd.concat([data.runs, *scored])
+    columns = pd.concat([frame[["attention", "pretrain_seed"]] for frame in frames])
+    operators, number = order.attentions(columns["attention"]), columns["pretrain_seed"].nunique()
     seeds = f"{_counted(number, 'pre-training seed')} each"
-    if data.trained is not None:
-        finetuned = _counted(data.trained["finetune_seed"].nunique(), "fine-tuning seed")
-        of = data.trained["pretrain_seed"].nunique()
+    if scored:
+        finetuned = _counted(max(scores["finetune_seed"].nunique() for scores in scored), "fine-tuning seed")
+        of = max(scores["pretrain_seed"].nunique() for scores in scored)
         seeds = f"{_counted(number, 'pre-training seed')} and {finetuned} each"
         if of < number:
             seeds = f"{_counted(number, 'pre-training seed')} each, of which {NUMBERS[of]} had {finetuned}"
-    models = f"in {_listed(captions.family(size) for size in sizes)}, with {seeds}"
+    names = [captions.family(size) for size in order.sizes(of_encoder["size"])]
+    if others is not None:
+        names += [f"{host}s ({size})" for host, size in dict.fromkeys(zip(others["host"], others["size"], strict=True))]
+    models = f"in {_listed(names)}, with {seeds}"
+    has_untrained = any((suite.scores["step"] == 0).any() for suite in data.scored)
+    beside = ", beside models without pre-training" if has_untrained else ""
     if len(operators) == 1:
-        return f"One attention operator, {operators[0]}, was trained {models}."
+        return f"One attention operator, {operators[0]}, was trained {models}{beside}."
     number = NUMBERS[len(operators)] if len(operators) < len(NUMBERS) else str(len(operators))
-    return f"{number.capitalize()} attention operators, {_listed(operators)}, were compared {models}."
+    return f"{number.capitalize()} attention operators, {_listed(operators)}, were compared {models}{beside}."
 
 
 def _trained_on(data: Data) -> str:
-    wording = captions.wording_of(data.settings)
-    return f"{wording.pretraining}{f'; scored on {wording.tasks}' if data.trained is not None else ''}."
+    """How the encoder was trained; of other hosts the steps, and the data where these are no rows of the corpus."""
+    settings, hosts = data.settings, captions.hosts_of(data.settings)
+    wording = captions.wording_of(settings)
+    parts = [wording.pretraining] if ENCODER in hosts else []
+    for host in hosts[len(parts) :]:
+        steps = (settings.host_steps or {}).get(host, settings.steps)
+        on = wording.corpus if HOSTS[host].reads_corpus else PARALLEL[settings.stand_in_text]
+        parts.append(f"{host}s for {steps:,} steps{'' if parts and HOSTS[host].reads_corpus else f' on {on}'}")
+    if ENCODER not in hosts:
+        parts[0] = f"Pre-trained: {parts[0]}"
+    if suites := [suite.suite for suite in data.scored]:
+        parts.append(f"scored on {wording.tasks if settings.wording else captions.tasks_in_words(settings, suites)}")
+    return f"{'; '.join(parts)}."
 
 
 def _supported(data: Data) -> str:
     """The differences that tests support, and why there are no others."""
-    (scores, no_scores), (exits, no_exits) = _of_scores(data), _of_exits(data)
-    reasons = "; ".join(filter(None, [no_scores, no_exits]))
-    if not scores and not exits:
+    found = [*map(_of_scores, data.scored)] or [([], "there are no scores")]
+    found.append(_of_exits(data))
+    shown = [words for differences, _ in found for words in differences]
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in found if reason))
+    if not shown:
         return f"The data support no difference between operators: {reasons}."
-    return f"The data support {'; '.join([*scores, *exits])}; all else is undecided{reasons and f': {reasons}'}."
+    return f"The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
 
 def _of_scores(data: Data) -> tuple[list[str], str]:
-    """Differences of the headline score that the primary test supports; where there are none, why."""
-    if data.scores is None:
-        return [], "there are no scores"
-    compared = [one for one in comparisons(data.scores) if one.reference == "original"]
-    compared = [one for one in compared if one.score == compared[0].score]
-    if not compared:
+    """Differences of the headline score of a suite that the test supports; where there are none, why."""
+    every = comparisons(data.scores)
+    compared = [one for one in every if one.reference == "original" and one.score == every[0].score]
+    untrained = [one for one in every if one.reference == captions.UNTRAINED and one.score == every[0].score]
+    if not compared and not untrained:
         return [], "no other operator has scores beside original"
-    if all(one.p is None for one in compared):
-        units = f"{compared[0].unit}s"
+    if all(one.p is None for one in (*compared, *untrained)):
+        units = f"{every[0].unit}s"
         return [], f"a test of scores takes {NUMBERS[FEWEST]} {units}"
-    name = heading(stand_in_names(data.scores).get(compared[0].score, compared[0].score))
+    name = heading(stand_in_names(data.scores).get(every[0].score, every[0].score))
+    shown = [*_in_words(compared, f"{name} than original"), *_in_words(untrained, f"{name} than without pre-training")]
+    if not shown:
+        return [], f"no difference in the {name} is significant"
+    is_open = compared and not any(one.is_significant for one in compared)
+    reason = f"no difference in the {name} between operators is significant" if is_open else ""
+    return [" and ".join(shown) + (f", {OF_ONE_PRETRAINING}" if every[0].unit == FINETUNE_SEED else "")], reason
+
+
+def _in_words(compared: list[Comparison], than: str) -> list[str]:
+    """'a higher GLUE score than original of tiny-pairwise (…)', and the lower ones."""
     directions: dict[str, list[str]] = {}
     for one in compared:
         if one.is_significant:
             directions.setdefault("higher" if one.difference > 0 else "lower", []).append(_score_in_words(one))
-    if not directions:
-        return [], f"no difference in the {name} is significant"
-    shown = [f"a {direction} {name} than original of {_listed(models)}" for direction, models in directions.items()]
-    return [" and ".join(shown) + (f", {OF_ONE_PRETRAINING}" if compared[0].unit == FINETUNE_SEED else "")], ""
+    return [f"a {direction} {than} of {_listed(models)}" for direction, models in directions.items()]
 
 
 def _score_in_words(one: Comparison) -> str:
@@ -105,8 +133,10 @@ def _of_exits(data: Data) -> tuple[list[str], str]:
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     shown = [_exit_in_words(one) for one in contrasts if one.verdict in EXITS]
-    if shown or not models:
-        return shown, "" if shown else "there are no losses"
+    if not models:
+        return [], "no test compares the losses of other hosts" if data.has("hosts") else "there are no losses"
+    if shown:
+        return shown, ""
     if all(one.result.seeds < FEWEST_SEEDS for one in contrasts):
         return [], f"a test of exits from the plateau takes {NUMBERS[FEWEST_SEEDS]} pre-training seeds"
     return [], "no difference of exits from the plateau is significant"
