@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from symbert import cli
 from symbert.cost import Hours
-from symbert.errors import SymbertError
+from symbert.errors import ConfigError, SymbertError
 from symbert.experiment import disk, plan
 from symbert.experiment.plan import ExperimentPlan, by_stage, count_jobs, hours_in_words, lines_of, plan_experiment
 from symbert.layout import Run
@@ -240,9 +240,16 @@ def test_jobs_are_those_of_the_graph_that_snakemake_prints_and_a_dashed_one_is_d
     ]
 
 
-def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(folder):
-    with pytest.raises(SymbertError, match=r"^snakemake --dag: symbert: config: .*did you mean 'source'"):
+def test_what_a_workflow_refuses_at_its_start_is_said_as_it_stands_and_is_no_bug(folder):
+    with pytest.raises(ConfigError, match=r"^config: .*did you mean 'source'"):
         count_jobs(None, None, ["sorce=hub"])
+
+
+def test_where_snakemake_prints_no_graph_its_last_words_are_the_error(folder, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "", "Building DAG of jobs...\nMissingInputException in rule a\n")
+    monkeypatch.setattr(plan.subprocess, "run", lambda command, **options: failed)
+    with pytest.raises(SymbertError, match=r"^snakemake --dag: MissingInputException in rule a; run snakemake --dry"):
+        count_jobs(None, None, None)
 
 
 @pytest.mark.usefixtures("counted")

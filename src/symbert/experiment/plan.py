@@ -14,7 +14,7 @@ from symbert.config import source_of
 from symbert.corpus import state as corpus
 from symbert.corpus.plan import contents_in_words
 from symbert.cost import Cost, Files, Hours
-from symbert.errors import SymbertError
+from symbert.errors import ConfigError, DataError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.glue import cost as glue
 from symbert.layout import Experiment
@@ -88,7 +88,8 @@ def count_jobs(
 def print_graph(option: str, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> str:
     """What Snakemake prints with `option` (`--dag`, `--rulegraph mermaid-js`) of this workflow, in this folder.
 
-    SymbertError with Snakemake's last words where it fails.
+    ConfigError or DataError where the workflow refuses its configuration or a file of the user's, SymbertError with
+    Snakemake's last words where it fails otherwise.
     """
     words = list(config or [])
     if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
@@ -99,6 +100,8 @@ def print_graph(option: str, scale: str | None, configfile: list[Path] | None, c
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if done.returncode in (kinds := {kind.exit_code: kind for kind in (ConfigError, DataError)}):
+            raise kinds[done.returncode](last.removeprefix("symbert: "))
         raise SymbertError(f"snakemake {option}: {last}; run snakemake --dry-run with the same options to see why")
     return done.stdout
 
