@@ -23,9 +23,9 @@ METHODS = (
     "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "
     "sample standard deviation of the GLUE score. A dash is a score that was not measured, and a mean of columns is of "
     "seeds that have all of them: their number is in the column of fine-tuning seeds. Differences are in points, over "
-    "the seeds that both models have, with Welch's 95 % interval, which does not use which seeds belong together. "
-    "The {tested} is tested: two-sided permutation test over all splits of the seeds of both models, with Holm's "
-    "correction for the differences of the table. Stand-ins are compared with stand-ins only."
+    "the seeds in which both have the score, with Welch's 95 % interval, which does not use which seeds belong "
+    "together. The {tested} is tested: two-sided permutation test over all splits of the seeds of both models, with "
+    "Holm's correction for the differences of the table. Stand-ins are compared with stand-ins only."
 )
 
 
