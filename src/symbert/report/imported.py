@@ -71,17 +71,15 @@ def import_scores(
     )
     for (size, attention, seed), points in runs.items():
         if max(points) != length:
-            which = f"{model_name(size, attention)}, pretrain_seed {seed},"
-            raise DataError(
-                f"{losses}: {which} ends at step {max(points)}, and pre-training at {length}; add that loss"
-            )
+            run = f"{model_name(size, attention)}, pretrain_seed {seed},"
+            raise DataError(f"{losses}: {run} ends at step {max(points)}, and pre-training at {length}; add that loss")
     final, curve = parted(records, length)
     tasks = [task for task in (*GLUE, *OWN) if task in {record["task"] for record in records}]
     output = output or Path("results") / f"{IMPORTED}-{name}"
     if output.is_dir() and any(output.iterdir()) and not (output / "import.json").exists():
         raise ConfigError(f"{output}: not empty, and no import; remove it, or choose another --name or --output")
-    (output / "import.json").unlink(missing_ok=True)  # written last: what was interrupted is no import
-    shutil.rmtree(output / "pretrain", ignore_errors=True)  # the import before may have had other runs
+    (output / "import.json").unlink(missing_ok=True)  # is written last: an interrupted import has none
+    shutil.rmtree(output / "pretrain", ignore_errors=True)  # an earlier import may have had other runs
     write_json(output / "glue/final.json", final)
     write_json(output / "glue/curve.json", curve)
     write_json(output / "settings/report.json", msgspec.to_builtins(_settings(f"{IMPORTED}-{name}", length, tasks)))
@@ -89,9 +87,8 @@ def import_scores(
     for run in sorted(runs, key=lambda run: (*order.model_rank(*run[:2]), run[2])):
         folder = f"pretrain/{run[0]}-{run[1]}/seed-{run[2]}"
         points = [{"split": "validation", "step": step, "loss": loss} for step, loss in sorted(runs[run].items())]
-        write_json(
-            output / folder / "done.json", dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
-        )
+        done = dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
+        write_json(output / folder / "done.json", done)
         write_text(output / folder / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in points))
         for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
             of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{folder}/{file}")
@@ -106,7 +103,7 @@ def import_scores(
     inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
     facts = {"name": name, "files": {file.name: sha256_of(file) for file in (path, losses) if file}}
     facts |= {"steps": length, "steps_from": source, "sweep": sweep}
-    # Of a report, by the options of `symbert exhibit`, from the folder of the results.
+    # The files of a report, by the options of `symbert exhibit` and relative to the folder of the results.
     write_json(output / "import.json", facts | {"inputs": inputs, "inputs_of_size": of_size})
     for model in sorted(models, key=lambda model: order.model_rank(*model)):
         print(f"{model_name(*model)}: {_counted(model, records)}")
@@ -233,7 +230,8 @@ def parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record
     final = [record | {"step": steps} for record in records if record["step"] is None]
     curve = [record for record in records if record["step"] is not None]
     models = {(record["size"], record["attention"]) for record in final}
-    final += [it for it in curve if it["step"] == steps and (it["size"], it["attention"]) not in models]
+    at_end = [record for record in curve if record["step"] == steps]
+    final += [record for record in at_end if (record["size"], record["attention"]) not in models]
     compared = {(record["size"], record["attention"]) for record in final}
     if lacking := {(record["size"], record["attention"]) for record in curve} - compared:
         names = ", ".join(sorted(model_name(*model) for model in lacking))
@@ -245,12 +243,10 @@ def parted(records: list[Record], steps: int) -> tuple[list[Record], list[Record
 
 def _counted(model: tuple[str, str], records: list[Record]) -> str:
     """The number of a model's scores and runs, and of the scores that its runs lack."""
-    own = [record for record in records if (record["size"], record["attention"]) == model]
-    runs = {(record["pretrain_seed"], record["step"], record["finetune_seed"]) for record in own}
-    scores, columns = (
-        sum(len(record["metrics"]) for record in own),
-        {name for record in own for name in record["metrics"]},
-    )
+    records = [record for record in records if (record["size"], record["attention"]) == model]
+    runs = {(record["pretrain_seed"], record["step"], record["finetune_seed"]) for record in records}
+    columns = {column for record in records for column in record["metrics"]}
+    scores = sum(len(record["metrics"]) for record in records)
     missing = len(runs) * len(columns) - scores
     return f"{scores} scores of {len(runs)} runs in {len(columns)} columns{f', {missing} missing' if missing else ''}"
 
