@@ -7,21 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.oscar import record
-from symbert.corpus.blocklist import NOTHING, UrlCategories
 from symbert.corpus.document import decode
 from symbert.errors import ConfigError
 from symbert.filters import FILTERS, REASONS, check_categories, make_rules
 from symbert.settings import FilterSettings
 
-PHISHING = UrlCategories(frozenset({"phishing"}), frozenset({"phishing"}))
-BY_PARENT = UrlCategories(frozenset(), frozenset({"phishing"}))
+NOTHING = frozenset()  # the categories of a URL that is in no list; None: of no URL
+PHISHING = frozenset({"phishing"})
 
 
 def reasons(
     line: dict,
-    found: UrlCategories = NOTHING,
+    found: frozenset[str] | None = NOTHING,
     categories_from: str = "both",
-    match: str = "exact",
     rules: list | None = None,
 ) -> list[str]:
     """All reasons against a document, in order."""
@@ -29,7 +27,7 @@ def reasons(
         annotations="published",
         blocked_categories=["phishing", "adult"],
         categories_from=categories_from,
-        match=match,
+        match="exact",
         min_harmful_perplexity=5.0,
         max_harmful_perplexity=100_000.0,
         max_bad_fraction=0.0,
@@ -79,11 +77,6 @@ def test_categories_come_from_where_the_configuration_says(categories_from, expe
     assert reasons(record(categories=["press"]), NOTHING, categories_from) == []
 
 
-def test_a_parent_domain_counts_by_suffix_only():
-    assert reasons(record(), BY_PARENT, match="exact") == []
-    assert reasons(record(), BY_PARENT, match="suffix") == ["blocked_url"]
-
-
 def test_reasons_come_in_the_documented_order():
     worst = record(categories=["adult"], harmful_pp=1, quality_warnings=["noisy"])
     assert reasons(worst, PHISHING) == ["blocked_category", "blocked_url", "perplexity_too_low", "quality_warning"]
@@ -114,8 +107,8 @@ def test_a_further_fault_never_saves_a_document(value, categories, warnings):
     for worse in ({"categories": [*categories, "adult"]}, {"quality_warnings": [*warnings, "noisy"]}):
         changed = {**line, "metadata": {**line["metadata"], **worse}}
         assert set(reasons(line)) <= set(reasons(changed))
-    for found, match in itertools.product([NOTHING, BY_PARENT], ["exact", "suffix"]):
-        assert set(reasons(line)) <= set(reasons(line, found, match=match))
+    for found in (None, PHISHING):
+        assert set(reasons(line)) <= set(reasons(line, found))
 
 
 def test_a_misspelt_category_is_refused_with_the_near_one():

@@ -11,7 +11,7 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError
 
 Holds = Callable[[Any, Any], bool]
-"""Whether a reason holds against a `corpus.document.Document`, given its `corpus.blocklist.UrlCategories`."""
+"""Whether a reason holds against a `corpus.document.Document`, given what `corpus.blocklist` finds of its URL."""
 Counts = list[dict[str, Any]]  # what filter-part counted, of each part
 
 
@@ -25,8 +25,8 @@ def _blocked_category(settings: Any) -> Holds | None:
 def _blocked_url(settings: Any) -> Holds | None:
     if settings.categories_from == "metadata":
         return None
-    blocked, match = frozenset(settings.blocked_categories), settings.match
-    return lambda document, listed: not blocked.isdisjoint(getattr(listed, match))
+    blocked = frozenset(settings.blocked_categories)
+    return lambda document, listed: not blocked.isdisjoint(listed or ())
 
 
 def _no_perplexity(settings: Any) -> Holds:

@@ -15,9 +15,6 @@ from typing import Any
 from symbert.errors import ConfigError, MissingInputError
 
 Config = dict[str, Any]
-OSCAR_TERMS = (
-    "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
-)
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
@@ -69,7 +66,9 @@ class TextSource:
     corpus: str  # of a caption
     tasks: str  # of a caption
     training_text: str  # of a model card
-    terms = OSCAR_TERMS  # of that text, in a model card
+    terms = (  # of that text, in a model card
+        "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
+    )
     annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
     is_stand_in = False  # what it has is made here, and only has the shape of the paper's text and tasks
     is_remote = False  # its files are downloaded from the publishers' hosts, at a fixed commit

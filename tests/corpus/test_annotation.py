@@ -1,6 +1,7 @@
 import math
 import unicodedata
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -177,7 +178,7 @@ def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(t
     good, bad = "\n".join([long] * 10), "the file"
     perplexity = harmful_perplexity(tmp_path / "en.arpa")
     for match, categories in (("exact", None), ("suffix", ["adult", "press"])):
-        annotate = annotator(tmp_path / "en.arpa", blocklist.look_up, match)
+        annotate = annotator(tmp_path / "en.arpa", partial(blocklist.look_up, match=match))
         url = WarcHeaders("https://www.bad.example/")
         assert annotate(Document(good, Metadata(), url)) == Metadata(perplexity(good), None, categories)
         found = annotate(Document(bad, Metadata(), None))
@@ -194,7 +195,8 @@ def test_annotations_of_the_whole_mirror_equal_its_own_but_for_those_that_its_re
 
     Two tests above compare 1,500 documents in every run of the tests.
     """
-    annotate = annotator(mirror / HARMFUL_MODEL.location, Blocklist(mirror_blocklist).look_up, "suffix")
+    look_up = partial(Blocklist(mirror_blocklist).look_up, match="suffix")
+    annotate = annotator(mirror / HARMFUL_MODEL.location, look_up)
     differing, hand_set = Counter(), Counter()
     for number in range(1, 13):
         part = mirror / part_file(f"en_meta_part_{number}").location

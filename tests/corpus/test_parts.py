@@ -82,6 +82,15 @@ def test_a_url_that_is_no_web_address_counts_as_none(run):
     assert counts["without_url"] == 5
 
 
+@pytest.mark.parametrize("annotations", ["published", "computed"])
+@pytest.mark.parametrize(("match", "dropped"), [("exact", 1), ("suffix", 2)])
+def test_a_parent_domain_counts_by_suffix_only(run, annotations, match, dropped):
+    urls = [BAD_URL, BAD_URL.replace("https://", "https://www."), "https://good.example/"]
+    _, counts = run([record(url=url) for url in urls], match=match, annotations=annotations, rules=["categories"])
+    assert counts["overlaps"]["blocked_url"] == dropped
+    assert counts["kept"] == len(urls) - dropped
+
+
 def test_a_listed_url_without_a_scheme_is_not_kept(run):
     kept, counts = run([record(url=BAD_URL.removeprefix("https://")), record()])
     assert (len(kept), counts["dropped"]["blocked_url"], counts["without_url"]) == (1, 1, 0)

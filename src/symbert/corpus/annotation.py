@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from symbert.corpus.blocklist import UrlCategories
 from symbert.corpus.document import Document, Metadata
 from symbert.errors import DataError, MissingInputError
 
@@ -92,20 +91,18 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
 
 
 def annotator(
-    harmful_model: Path | None, look_up: Callable[[str | None], UrlCategories], match: str
+    harmful_model: Path | None, look_up: Callable[[str | None], frozenset[str] | None]
 ) -> Callable[[Document], Metadata]:
-    """A function that gives the annotations of a document: the categories that `look_up` finds of its URL by `match`
-    (exact or suffix), quality warnings, and harmful perplexity under a KenLM model, if there is one; null where OSCAR
-    writes null.
+    """A function that gives the annotations of a document: the categories that `look_up` finds of its URL, quality
+    warnings, and harmful perplexity under a KenLM model, if there is one; null where OSCAR writes null.
     """
     perplexity = harmful_perplexity(harmful_model) if harmful_model else None
 
     def annotate(document: Document) -> Metadata:
-        categories = getattr(look_up(document.url), match)
         return Metadata(
             harmful_pp=perplexity(document.content) if perplexity else None,
             quality_warnings=quality_warnings(document.content) or None,
-            categories=sorted(categories) or None,
+            categories=sorted(look_up(document.url) or ()) or None,
         )
 
     return annotate

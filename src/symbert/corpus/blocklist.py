@@ -22,6 +22,7 @@ import marisa_trie
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
+from symbert.settings import Match
 
 Listing = Literal["domains", "urls"]
 
@@ -235,51 +236,33 @@ class Blocklist:
         except (RuntimeError, KeyError, ValueError):
             raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
         self.names = frozenset(name for group in self._names for name in group)
-        self._look_up_host = lru_cache(HOSTS_REMEMBERED)(self._values_of_host)
+        self._look_up_host = lru_cache(HOSTS_REMEMBERED)(self._categories_of_host)
 
-    def look_up(self, url: str | None) -> "UrlCategories":
-        """The categories of a URL by either rule; NO_ADDRESS when it is missing or no web address."""
+    def look_up(self, url: str | None, match: Match = "exact") -> frozenset[str] | None:
+        """The categories of a URL; None when it is missing or no web address, and so can have none.
+
+        `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0, which OSCAR
+        used). `suffix`: a parent domain of two labels or more may be listed instead (newer ut1-rs).
+        """
         address = address_of(url) if url else None
         if address is None:
-            return NO_ADDRESS
-        listed, by_parent = self._look_up_host(address.host)
+            return None
+        listed = self._look_up_host(address.host, match)
         if address.secure:
-            listed = listed + self._values(address.location)
-        if not listed and not by_parent:
-            return NOTHING
-        exact = self._categories(listed)
-        return UrlCategories(exact, exact | self._categories(by_parent))
+            listed = listed | self._categories(address.location)
+        return listed
 
-    def _values_of_host(self, host: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-        """The values of a host itself, and of the domains that contain it."""
-        return self._values(host), tuple(value for parent in parents_of(host) for value in self._values(parent))
+    def _categories_of_host(self, host: str, match: Match) -> frozenset[str]:
+        parents = parents_of(host) if match == "suffix" else []
+        return frozenset().union(*map(self._categories, [host, *parents]))
 
-    def _values(self, key: str) -> tuple[bytes, ...]:
-        return tuple(self._trie.get(key, ()))
-
-    def _categories(self, values: tuple[bytes, ...]) -> frozenset[str]:
-        return frozenset(name for value in values for name in self._names[int.from_bytes(value)])
+    def _categories(self, key: str) -> frozenset[str]:
+        return frozenset(name for value in self._trie.get(key, ()) for name in self._names[int.from_bytes(value)])
 
 
-class UrlCategories(NamedTuple):
-    """The categories of a URL by the two published rules.
-
-    `exact`: its host is listed, or, for https, its host and path without query (ut1_blocklist 0.3.0,
-    which OSCAR used). `suffix`: a parent domain of two labels or more may be listed instead (newer ut1-rs).
-    """
-
-    exact: frozenset[str]
-    suffix: frozenset[str]
-    has_address: bool = True  # without one no category can be found
-
-
-def look_up_nothing(url: str | None) -> UrlCategories:
+def look_up_nothing(url: str | None) -> frozenset[str] | None:
     """In the place of `Blocklist.look_up`, where no blocklist is asked for: only whether it is a web address."""
-    return NOTHING if url and address_of(url) else NO_ADDRESS
-
-
-NOTHING = UrlCategories(frozenset(), frozenset())
-NO_ADDRESS = UrlCategories(frozenset(), frozenset(), has_address=False)  # no URL, or one that is no web address
+    return frozenset() if url and address_of(url) else None
 
 
 def parents_of(host: str) -> list[str]:

@@ -13,7 +13,6 @@ from symbert.filters import REASONS
 from symbert.settings import FilterSettings, IntakeSettings, read_settings
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent
-    from symbert.corpus.blocklist import UrlCategories
     from symbert.corpus.document import Document
 
 BINS_PER_DECADE = 10
@@ -63,11 +62,11 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: "Document", found: "UrlCategories", reasons: list[str]) -> None:
-        """Count a document with all reasons against it, in order; none: it is kept."""
+    def document(self, document: "Document", found: frozenset[str] | None, reasons: list[str]) -> None:
+        """Count a document with the categories of its URL and all reasons against it, in order; none: it is kept."""
         metadata = document.metadata
         self.read += 1
-        self._without_url += not found.has_address
+        self._without_url += found is None
         outcome = 0
         if reasons:
             outcome = _NUMBERS[reasons[0]]

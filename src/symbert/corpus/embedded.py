@@ -138,7 +138,7 @@ def _oscar_record(page: Page, perplexity: Callable[[str], float], blocklist: Blo
     """OSCAR's record of a page, annotated by our own rules."""
     content = page.text.encode()
     digest = base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()
-    categories = sorted(blocklist.look_up(page.url).exact) if page.has_categories else []
+    categories = sorted(blocklist.look_up(page.url)) if page.has_categories else []
     return {
         "content": page.text,
         "warc_headers": {

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class _Selection:
                 raise UsageError("the filter of categories needs UT1; add --blocklist")
             listed = Blocklist(blocklist)
             check_categories(settings.blocked_categories, listed.names)
-            self._look_up = listed.look_up
+            self._look_up = partial(listed.look_up, match=settings.match)
         else:
             self._look_up = look_up_nothing
         self.tally = Tally(settings)
@@ -93,7 +94,7 @@ class _Selection:
         if settings.annotations == "computed":
             if harmful_model is None and settings.has("perplexity"):
                 raise UsageError("perplexity is computed, which needs a KenLM model; add --harmful-model")
-            self._annotate = annotator(harmful_model, self._look_up, settings.match)
+            self._annotate = annotator(harmful_model, self._look_up)
 
     def __call__(self, document: Document) -> list[str]:
         if self._annotate:
