@@ -67,7 +67,8 @@ class TextSource:
     tasks: str  # of a caption
     training_text: str  # of a model card
     terms = (  # of that text, in a model card
-        "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its authors'."
+        "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its "
+        "authors'."
     )
     annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
     is_stand_in = False  # what it has is made here, and only has the shape of the paper's text and tasks

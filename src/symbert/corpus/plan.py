@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from symbert.config import Config, annotations_of, files_of, parts_of, sections, source_of
-from symbert.errors import MissingInputError
+from symbert.files import reading
 from symbert.settings import PackSettings, settings_from
 from symbert.sources import SOURCES
 
@@ -110,12 +110,11 @@ def text_of_parts(config: Config) -> list[float]:
 
 
 def _text_of(path: Path) -> float:
-    if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*.arrow"))
-    if not path.is_file():
-        raise MissingInputError(f"{path}: file not found; ask for fewer corpus.parts, or complete the mirror")
     ratios = {".zst": ZSTD, ".gz": ZSTD, ".parquet": PARQUET, ".txt": 1, ".csv": 1, ".tsv": 1, ".arrow": 1}
-    return path.stat().st_size / ratios.get(path.suffix, JSON)
+    with reading(path, absent="ask for fewer corpus.parts, or complete the mirror"):
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.rglob("*.arrow"))
+        return path.stat().st_size / ratios.get(path.suffix, JSON)
 
 
 def intake(tokens: Sequence[float], per_batch: int, max_documents: int) -> int:
