@@ -139,10 +139,14 @@ def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header,
         read_tidy(write(header=header))
 
 
-def test_a_table_of_a_report_is_refused_with_the_remedy(tmp_path, holey, capsys):
-    """It was an internal error, or a file without scores."""
-    write_table = scores_table(holey).frame.to_csv
-    write_table(tmp_path / "scores.csv", index=False)
+@pytest.mark.parametrize("is_stand_in", [False, True])
+def test_a_table_of_a_report_is_refused_with_the_remedy(
+    tmp_path, record, write_scores, settings_file, capsys, is_stand_in
+):
+    """It was an internal error. Columns of stand-ins have longer names."""
+    records = [record("tiny", "original", 1800, "rte", seed, stand_in=is_stand_in) for seed in (1, 2)]
+    data = {"settings": settings_file(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
+    write_exhibit("table-scores", [tmp_path / "scores.csv"], **data)
     for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
         assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65
         (line,) = capsys.readouterr().err.splitlines()
@@ -150,6 +154,8 @@ def test_a_table_of_a_report_is_refused_with_the_remedy(tmp_path, holey, capsys)
 
 
 def test_what_is_no_csv_is_named(write, tmp_path):
+    with pytest.raises(DataError, match="a folder; give a csv file, into which scripts in tools/ convert folders"):
+        read_tidy(tmp_path)
     with pytest.raises(DataError, match=r"theirs\.csv: .*utf-8.*; write it as csv in UTF-8"):
         read_tidy(write("base,café,rte,1,0.5", encoding="latin1"))
     with pytest.raises(DataError, match=r"theirs\.csv: no score in it; give a row for each"):

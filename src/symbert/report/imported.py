@@ -18,6 +18,7 @@ from symbert.files import reading, sha256_of, write_json, write_text
 from symbert.report import order, published
 from symbert.report.captions import model_name
 from symbert.report.scores import CELL, Record, is_score
+from symbert.report.statistics import MEANS
 from symbert.settings import ReportSettings, Wording
 from symbert.tasks import GLUE, OWN, task_named
 
@@ -174,11 +175,15 @@ def _record(cell: tuple, task: Any, columns: dict[str, dict[str, tuple[str, Scor
 def _rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
     """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `kind` declares them."""
     fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
+    if file.is_dir():
+        raise DataError(
+            f"{file}: a folder; give a csv file, into which scripts in tools/ convert folders (docs/scores.md)"
+        )
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table = csv.DictReader(lines, strict=True)
             columns = table.fieldnames or []
-            if "glue_score" in columns:
+            if any(column.startswith(MEANS[0]) for column in columns):
                 remedy = "give a row for each score (docs/scores.md), or the experiment's folder to symbert compare"
                 raise DataError(f"{file}: a column for each task, as tables of a report have; {remedy}")
             for column in (*columns, *(name for name, is_required in fields.items() if is_required)):
