@@ -40,11 +40,7 @@ class IntegrityError(DataError):
 
 
 class RemoteError(DataError):
-    """A remote host cannot be reached or answers with an error."""
-
-
-class PermissionRefusedError(RemoteError):
-    """A remote host refuses access (401, 403)."""
+    """A remote host cannot be reached, refuses access, or answers with an error."""
 
 
 class InputOutputError(DataError):

@@ -19,7 +19,6 @@ from symbert.errors import (
     InputOutputError,
     IntegrityError,
     MissingInputError,
-    PermissionRefusedError,
     RemoteError,
 )
 
@@ -202,8 +201,8 @@ def test_pauses_double_up_to_a_limit_and_differ():
 @pytest.mark.parametrize(
     ("code", "kind", "remedy"),
     [
-        (401, PermissionRefusedError, "ask for a key"),
-        (403, PermissionRefusedError, "ask for a key"),
+        (401, RemoteError, "ask for a key"),
+        (403, RemoteError, "ask for a key"),
         (404, MissingInputError, "look elsewhere"),
         (410, MissingInputError, "look elsewhere"),
         (400, RemoteError, "check the address"),
@@ -219,7 +218,7 @@ def test_a_refusal_is_final_and_names_the_remedy(site, output, code, kind, remed
 
 def test_a_refusal_in_the_middle_keeps_what_has_arrived(site, output):
     site.fail(PATH, sites.drop(THIRD), sites.status(403))
-    with pytest.raises(PermissionRefusedError):
+    with pytest.raises(RemoteError):
         get(site, output)
     assert kept(output) == THIRD
 

@@ -11,7 +11,7 @@ from corpus.sites import git_id
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import RetryPolicy
 from symbert.corpus.hub import fetch_from_hub, resolve
-from symbert.errors import IntegrityError, MissingInputError, PermissionRefusedError, RemoteError
+from symbert.errors import IntegrityError, MissingInputError, RemoteError
 
 BODY = random.Random(1).randbytes(1 << 20)
 OSCAR, PART = "oscar-corpus/OSCAR-2301", "en_meta/en_meta_part_1.jsonl.zst"
@@ -63,7 +63,7 @@ def test_a_commit_is_taken_as_it_is_without_asking(hub):
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_repository_names_its_page_and_the_token(hub, status):
     hub.host.fail(hub.interface("dataset", OSCAR), sites.status(status, X_Error_Code="GatedRepo"), always=True)
-    with pytest.raises(PermissionRefusedError) as refusal:
+    with pytest.raises(RemoteError) as refusal:
         resolve("dataset", OSCAR, "main", SHORT)
     assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in str(
         refusal.value
@@ -169,7 +169,7 @@ def test_a_body_longer_than_the_file_is_refused(hub, part, tmp_path):
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_file_fails_at_once_with_the_page(hub, part, tmp_path, status):
     hub.host.fail(hub.path("dataset", OSCAR, PART), sites.status(status), always=True)
-    with pytest.raises(PermissionRefusedError) as refusal:
+    with pytest.raises(RemoteError) as refusal:
         get_part(tmp_path / "part")
     assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in str(
         refusal.value
@@ -181,7 +181,7 @@ def test_a_refusal_says_when_no_token_is_set(hub, part, tmp_path, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
     hub.host.fail(hub.path("dataset", OSCAR, PART), sites.status(401))
-    with pytest.raises(PermissionRefusedError, match=r"set HF_TOKEN \(none is set\)"):
+    with pytest.raises(RemoteError, match=r"set HF_TOKEN \(none is set\)"):
         get_part(tmp_path / "part")
     assert "authorization" not in hub.host.asked[0].headers
 
@@ -197,7 +197,7 @@ def test_token_and_signature_are_in_no_message_log_or_file(hub, part, tmp_path, 
     faults = [sites.drop(300_000), sites.status(500), sites.status(500), sites.status(500)]
     for path, fault in ((part, faults), (part, [sites.status(403)]), (part, [sites.flip(5), sites.flip(5)])):
         hub.store.fail(path, *fault)
-        with pytest.raises((RemoteError, PermissionRefusedError, IntegrityError)) as failure:
+        with pytest.raises((RemoteError, IntegrityError)) as failure:
             get_part(tmp_path / "part")
         messages.append(str(failure.value))
         kept = [path.read_bytes() for path in tmp_path.iterdir()]
@@ -211,7 +211,7 @@ def test_token_and_signature_are_in_no_message_log_or_file(hub, part, tmp_path, 
 def test_a_token_that_fits_in_no_header_is_not_shown(hub, part, tmp_path, monkeypatch, token):
     monkeypatch.setenv("HF_TOKEN", token)
     for ask in (lambda: get_part(tmp_path / "part"), lambda: resolve("dataset", OSCAR, "main", SHORT)):
-        with pytest.raises(PermissionRefusedError, match="HF_TOKEN: has characters that no token has") as failure:
+        with pytest.raises(RemoteError, match="HF_TOKEN: has characters that no token has") as failure:
             ask()
         assert TOKEN not in str(failure.value)
     assert hub.host.asked == []

@@ -33,7 +33,6 @@ from symbert.errors import (
     DataError,
     IntegrityError,
     MissingInputError,
-    PermissionRefusedError,
     RemoteError,
     UsageError,
 )
@@ -288,7 +287,7 @@ def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, hub_brief, resol
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
     page = f"{hub.host.address}/datasets/{OSCAR}"
-    with pytest.raises(PermissionRefusedError, match=rf"accept the terms on {page} and set HF_TOKEN \(none is set\)"):
+    with pytest.raises(RemoteError, match=rf"accept the terms on {page} and set HF_TOKEN \(none is set\)"):
         resolved(hub_brief)
     assert hub.host.asked == []
     assert read_json(resolved(hub_brief, BERT))["repositories"][BERT]["commit"] == COMMIT, "which is open to all"
@@ -342,7 +341,7 @@ def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(ut1_br
         (
             "MD5SUM.LST",
             sites.status(403),
-            PermissionRefusedError,
+            RemoteError,
             r"MD5SUM\.LST: HTTP 403; check corpus\.blocklist_url",
         ),
         ("MD5SUM.LST", sites.page(), DataError, r"ut1/MD5SUM\.LST:1: expected '<md5>  <file>'"),

@@ -13,7 +13,7 @@ from corpus import sites
 from corpus.hub_site import COMMIT, served_hub
 from glue.originals import write_lines, write_originals
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
-from symbert.errors import DataError, IntegrityError, MissingInputError, PermissionRefusedError
+from symbert.errors import DataError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import read_json, sha256_of
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import (
@@ -268,7 +268,7 @@ def test_an_interrupted_split_waits_for_the_next_run(hub, hub_places):
     settings, sources, output = hub_places
     (stored,) = hub.store.bodies  # both splits have the same rows
     hub.store.fail(stored, sites.right, sites.drop(100), sites.status(403))
-    with pytest.raises(PermissionRefusedError):
+    with pytest.raises(RemoteError):
         download_task(settings, sources, "rte", output)
     kept = {path.name for path in output.parent.iterdir()}
     assert kept == {f".rte-validation.parquet.{stored[1:13]}.partial"}

@@ -16,7 +16,6 @@ from symbert.pretrain.rows import manifest_of_pairs, pairs_home
 from symbert.pretrain.state import checkpoint_home, run_home
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
 from symbert.sources import is_stand_in, part_file
-from symbert.suites import SUITES
 from symbert.tasks import suite_named, task_named, tasks_of_suite
 
 with one_line_errors():

@@ -22,7 +22,7 @@ from typing import TypeVar
 import httpx2
 
 from symbert.corpus.digests import Digest
-from symbert.errors import InputOutputError, IntegrityError, MissingInputError, PermissionRefusedError, RemoteError
+from symbert.errors import InputOutputError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import MEGABYTE, free_space, publish, writing
 from symbert.progress import Progress
 
@@ -102,7 +102,7 @@ def retry(
     """The result of `attempt`, which is repeated after failures of the network and of the server.
 
     Attempts after which the file `partial` is larger than ever before are not counted, so that a connection that
-    breaks now and then ends no long download. Raises PermissionRefusedError (401, 403) and MissingInputError (404) at
+    breaks now and then ends no long download. Raises RemoteError (401, 403) and MissingInputError (404) at
     once, RemoteError for other refusals, unusable addresses, and after the last attempt.
     """
     failures = 0
@@ -132,7 +132,7 @@ def _failure(error: httpx2.HTTPError, remote: Remote) -> tuple[str, float]:
     if response is not None:
         status = response.status_code
         if status in (401, 403):
-            raise PermissionRefusedError(f"{remote.url}: HTTP {status}; {remote.on_refusal}") from None
+            raise RemoteError(f"{remote.url}: HTTP {status}; {remote.on_refusal}") from None
         if status in (404, 410):
             raise MissingInputError(f"{remote.url}: HTTP {status}; {remote.on_absence}") from None
         if status not in TRANSIENT and status < 500:

@@ -15,7 +15,7 @@ from huggingface_hub.utils import build_hf_headers
 
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import POLICY, Remote, RetryPolicy, download, retry
-from symbert.errors import PermissionRefusedError, RemoteError
+from symbert.errors import RemoteError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -28,7 +28,7 @@ def endpoint() -> str:
 def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POLICY) -> str:
     """The commit (40 hexadecimal digits) that a branch or tag of a repository (`kind`: dataset or model) is now.
 
-    A commit is taken as it is, without a question. Raises PermissionRefusedError, MissingInputError and RemoteError.
+    A commit is taken as it is, without a question. Raises RemoteError and MissingInputError.
     """
     if _COMMIT.fullmatch(revision):
         return revision
@@ -50,9 +50,9 @@ def sizes(kind: str, repository: str, commit: str, policy: RetryPolicy = POLICY)
 
 
 def require_token(kind: str, repository: str) -> None:
-    """Raise PermissionRefusedError, without a question to the hub, when there is no token for a gated repository."""
+    """Raise RemoteError, without a question to the hub, when there is no token for a gated repository."""
     if huggingface_hub.get_token() is None:
-        raise PermissionRefusedError(f"{repository}: is gated; {_acceptance(kind, repository)}")
+        raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
 
 
 def fetch_from_hub(
@@ -128,4 +128,4 @@ def _check_token() -> None:
     """Refuse a token that cannot stand in a header; the client's own message would show it."""
     token = huggingface_hub.get_token() or ""
     if not (token.isascii() and token.isprintable()):
-        raise PermissionRefusedError("HF_TOKEN: has characters that no token has; copy it again")
+        raise RemoteError("HF_TOKEN: has characters that no token has; copy it again")

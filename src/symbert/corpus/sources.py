@@ -82,7 +82,7 @@ class Hub:
     commits: dict[str, str]  # of repositories
 
     def fetch(self, file: PublishedFile, destination: Path, digest: Digest | None = None) -> None:
-        """Download a file; RemoteError, PermissionRefusedError and MissingInputError name it and the remedy."""
+        """Download a file; RemoteError and MissingInputError name it and the remedy."""
         from symbert.corpus.hub import fetch_from_hub
 
         if file.repository not in self.commits:
