@@ -28,7 +28,8 @@ FILES = {  # other formats of tables and figures, with their media types
     ".pdf": "application/pdf",
     ".txt": "text/plain;charset=utf-8",
 }
-FOLDED = ("Corpus", "Provenance")  # chapters that a reader opens: how the experiment was made, not what came out
+# Chapters that a reader opens: what is compared, and how it was made.
+FOLDED = ("Operators", "GLUE", "Corpus", "Provenance")
 NARROW = 800  # pixels up to which a figure leaves room for another beside it
 FIGURE_1 = Exhibit(
     "figure",

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from symbert.errors import MissingInputError
+from symbert.report.inference import FEWEST
 from symbert.report.published import COLUMNS
 from symbert.suites import BESIDE_GLUE, SUITES
 
@@ -42,6 +43,12 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """
     counted = scores[scores["column"].isin(COUNTED)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
+
+
+def is_inferred_from(scores: pd.DataFrame) -> bool:
+    """Whether there are as many seeds as an interval or a test takes: of fewer no score is called the best."""
+    seeds = scores["pretrain_seed"].nunique()
+    return (seeds if seeds > 1 else scores["finetune_seed"].nunique()) >= FEWEST
 
 
 def task_scores(scores: pd.DataFrame) -> pd.Series:

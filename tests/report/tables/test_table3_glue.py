@@ -161,6 +161,23 @@ def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, setti
     assert "**" not in lines["| tiny-original"] + lines["| small-original"] + lines["| majority baseline"]
 
 
+def test_nothing_is_bold_where_nothing_is_inferred_or_all_are_equal(record, write_scores, settings_file, outputs):
+    """100.00 stood in bold for every operator; and the better one of two that share two seeds."""
+
+    def bold(scores, seeds):
+        records = [
+            record("tiny", name, 1800, task, seed, scores[name])
+            for name, task, seed in itertools.product(scores, TASKS, seeds)
+        ]
+        options = {"scores": write_scores(records), "finetune_seeds": list(seeds), "settings": settings_file()}
+        write_exhibit("table-table3_glue", outputs, **options)
+        return "**" in outputs[1].read_text()
+
+    assert bold({"original": 0.6, "pairwise": 0.9}, (1, 2, 3))
+    assert not bold({"original": 0.6, "pairwise": 0.9}, (1, 2))
+    assert not bold({"original": 1.0, "pairwise": 1.0}, (1, 2, 3))
+
+
 def test_a_subset_of_tasks_is_not_called_the_benchmark(record, write_scores, settings_file, outputs):
     tasks = ["rte", "mnli"]
     records = [record("base", "original", 200_000, task, 1) for task in tasks]

@@ -8,7 +8,7 @@ from symbert.report import captions, published, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.statistics import spread
+from symbert.report.statistics import is_inferred_from, spread
 from symbert.settings import ReportSettings
 
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
@@ -57,7 +57,7 @@ def robustness_table(data: Data) -> Table:
         _caption(data.trained, measured, data.settings),
         "tab:robustness",
         names=_headings(measured, list(scores)),
-        best=best_of(rows, [*sizes, None], scores, lowest=less_is_better),
+        best=best_of(rows, [*sizes, None], scores, lowest=less_is_better) if is_inferred_from(data.trained) else (),
         marked=marked,
     )
 

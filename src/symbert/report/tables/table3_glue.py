@@ -12,7 +12,16 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.scores import majority_of
-from symbert.report.statistics import COUNTED, SEEDS, Spread, means_of, seed_scores, spread, stand_in_names
+from symbert.report.statistics import (
+    COUNTED,
+    SEEDS,
+    Spread,
+    is_inferred_from,
+    means_of,
+    seed_scores,
+    spread,
+    stand_in_names,
+)
 from symbert.settings import ReportSettings
 from symbert.tasks import OWN, task_named, tasks_of_suite
 
@@ -65,7 +74,8 @@ def scores_of_models(
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
     rows = [line.row for line in lines]
-    best = best_of(rows, [line.size for line in lines], (means_of(final)[0], *columns))
+    sizes = [line.size if is_inferred_from(final) else None for line in lines]
+    best = best_of(rows, sizes, (means_of(final)[0], *columns))
     marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
     return table_of(rows, caption, label, names=stand_in_names(final), best=best, marked=marked)
 
