@@ -185,6 +185,8 @@ TIMES = "def f(x):\n    return g(x)\n\n\ndef g(x):\n    return 2 * x\n\n\ndef ot
         {"imports": "import nearby\nfrom torch import nn", "below": "@nn.Module.register\ndef f():\n    nearby.f(1)"},
         {"imports": "from package.sub import f", "used": "f(hidden)"},
         {"imports": "import package.sub", "used": "package.sub.f(hidden)"},
+        {"imports": "import package.other", "used": "package.sub.f(hidden)"},
+        {"imports": "from package import sub", "used": "sub.f(hidden)"},
         {"imports": "import patches"},
     ],
     ids=lambda words: "; ".join(words.values()),
@@ -193,7 +195,8 @@ def test_every_local_module_that_an_operator_reaches_is_its_code(code_of_flat, w
     """A module beside the operator's file was not, nor one in `try`, `if` or a function, nor assignments of a module:
     checkpoints of earlier code were taken."""
     files = {
-        "package/__init__.py": "",
+        "package/__init__.py": "from . import sub",
+        "package/other.py": "",
         "package/sub.py": "from nearby import f",
         "patches.py": "import nearby\nfrom torch import nn\n\nnn.Linear.f = nearby.f\n",
     }
@@ -225,6 +228,8 @@ def test_modules_that_import_each_other_have_a_code(code_of_flat):
         ({"within": "import importlib\n        importlib.import_module(self.name)"}, "import_module(self.name)"),
         ({"imports": "import torch", "used": "getattr(torch, self.name)(hidden)"}, "getattr(torch, self.name)"),
         ({"within": "weights = open('w.txt').read()"}, "open('w.txt')"),
+        ({"imports": "import importlib\nf = importlib.import_module('.f', __package__)", "used": "f(hidden)"}, "'.f'"),
+        ({"used": "globals()['f'](hidden)"}, "globals()"),
         ({"imports": "from nearby import f", "used": "f(hidden)"}, "nearby.py, line 4: np.load('w.npy')"),
     ],
 )

@@ -21,10 +21,11 @@ NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "ope
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 # In a module, names of what runs when it is imported, of all that it defines, and of its imports of all names.
 RUNS, WHOLE, STAR = "", ".", "*"
-READING = (  # functions and methods that read a file
+LEADING_AWAY = {  # functions and methods that read a file, or run code that is named elsewhere
     *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "genfromtxt"),
-    *("memmap", "read_csv", "from_pretrained", "hf_hub_download"),
-)
+    *("memmap", "read_csv", "from_pretrained", "hf_hub_download", "load_library", "load_inline", "entry_points"),
+    *("spec_from_file_location", "run_path", "run_module"),
+}
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
@@ -158,7 +159,8 @@ def _imported_by_call(node: ast.AST) -> str | None:
     """The module that a call of `importlib` imports by a name that is written out."""
     if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
         first = node.args[0]
-        return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+        is_written_out = isinstance(first, ast.Constant) and isinstance(first.value, str)
+        return first.value if is_written_out and not first.value.startswith(".") else None
     return None
 
 
@@ -181,7 +183,7 @@ def _leaves(node: ast.AST) -> bool:
     if name == "getattr" and len(node.args) > 1:
         of_itself = isinstance(node.args[0], ast.Name) and node.args[0].id in ("self", "cls")
         return not of_itself and not isinstance(node.args[1], ast.Constant)
-    return name in READING or (isinstance(node.func, ast.Name) and name in ("exec", "eval"))
+    return name in LEADING_AWAY or (isinstance(node.func, ast.Name) and name in ("exec", "eval", "globals", "vars"))
 
 
 def _without_description(definition: ast.stmt) -> ast.stmt:
@@ -227,7 +229,7 @@ def file_of(module: str) -> Path | None:
 
 def _spec_of(module: str) -> ModuleSpec | None:
     top, *rest = module.split(".")
-    spec = importlib.util.find_spec(top) if top else None
+    spec = importlib.util.find_spec(top) if top not in ("", "__main__") else None
     for word in rest:
         folders = spec and spec.submodule_search_locations
         spec = PathFinder.find_spec(f"{spec.name}.{word}", folders) if folders else None
@@ -247,8 +249,7 @@ def _is_of(package: str, module: str) -> bool:
 
 def _is_covered(module: str, by: str) -> bool:
     """Whether a module belongs to what another one computes: to its package, to this project, or to the user."""
-    file = file_of(module)
-    if file is None or module in NO_CODE or module.split(".")[0] in LIBRARIES:
+    if module in NO_CODE or module.split(".")[0] in LIBRARIES or (file := file_of(module)) is None:
         return False
     return _is_of(PROJECT, module) or _is_of(by.split(".")[0], module) or is_local(file)
 
@@ -314,11 +315,15 @@ def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, 
     places: dict[str, list[Place]] = {}
     parent = _parent(statement, module) if isinstance(statement, ast.ImportFrom) else None
     for alias in statement.names:
-        whole, name = f"{parent}.{alias.name}" if parent else alias.name, alias.asname or alias.name
+        whole = f"{parent}.{alias.name}" if parent else alias.name
+        found = [(whole, WHOLE)] if _is_covered(whole, module) else []
         if parent and _is_covered(parent, module) and (file_of(whole) is None or alias.name in _own_names(parent)):
-            places[name] = [(parent, alias.name)]
-        elif _is_covered(whole, module):
-            places.setdefault(name if parent or alias.asname else name.split(".")[0], []).append((whole, WHOLE))
+            found.append((parent, alias.name))
+        name = alias.asname or (alias.name if parent else alias.name.split(".")[0])
+        if found and name != whole and not (parent or alias.asname or _is_of(PROJECT, whole)):
+            found += [(package, WHOLE) for package, _ in _run_with(whole)]  # `import a.b` binds a
+        if found:
+            places.setdefault(name, []).extend(found)
     return places
 
 

@@ -24,6 +24,7 @@ from symbert.model.packed import Packing, encode, encoder_for
 from symbert.model.probes import RELATIONS, lookups_of, relations_of
 from symbert.model.sites import causal_attention_of, cross_attention_of
 from symbert.operators import Operator, define, name_of, operator_named
+from symbert.syntax import unfollowed
 
 Model = SymBertForSequenceClassification
 MOVED = 0.1  # standard deviation of what is added to all weights: five times that of a start
@@ -275,7 +276,14 @@ def _seconds_of_steps(model: Model, ids: Tensor) -> float:
     return time.process_time() - begun
 
 
+def check_code(operator: Operator, model: Model) -> str:
+    """Whether an edit of what it runs makes its runs anew; no condition."""
+    places = unfollowed(*operator.path.split(":"))
+    return f"goes on where an edit is not seen: {'; '.join(places)}" if places else "an edit of it trains it anew"
+
+
 CHECKS: dict[str, Callable[[Operator, Model], str]] = {
+    "code": check_code,
     "start": check_start,
     "gradients": check_gradients,
     "padding": check_padding,
