@@ -79,8 +79,9 @@ def started(manifest, brief, tmp_path):
         state.mkdir(exist_ok=True)
         write_json(state / "config.json", trainer.model.config.to_dict())
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
-        write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
         write_vocabulary(tmp_path / "vocab.txt", 60)
+        facts["vocabulary_sha256"] = sha256_of(tmp_path / "vocab.txt")
+        write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
         extract(tmp_path, 0, output)
         return trainer, output
 

@@ -19,14 +19,14 @@ from transformers import (
 from model.models import FOLDING, widened
 from pretrain.corpora import write_vocabulary
 from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
-from symbert.files import read_json, write_json
+from symbert.files import read_json, sha256_of, write_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.layout import Run
 from symbert.model.export import export
 from symbert.model.loading import load_model
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract_checkpoint
-from symbert.pretrain.text_pieces import END, PADDING, START
+from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 
@@ -57,10 +57,11 @@ def extracted(manifest_read_by, brief, tmp_path):
         state.mkdir(exist_ok=True)
         write_json(state / "config.json", trainer.model.config.to_dict())
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+        write_vocabulary(tmp_path / "vocab.txt", 60)
+        facts["vocabulary_sha256"] = sha256_of(tmp_path / "vocab.txt")
         write_json(tmp_path / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
         words = {}
         if HOSTS[host].reads_corpus:
-            write_vocabulary(tmp_path / "vocab.txt", 60)
             words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
         extract_checkpoint(state, step, tmp_path / "done.json", folder, **words)
         return trainer, folder
@@ -215,8 +216,9 @@ def test_an_encoders_checkpoint_is_loaded_without_transformers_too(manifest, bri
     trainer = Trainer(Run("tiny", "shared", 1), read_settings(brief(), PretrainSettings), manifest, tmp_path / "state")
     CheckpointStore(tmp_path / "state").keep_weights(trainer.model, 20)
     write_json(tmp_path / "state/config.json", trainer.model.config.to_dict())
-    write_json(tmp_path / "done.json", {**trainer.run.facts, "parameters": trainer.parameters})
     write_vocabulary(tmp_path / "vocab.txt", 60)
+    facts = {"parameters": trainer.parameters, "vocabulary_sha256": sha256_of(tmp_path / "vocab.txt")}
+    write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
     words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
     extract_checkpoint(tmp_path / "state", 20, tmp_path / "done.json", tmp_path / "checkpoint", **words)
     loaded = load_model(tmp_path / "checkpoint")

@@ -9,7 +9,7 @@ import pytest
 
 from pretrain.parallel import pack, settings_of
 from symbert.cli import main
-from symbert.pretrain.text_pieces import END, PADDING, START, TextPieces
+from symbert.pretrain.parallel_text import END, PADDING, START, TextPieces
 
 LINES = {
     "source": ["A cat.", "", "A dog.", "A bird.", "One two three four five six seven.", "A fish.", "A   cow ."],

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from symbert.pretrain.text_pieces import END, PADDING, SPECIAL_TOKENS, START, UNKNOWN, TextPieces
+from symbert.pretrain.parallel_text import END, PADDING, SPECIAL_TOKENS, START, UNKNOWN, TextPieces
 
 TEXT = ["The cat (a tabby) sat; it didn't move.", "Der Kater saß — wie immer — auf dem Ofen!", "猫は静かに座った。"]
 PIECES = TextPieces.learned_from(TEXT * 3, 120)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
-from symbert.pretrain.text_scores import count_matches, scores_of, signatures
+from symbert.pretrain.translation import count_matches, scores_of, signatures
 
 REFERENCES = ["The cat sat on the mat.", "Hello there, world!", "It rains — again.", "He didn't go; she did."]
 WRITTEN = ["The cat sat on a mat.", "hello world!", "", "He didn't go, she did."]

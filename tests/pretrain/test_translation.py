@@ -16,9 +16,9 @@ from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError
 from symbert.layout import Run
 from symbert.pretrain.objective import IGNORED, objective_of
-from symbert.pretrain.text_pieces import END, PADDING, START
-from symbert.pretrain.text_scores import count_matches, scores_of
+from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.train import Trainer
+from symbert.pretrain.translation import count_matches, scores_of
 from symbert.pretrain.world import World
 from symbert.settings import PretrainSettings, read_settings
 

@@ -56,8 +56,6 @@ def extract_checkpoint(
         copy_file(kept, weights)
         facts = {**run, **({"corpus_source": corpus_source} if corpus_source else {})}
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
-    if host == ENCODER:  # runs of older versions do not say
-        config["architectures"] = ["SymBertForMaskedLM"]
     config["pretraining"] = {**facts, "step": step}
     write_json(output / "config.json", config)
     if vocabulary is not None:
@@ -70,8 +68,7 @@ def _verify_vocabulary(vocabulary: Path, config: dict[str, Any], run: dict[str, 
     pieces = len(read_vocabulary(vocabulary))
     if pieces != config["vocab_size"]:
         raise IntegrityError(f"{vocabulary}: {pieces:,} pieces, the model has {config['vocab_size']:,}; {REMEDY}")
-    if "vocabulary_sha256" in run:  # runs of older versions do not say
-        verify_sha256(vocabulary, run["vocabulary_sha256"], REMEDY)
+    verify_sha256(vocabulary, run["vocabulary_sha256"], REMEDY)
 
 
 def _write_tokenizer(vocabulary: Path, output: Path) -> None:

@@ -1,24 +1,33 @@
-"""Text in two languages, line beside line, as rows of token ids. Imports no torch."""
+"""Text in two languages, line beside line, as rows of token ids. Imports no torch.
+
+Its word pieces keep case and spaces, so that text comes back from them: a word begins with SPACE, as SentencePiece
+writes it; what goes on within a word begins with ##.
+"""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import ArrayWriter
-from symbert.corpus.wordpiece import TOKEN
+from symbert.corpus.wordpiece import LONGEST_WORD, TOKEN, learn_pieces
 from symbert.errors import ConfigError, DataError
-from symbert.files import publish, sha256_of, verify_sha256, write_json
+from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
 from symbert.keys import ParallelSettings
-from symbert.pretrain.text_pieces import END, PADDING, SPECIAL_TOKENS, START, TextPieces
 from symbert.progress import Progress
 from symbert.settings import read_settings
 
+PADDING, UNKNOWN, START, END = range(4)
+SPECIAL_TOKENS = ["<pad>", "<unk>", "<s>", "</s>"]  # by id; in text they are cut at their signs, and so are no tokens
+SPACE = "▁"
+WITHOUT_SPACES = Regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+"""A letter of a script that writes no spaces between words is a word."""
 VOCABULARY, REFERENCES = "vocabulary.json", "references.json"  # beside the manifest
 PAIRS_AT_ONCE = 10_000
 LEARNED_PAIRS = 1_000_000  # of the training text, the first ones, from which pieces are learned
@@ -27,6 +36,55 @@ REASONS = ("empty_source", "empty_target", "source_too_long", "target_too_long",
 
 Pair = tuple[str, str]
 Ids = list[int]
+
+
+class TextPieces:
+    """Lines as ids, and ids as lines. White space within a line is one space; unknown words come back as <unk>."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.pieces = pieces
+        vocabulary = {piece: number for number, piece in enumerate(pieces)}
+        self._tokenizer = _cutting(
+            models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS[UNKNOWN], max_input_chars_per_word=LONGEST_WORD)
+        )
+
+    @classmethod
+    def learned_from(cls, lines: Sequence[str], size: int) -> "TextPieces":
+        """The `size` pieces that cut these lines best; more where the letters alone are as many."""
+        tokenizer = _cutting(models.WordPiece(unk_token=SPECIAL_TOKENS[UNKNOWN]))
+        return cls(learn_pieces(tokenizer, lines, size, SPECIAL_TOKENS))
+
+    @classmethod
+    def read(cls, path: Path) -> "TextPieces":
+        """Those that were written to a file."""
+        return cls(read_json(path, [str], "run pack_pairs again"))
+
+    def write(self, path: Path) -> None:
+        """The pieces by id, as a JSON list."""
+        write_json(path, self.pieces)
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each line, without START and END."""
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The line that ids stand for, up to the first END, as somebody would write it."""
+        kept = ids[: ids.index(END)] if END in ids else ids
+        words = [self.pieces[number].removeprefix("##") for number in kept if number not in (PADDING, START)]
+        return "".join(words).replace(SPACE, " ").strip()
+
+
+def _cutting(model: models.WordPiece) -> Tokenizer:
+    """A tokenizer that cuts lines at spaces, at punctuation, and into letters where a script has no spaces."""
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(SPACE),
+            pre_tokenizers.Punctuation("isolated"),
+            pre_tokenizers.Split(WITHOUT_SPACES, "isolated"),
+        ]
+    )
+    return tokenizer
 
 
 def pack_pairs(settings: Path, output: Path) -> None:

@@ -104,7 +104,7 @@ def _published(experiment: Experiment, run: Run) -> str | None:
         return None
     done = read_json_or_empty(path)
     if not isinstance(done.get("settings"), dict):
-        return ""  # runs of early versions do not say
+        return "its done.json is damaged"
     corpus = {key: done[key] for key in ("corpus_hash",) if key in done}
     return _difference(experiment, run, {**run.facts, **done["settings"], **corpus})
 

@@ -1,7 +1,14 @@
-"""Lines of text, to be translated: what an encoder-decoder is trained on, with `parallel_text`."""
+"""Lines of text, to be translated: what an encoder-decoder is trained on, with `parallel_text`.
 
+Translations are scored by sacrebleu (Post 2018), from counts that add up over batches and processes: chrF (Popović
+2015) and BLEU (Papineni et al. 2002), both of a whole set of texts, from 0 to 100.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,11 +20,9 @@ from symbert.files import read_json, verify_sha256
 from symbert.hosts import Rows
 from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.pretrain import text_scores
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
-from symbert.pretrain.parallel_text import REFERENCES, VOCABULARY
-from symbert.pretrain.text_pieces import END, PADDING, START, TextPieces
+from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
 from symbert.settings import PretrainSettings
 
 MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
@@ -102,19 +107,19 @@ class Translation(Objective):
     def tally(self, model: EncoderDecoderModel, rows: NDArray[np.int64], device: torch.device) -> list[float]:
         """What chrF and BLEU of the model's translations of held-out sources are computed from."""
         if not len(rows):
-            return text_scores.count_matches([], [])
+            return count_matches([], [])
         batch = self.validation_batch(rows).to(device)
         written = self.translate(model, batch.source, batch.source_mask)
-        return text_scores.count_matches(written, [self.references[row] for row in rows.tolist()])
+        return count_matches(written, [self.references[row] for row in rows.tolist()])
 
     def scores(self, tally: list[float]) -> dict[str, float]:
         """chrF and BLEU of all held-out targets, as their files have them."""
-        return text_scores.scores_of(tally)
+        return scores_of(tally)
 
     @property
     def signatures(self) -> dict[str, str]:
         """How each score is computed."""
-        return text_scores.signatures()
+        return signatures()
 
     def flops(self, model: EncoderDecoderModel) -> float:
         """Of both sides of pairs of mean length, without padding."""
@@ -125,3 +130,35 @@ def _batch_of(pairs: list[PackedRows], rows: NDArray[np.int64]) -> PairBatch:
     """Pairs without the columns in which no row has a token."""
     sources, targets = (side[rows] for side in pairs)
     return PairBatch.of(*(ids[:, : (ids != PADDING).sum(1).max()] for ids in (sources, targets)))
+
+
+@cache
+def _metrics() -> dict[str, tuple[Any, int]]:
+    """The metrics by name, each with how many counts it is computed from."""
+    from sacrebleu.metrics import BLEU, CHRF  # of no other host
+
+    made = {"chrf": CHRF(), "bleu": BLEU()}
+    # Before it has seen a reference, a metric's signature does not know of how many it is.
+    return {name: (one, len(one._extract_corpus_statistics(["text"], [["text"]])[0])) for name, one in made.items()}
+
+
+def count_matches(texts: Sequence[str], references: Sequence[str]) -> list[float]:
+    """What both scores are computed from: sums over texts, each with its reference."""
+    counts = []
+    for metric, length in _metrics().values():
+        of_texts = metric._extract_corpus_statistics(texts, [references])
+        counts += [sum(column) for column in zip([0] * length, *of_texts, strict=True)]
+    return counts
+
+
+def scores_of(counts: Sequence[float]) -> dict[str, float]:
+    """The scores by name, from what `count_matches` counted of all texts."""
+    scores, rest = {}, [round(count) for count in counts]
+    for name, (metric, length) in _metrics().items():
+        scores[name], rest = metric._compute_score_from_stats(rest[:length]).score, rest[length:]
+    return scores
+
+
+def signatures() -> dict[str, str]:
+    """How each score is computed, in sacrebleu's words: what a number must be cited with."""
+    return {name: str(metric.get_signature()) for name, (metric, _) in _metrics().items()}
