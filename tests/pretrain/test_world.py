@@ -104,7 +104,7 @@ def joined(*devices: str, killed_before: str = "") -> list[str]:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("step", ["devices", "group"])
-def test_the_survivors_of_a_process_killed_while_they_join_end_with_74_too(step):
+def test_the_survivors_of_a_process_killed_while_they_join_end_with_65_too(step):
     """Only where gradients and sums are exchanged was it told; before that it was a bug (70)."""
     told = joined("cpu", "cpu", "cpu", killed_before=step)
     assert told[1] == ""
@@ -196,7 +196,7 @@ def test_a_refused_run_of_two_processes_ends_and_says_why(tmp_path, manifest, br
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("victim", [0, 1])
-def test_the_survivors_of_a_killed_process_end_with_74_and_say_that_another_one_ended(
+def test_the_survivors_of_a_killed_process_end_with_65_and_say_that_another_one_ended(
     tmp_path, manifest, brief, victim
 ):
     """What gradients are exchanged by is no collective of ours: its RuntimeError was a bug, to the one who read it."""

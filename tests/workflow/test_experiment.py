@@ -54,7 +54,7 @@ def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkey
 
 
 def test_the_documents_plan_of_one_gpu_is_its_plan(checkout, root, monkeypatch, capsys):
-    """Pasted from the command's output; it ends with 74 where the disk is small."""
+    """Pasted from the command's output; it ends with 65 where the disk is small."""
     monkeypatch.chdir(checkout.directory)
     assert cli.main(["plan", "--scale", "single-gpu", "--config", "source=hub"]) in (0, 65)
     table = [line for line in capsys.readouterr().out.splitlines() if "|" in line]

@@ -44,7 +44,7 @@ def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, el
 
 
 def test_a_scale_and_files_of_ones_own_are_sought_in_that_folder(checkout, elsewhere):
-    (elsewhere.directory / "short.yaml").write_text("pretrain: {steps: 600, save_every: 300}\n")
+    (elsewhere.directory / "short.yaml").write_text("pretrain: {steps: 600, warmup_steps: 30, save_every: 300}\n")
     words = ("--snakefile", str(checkout.directory / "Snakefile"), "--config", "scale=short.yaml")
     outcome = elsewhere.snakemake("pretrain", "--dry-run", *words, "sweep={sizes: [tiny], curve: {sizes: []}}")
     assert outcome.code == 0 and "results/short-embedded/pretrain/" in outcome.output, outcome.output

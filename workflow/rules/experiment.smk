@@ -166,6 +166,11 @@ def run_of(wildcards, host=ENCODER):
     return Run(wildcards.size, wildcards.attention, int(wildcards.seed), host)
 
 
+def operators_of(wildcards):
+    """The operators that are trained in a size."""
+    return list(dict.fromkeys(run.attention for run in EXPERIMENT.runs() if run.size == wildcards.size))
+
+
 def done_of(host):
     """An input: the file of a finished run of a host."""
 

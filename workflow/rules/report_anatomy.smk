@@ -11,11 +11,6 @@ AT_A_TIME = (
 )
 
 
-def operators_of(wildcards):
-    """The operators that are trained in a size."""
-    return list(dict.fromkeys(run.attention for run in EXPERIMENT.runs() if run.size == wildcards.size))
-
-
 rule measure_speeds:
     input:
         manifest=MANIFEST,
