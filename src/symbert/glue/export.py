@@ -3,21 +3,24 @@
 import sys
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
+from symbert.glue.finetune import DROPOUTS
 from symbert.glue.heads import head_of
 from symbert.glue.train import load_classifier
 from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
 from symbert.model.network import Classifier
-from symbert.model.weights import DROPOUTS
 from symbert.tasks import task_named
 
-RECORD = {"record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool}}
+RECORD = {
+    "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},
+    "dropout": dict.fromkeys(DROPOUTS, float),
+}
 
 
 def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
@@ -33,18 +36,18 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     for file in (weights, record, checksum):
         if not file.is_file():
             raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
-    facts = read_json(record, RECORD)["record"]
+    kept = read_json(record, RECORD)
+    facts = kept["record"]
     verify_sha256(weights, checksum.read_text(encoding="utf-8").strip(), "remove it, and fine-tune again")
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
     task = task_named(facts["task"])
+    hidden, attention = (kept["dropout"][key] for key in DROPOUTS)
+    trained = load_classifier(checkpoint, task.num_labels, hidden, head_of(task).model)
+    trained.config.attention_probs_dropout_prob = attention
     try:
-        with safe_open(weights, "pt") as file:
-            hidden, attention = (float(file.metadata()[key]) for key in DROPOUTS)
-        trained = load_classifier(checkpoint, task.num_labels, hidden, head_of(task).model)
-        trained.config.attention_probs_dropout_prob = attention
         trained.load_state_dict(load_file(weights))
-    except (SafetensorError, LookupError, RuntimeError, TypeError) as error:
+    except (SafetensorError, RuntimeError) as error:
         said = " ".join(str(error).split())
         raise IntegrityError(
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"

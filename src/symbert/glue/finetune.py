@@ -27,7 +27,7 @@ from symbert.glue.kept import Record, hashed, keep, read_kept
 from symbert.glue.metrics import scores_of
 from symbert.glue.prepare import facts_of
 from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
-from symbert.model.weights import DROPOUTS, write_weights
+from symbert.model.weights import write_weights
 from symbert.operators import operator_code
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
@@ -36,6 +36,8 @@ from symbert.task import Task
 from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
 from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
+
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 
 
 def finetune(
@@ -215,13 +217,14 @@ class Finetuning:
         if is_new:
             weights.unlink(missing_ok=True)  # of an earlier model
         if protocol.keep_finetuned:
-            write_weights(model, weights, **{key: repr(getattr(model.config, key)) for key in DROPOUTS})
+            write_weights(model, weights)
             write_text(kept.with_suffix(".sha256"), sha256_of(weights) + "\n")
         if is_new:
             facts = {key: self.facts[key] for key in ("rows", "official_rows", "partial", "stand_in")}
             record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
             listed = {split: values.tolist() for split, values in predictions.items()}
-            keep(kept, {"record": record, "predictions": listed})
+            dropout = {key: getattr(model.config, key) for key in DROPOUTS}
+            keep(kept, {"record": record, "predictions": listed, "dropout": dropout})
         return model
 
     def label(self, seed: int) -> str:

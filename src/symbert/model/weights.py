@@ -13,7 +13,6 @@ from symbert.files import extracted_again, publish
 from symbert.model.configuration import Configuration, read_configuration
 
 Tensors = dict[str, Tensor]
-DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # that a kept classifier's header says
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -58,16 +57,18 @@ def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Pa
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
 
-def write_tensors(tensors: Tensors, path: Path, **facts: str) -> None:
-    """Publish tensors, and facts in the file's header, readable as any new file, though safetensors makes its files
-    private."""
+def write_tensors(tensors: Tensors, path: Path) -> None:
+    """Publish tensors, readable as any new file, though safetensors makes its files private.
+
+    The header has one fact alone: of several, safetensors draws the order, and equal weights would be other bytes.
+    """
     with publish(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        save_file(tensors, temporary, metadata={"format": "pt", **facts})
+        save_file(tensors, temporary, metadata={"format": "pt"})
         temporary.chmod(mode)
 
 
-def write_weights(model: nn.Module, path: Path, **facts: str) -> None:
-    """Publish the weights of a model, and facts in the file's header."""
-    write_tensors(weights_of(model), path, **facts)
+def write_weights(model: nn.Module, path: Path) -> None:
+    """Publish the weights of a model."""
+    write_tensors(weights_of(model), path)
