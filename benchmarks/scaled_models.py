@@ -80,7 +80,9 @@ def write_state(folder: Path, size: int) -> None:
     config = model_configuration()
     write_json(given / "state/config.json", config)
     run = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "parameters": (size << 20) // 4}
-    write_json(given / "done.json", {**run, "steps": 1, "settings": {}})
+    write_json(
+        given / "done.json", {**run, "steps": 1, "settings": {}, "vocabulary_sha256": sha256_of(given / "vocab.txt")}
+    )
     weights = given / "state/weights/step-00000001.safetensors"
     weights.parent.mkdir()
     draw = np.random.default_rng(1)

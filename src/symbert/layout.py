@@ -44,7 +44,7 @@ class Run:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What files say of the run. Those of an encoder name no host, as before there were others.
+        """What files say of the run; records of an encoder omit the host.
 
         `host` in files is a machine.
         """

@@ -107,6 +107,7 @@ def axes(**changes: object) -> dict:
             "compares attention pairwise, which the grid both lacks",
         ),
         ({"grids": {}}, r"'contrasts\.operator\.grid' is both, which 'grids' lacks"),
+        ({"grids": axes(steps=[4])}, r"'pretrain\.warmup_steps' is 5, more than the 4 steps of 'grids\.both'"),
         ({"questions": []}, "questions"),
     ],
 )

@@ -136,6 +136,12 @@ def read_study(path: Path) -> Study:
         for text in grid.axes["text"]:
             if text not in study.texts:
                 raise ConfigError(f"{path}: 'grids.{name}.axes.text' has '{text}', which 'texts' lacks")
+        for _, cell in points_of(study, grid):
+            if cell.pretrain.warmup_steps > cell.pretrain.steps:
+                raise ConfigError(
+                    f"{path}: 'pretrain.warmup_steps' is {cell.pretrain.warmup_steps}, more than the "
+                    f"{cell.pretrain.steps} steps of 'grids.{name}': the rate would never reach its peak; lower it"
+                )
     for name, contrast in study.contrasts.items():
         if contrast.grid not in study.grids:
             raise ConfigError(f"{path}: 'contrasts.{name}.grid' is {contrast.grid}, which 'grids' lacks")
