@@ -1,10 +1,12 @@
 """What an experiment will cost, before anything is spent: jobs, hours, disk and download of each stage."""
 
+import csv
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +23,6 @@ from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size
 from symbert.project import STAGES, read_experiment, stages_of_rules
-from symbert.report.machines import read_benchmarks
 
 WHEN_CHANGED = {
     "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 64; name a new 'experiment'",
@@ -112,12 +113,24 @@ def by_stage(rules: Iterable[str], project: Path = PROJECT) -> Counter[str]:
     return Counter(stages.get(rule, "report") for rule in rules)
 
 
+def measured_hours(folder: Path) -> dict[tuple[str, str], float]:
+    """Hours of jobs by rule and name, from Snakemake's legible benchmark files, <rule>.tsv or <rule>/<name>.tsv.
+
+    These are no input of any rule, because a lost one must not run a training again.
+    """
+    hours = {}
+    for file in sorted(folder.rglob("*.tsv")):
+        rule = file.relative_to(folder).parts[0].removesuffix(".tsv")
+        with open(file, newline="", encoding="utf-8") as lines, suppress(KeyError, TypeError, ValueError):
+            hours[rule, file.stem] = sum(float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")) / 3600
+    return hours
+
+
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
     """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
     runs = [run_state(experiment, run) for run in experiment.pretrainings()]
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
-    benchmarks = read_benchmarks(Path(experiment.results) / "benchmarks")
-    hours = {(job.rule, job.name): job.wall for job in benchmarks}
+    hours = measured_hours(Path(experiment.results) / "benchmarks")
     sizes = experiment.config["sweep"]["sizes"]
     finetuning = {size: glue.finetuning_speed(experiment, size, hours) for size in sizes}
 

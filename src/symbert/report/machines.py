@@ -1,11 +1,9 @@
-"""What jobs and runs were computed on, and how long: Snakemake's benchmark files, and the records of runs' sessions.
+"""What runs were computed on, and how long: the records of their sessions.
 
-Benchmark files are no input of any rule, because a lost one must not run a training again. A run that was interrupted
-has several sessions. They stand in provenance.json beside its working state, which may have been removed since;
-timing.json then tells of one of them.
+A run that was interrupted has several sessions. They stand in provenance.json beside its working state, which may have
+been removed since; timing.json then tells of one of them.
 """
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,17 +17,6 @@ from symbert.report.order import model_rank
 Facts = dict[str, Any]
 RUN = {"size": str, "attention": str, "pretrain_seed": int}  # what tells a run of pre-training from others
 SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
-SECONDS_PER_HOUR = 3600
-
-
-@dataclass(frozen=True)
-class MeasuredJob:
-    """A job that ended well; one that was interrupted and run again is measured from its last start."""
-
-    rule: str
-    name: str  # of its benchmark file: what tells it from others of its rule
-    wall: float  # hours
-    cpu: float  # hours, of all its processes, as sampled: jobs of a few seconds are hardly seen
 
 
 @dataclass(frozen=True)
@@ -43,37 +30,10 @@ class PretrainedRun:
     sessions: list[Facts]
     model_host: str = ENCODER  # of `host` its facts tell: a machine
 
-    @property
-    def name(self) -> str:
-        """As benchmarks call it."""
-        host = "" if self.model_host == ENCODER else f"{self.model_host}-"
-        return f"{host}{self.size}-{self.attention}-seed-{self.pretrain_seed}"
-
     def facts_of(self, key: str) -> str | None:
         """The value of `key` in each session, each once, in words; None where no session has it."""
         values = [_words(session[key]) for session in self.sessions if key in session]
         return "; ".join(dict.fromkeys(values)) or None
-
-
-def read_benchmarks(folder: Path) -> list[MeasuredJob]:
-    """The jobs that `folder` has a legible benchmark of: <rule>.tsv, or <rule>/<name>.tsv."""
-    jobs = []
-    for file in sorted(folder.rglob("*.tsv")):
-        with open(file, newline="", encoding="utf-8") as lines:
-            rows = list(csv.DictReader(lines, delimiter="\t"))
-        wall, cpu = (sum(_seconds(row.get(key)) for row in rows) / SECONDS_PER_HOUR for key in ("s", "cpu_time"))
-        if wall:
-            rule = file.relative_to(folder).parts[0].removesuffix(".tsv")
-            jobs.append(MeasuredJob(rule, file.stem, wall, cpu))
-    return jobs
-
-
-def _seconds(text: str | None) -> float:
-    """A number of seconds; Snakemake writes NA for what it had no time to sample."""
-    try:
-        return float(text or 0)
-    except ValueError:
-        return 0.0
 
 
 def read_pretrained(published: list[Path], sessions: list[Path]) -> list[PretrainedRun]:
