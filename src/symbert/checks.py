@@ -128,7 +128,7 @@ def _check_braces(config: Config) -> None:
 
 
 def _check_suites(config: Config) -> None:
-    """Original archives are read of GLUE alone."""
+    """Original files are read of GLUE alone."""
     others = [suite for suite in config["sweep"]["suites"] if suite != "glue"]
     if others and not SOURCES[source_of(config, "glue")].is_published:
         raise ConfigError(f"config: 'glue.source' is files, which has no {others[0]}; set it to hub or mirror")

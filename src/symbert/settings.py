@@ -68,7 +68,7 @@ class SourceSettings(Settings):
     """Where published files come from (`corpus.source` or `glue.source`)."""
 
     source: Literal[Publisher, "files"]  # files: of GLUE alone
-    root: str | None  # directory in the publishers' layout (files: in that of GLUE's archives); null for the hub
+    root: str | None  # directory in the publishers' layout (files: of GLUE's original files); null for the hub
     revision: str  # of the hub's data set
 
 

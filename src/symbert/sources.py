@@ -170,7 +170,7 @@ class HubSource(TextSource):
 
 
 class FilesSource(TextSource):
-    """The user's own text, which is read where it lies; or GLUE's original archives."""
+    """The user's own text, which is read where it lies; or GLUE's original files."""
 
     name = "files"
     corpus = "the user's own (source files)"
@@ -189,11 +189,11 @@ class FilesSource(TextSource):
         self.beside(config, stage).check(config, stage)
 
     def root(self, config: Config, stage: str, embedded_root: str) -> str:
-        """GLUE's archives."""
+        """GLUE's original files."""
         return config[stage]["files"]
 
     def beside(self, config: Config, stage: str) -> TextSource:
-        """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's archives need nothing."""
+        """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's files need nothing."""
         if stage == "glue":
             return self
         return SOURCES["mirror" if config["mirror"] else "hub"]
