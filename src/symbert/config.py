@@ -110,7 +110,7 @@ def sections(config: Config, embedded_root: str) -> dict[str, Config]:
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": corpus["pack"]["max_documents"]},
         "pack": corpus["pack"],
-        **{training_section(host): values_of(training_of(config, host)) for host in [ENCODER, *_other_hosts(config)]},
+        **{training_section(host): values_of(training_of(config, host)) for host in [ENCODER, *other_hosts(config)]},
         **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
         **protocols,
         "robustness": robustness_of(config),
@@ -143,7 +143,7 @@ def training_section(host: str) -> str:
     return "pretrain" if host == ENCODER else f"pretrain-{host}"
 
 
-def _other_hosts(config: Config) -> list[str]:
+def other_hosts(config: Config) -> list[str]:
     """The hosts beside the encoder."""
     return [host for host in OTHERS if host in config["sweep"]["hosts"]]
 
@@ -218,7 +218,7 @@ def _hashes_of_suites(config: Config) -> Config:
 
 def _runs_of_other_hosts(config: Config) -> Config:
     """The keys of the report's settings on other hosts; nothing where the encoder is the only one."""
-    hosts = _other_hosts(config)
+    hosts = other_hosts(config)
     runs = [[host, *axes] for host in hosts for axes in axes_of(config)]
     if not runs:
         return {}

@@ -14,13 +14,14 @@ from symbert.config import (
     experiment_name,
     finetuned_pretrain_seeds,
     is_outdated,
+    other_hosts,
     runs_of,
     sections,
     source_of,
     training_of,
 )
 from symbert.files import sha256_of
-from symbert.hosts import ENCODER, HOSTS, OTHERS
+from symbert.hosts import ENCODER, HOSTS
 from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, MinimalPairSettings, PretrainSettings, TaskSettings, settings_from, values_of
@@ -192,7 +193,7 @@ class Experiment:
     @property
     def other_hosts(self) -> list[str]:
         """The hosts beside the encoder."""
-        return [host for host in OTHERS if host in self.config["sweep"]["hosts"]]
+        return other_hosts(self.config)
 
     def runs_of_others(self) -> list[Run]:
         """The pre-trainings of the other hosts."""
