@@ -17,7 +17,6 @@ from symbert.report.statistics import (
     final_scores,
     first_crossing,
     glue_scores,
-    interpolated_crossing,
     mean_curves,
     plateau_exit,
     seed_scores,
@@ -134,9 +133,7 @@ def test_the_authors_checkpoints_give_figure_3s_line_and_crossings(authors_curve
     assert (found["original"].before, found["original"].after) == (50_000, 75_000)
     assert found["pairwise"].step == pytest.approx(32_800, abs=50)
     assert found["original"].step == pytest.approx(65_500, abs=50)
-    authors = {
-        name: interpolated_crossing(list(curve.index), list(curve), 0.95 * 79.05) for name, curve in curves.items()
-    }
+    authors = {name: np.interp(0.95 * 79.05, list(curve), list(curve.index)) for name, curve in curves.items()}
     assert {name: round(step, -1) for name, step in authors.items()} == {"original": 65_510, "pairwise": 32_790}
 
 
@@ -144,19 +141,11 @@ def test_a_crossing_is_the_first_even_when_the_curve_falls_back():
     assert first_crossing([1, 2, 3, 4], [0.0, 8.0, 2.0, 9.0], 6.0) == Crossing(1, 2, 1.75)
 
 
-def test_the_authors_interpolation_may_miss_the_first_crossing_of_a_curve_that_falls_back():
-    steps, scores = list(range(10, 110, 10)), [0.0, 2.0, 2.0, 2.0, 2.0, 8.0, 2.0, 2.0, 2.0, 10.0]
-    assert first_crossing(steps, scores, 6.0) == Crossing(50, 60, pytest.approx(50 + 10 * 4 / 6))
-    assert interpolated_crossing(steps, scores, 6.0) == 95
-    assert interpolated_crossing([10, 20, 30], [0.0, 8.0, 2.0], 6.0) == 30, "it ends below the line: the last step"
-    assert interpolated_crossing(steps, scores, 10.5) is None
-
-
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True).map(sorted), st.integers(1, 1000))
-def test_on_a_curve_that_only_rises_both_crossings_are_one(scores, line):
+def test_on_a_curve_that_only_rises_the_crossing_is_that_of_numpys_interpolation(scores, line):
     steps = [10 * number for number in range(1, len(scores) + 1)]
-    found, authors = first_crossing(steps, scores, line), interpolated_crossing(steps, scores, line)
-    assert (found and found.step) == (authors and pytest.approx(authors))
+    found = first_crossing(steps, scores, line)
+    assert found is None if line > max(scores) else found.step == pytest.approx(np.interp(line, scores, steps))
 
 
 def test_a_curve_may_start_on_the_line_or_never_reach_it():

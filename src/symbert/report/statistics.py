@@ -152,16 +152,6 @@ def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -
     return Crossing(before, after, before + share * (after - before))
 
 
-def interpolated_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -> float | None:
-    """The step where numpy.interp, as the paper's authors use it, finds the line; None for a curve that stays below it.
-
-    They give it scores as if these only rose (notebooks/paper/exp3_figures.ipynb of their repository). On a curve that
-    falls back its binary search ends at some crossing, not always the first, and at the last step if the curve ends
-    below the line. Their line is 0.95 × 79.05; on their own curves it ends where `first_crossing` does.
-    """
-    return float(np.interp(line, scores, steps)) if max(scores) >= line else None
-
-
 def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
     """The first evaluation after the initial plateau, or None for a curve that has none or never leaves it.
 

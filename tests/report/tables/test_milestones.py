@@ -6,9 +6,9 @@ from csv_rows import read_shown
 from symbert.report.data import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
-DECIMALS = {"validation_loss": 3, "plateau_exit": 0, "crossing": 0, "interpolated": 0}
+DECIMALS = {"validation_loss": 3, "plateau_exit": 0, "crossing": 0}
 PUBLISHED = ("paper_plateau_exit", "authors_plateau_exit", "authors_before", "authors_after", "authors_crossing")
-CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
+CROSSINGS = ("target_score", "before", "after", "crossing")
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_losses_and_scores_meet_in_the_row_of_their_model(tabulate, write_run, c
         "4.800",
     )
     assert (pairwise["attention"], pairwise["plateau_exit"]) == ("pairwise", "450")
-    assert [original[key] for key in CROSSINGS] == ["76.00", "1200", "1500", "1275", "1275"]
-    assert [pairwise[key] for key in CROSSINGS] == ["76.00", "600", "900", "840", "840"]
+    assert [original[key] for key in CROSSINGS] == ["76.00", "1200", "1500", "1275"]
+    assert [pairwise[key] for key in CROSSINGS] == ["76.00", "600", "900", "840"]
     assert all(row[key] == "" for row in rows for key in PUBLISHED)
     assert "paper plateau exit" not in text, "nobody published tiny models"
     assert "earliest exit" not in text, "one run has no range"
@@ -83,8 +83,8 @@ def test_a_model_that_does_not_leave_the_plateau_has_no_exit_and_the_table_says_
 
 def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_below_it_has_none(tabulate, curve):
     rows, text = tabulate(None, [*curve("original", [78, 70, 80]), *curve("pairwise", [50, 60, 70])], steps=900)
-    assert [rows[0][key] for key in CROSSINGS] == ["76.00", "", "300", "300", "300"]
-    assert [rows[1][key] for key in CROSSINGS] == ["76.00", "", "", "", ""]
+    assert [rows[0][key] for key in CROSSINGS] == ["76.00", "", "300", "300"]
+    assert [rows[1][key] for key in CROSSINGS] == ["76.00", "", "", ""]
     assert "No validation losses were given." in text and "validation loss |" not in text
 
 
@@ -141,7 +141,7 @@ def test_the_authors_files_give_their_milestones_beside_the_papers_words(
     of_base = [row for row in rows if row["size"] == "base"]
     crossings = {row["attention"]: [row[key] for key in (*CROSSINGS, *PUBLISHED[2:])] for row in of_base}
     assert crossings == {
-        "original": ["75.10", "50000", "75000", "65515", "65515", "50000", "75000", "65515"],
-        "symmetric": [""] * 8,
-        "pairwise": ["75.10", "30000", "35000", "32799", "32799", "30000", "35000", "32799"],
+        "original": ["75.10", "50000", "75000", "65515", "50000", "75000", "65515"],
+        "symmetric": [""] * 7,
+        "pairwise": ["75.10", "30000", "35000", "32799", "30000", "35000", "32799"],
     }

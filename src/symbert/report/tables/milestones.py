@@ -10,11 +10,11 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of
 from symbert.report.order import model_rank
 from symbert.report.runs import losses_of, survival_of
-from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, interpolated_crossing, mean_curves, spread
+from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, mean_curves, spread
 
 RANGE = ("earliest_exit", "latest_exit")
 LOSSES = ("validation_loss", "plateau_exit", *RANGE)
-CROSSINGS = ("target_score", "before", "after", "crossing", "interpolated")
+CROSSINGS = ("target_score", "before", "after", "crossing")
 PRINTED_EXITS = ("paper_plateau_exit", "authors_plateau_exit")
 PRINTED_CROSSINGS = ("authors_before", "authors_after", "authors_crossing")
 SUBJECT = (
@@ -28,15 +28,13 @@ NOT_COUNTED = "None of the scores over checkpoints counts for the GLUE score."
 RULES = {  # by the first of the columns that they are about
     "validation_loss": "Validation loss: nats per masked token at the last step. Plateau exit: the first evaluation "
     "after the initial plateau, whose last one is where, over the logarithm of the step, the loss stands highest above "
-    f"a straight line from an earlier evaluation to the last, by more than {100 * PLATEAU_HEIGHT:.0f} % of it; a dash "
-    "where no run leaves the plateau.",
+    f"a straight line from an earlier evaluation to the last, by more than {100 * PLATEAU_HEIGHT:.0f} % of it, lone "
+    "spikes aside; a dash where no run leaves the plateau.",
     "earliest_exit": "Losses are means over pre-training seeds; plateau exits are medians, the step at which at most "
     "half of the runs are still on the plateau; a dash is later than the last step.",
     "target_score": f"Target score: {100 * TARGET:.0f} % of the highest score at the last checkpoint among the "
     "operators of a size; curves are means over seeds. Before and after: the neighbouring checkpoints between which a "
-    "curve first reaches it (no before: the first one does); crossing: where the straight line between them does. "
-    "Interpolated: where numpy.interp finds it, as the authors do; meant for curves that only rise, it finds some "
-    "crossing of others.",
+    "curve first reaches it (no before: the first one does); crossing: where the straight line between them does.",
     "paper_plateau_exit": "Paper plateau exit: in the paper's words.",
     "authors_plateau_exit": "Authors plateau exit: what the same rule finds in the losses that they published.",
     "authors_before": "Authors before, after and crossing: what the same rules find in the scores that they published.",
@@ -88,10 +86,7 @@ def _row(
         row["target_score"] = line
         steps, scores = curve.index.tolist(), curve.tolist()
         if (first := first_crossing(steps, scores, line)) is not None:
-            interpolated = interpolated_crossing(steps, scores, line)
-            steps_between = decimal_of(first.step, 0), decimal_of(interpolated, 0)
-            values = (line, first.before, first.after, *steps_between)
-            row |= dict(zip(CROSSINGS, values, strict=True))
+            row |= {"before": first.before, "after": first.after, "crossing": decimal_of(first.step, 0)}
     exits = published.PLATEAU_EXITS.get(name), published.RAW_PLATEAU_EXITS.get(name)
     row |= dict(zip(PRINTED_EXITS, exits, strict=True))
     return row | dict(zip(PRINTED_CROSSINGS, published.RAW_CROSSINGS.get(name, (None,) * 3), strict=True))
