@@ -78,7 +78,7 @@ class Shape:
 class RotaryShape(Shape):
     """A shape whose queries and keys are turned by their places (`symbert.model.rotary`): no place has an embedding.
 
-    Those of learned positions do not say so, and are in files and hashes as before there were others.
+    Sizes with learned positions omit the key in files and hashes.
     """
 
     position_embedding_type: str = ROTARY

@@ -35,17 +35,14 @@ def announce(experiment: Experiment, jobs: list[Job], on_cluster: bool = False) 
         f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']}) in {experiment.results}"
     )
     trained = [run_of(job) for job in jobs if job.rule in PRETRAINING]
-    refuses = config["on_settings_change"] == "refuse"
-    for run in trained:
-        if refuses and (differing := settings_changed(experiment, run)):
+    for run in trained if config["on_settings_change"] == "refuse" else []:
+        if differing := settings_changed(experiment, run):
             raise refusal(experiment.place(experiment.state, run), differing)
     yield f"  trains         {', '.join(map(str, trained)) or 'nothing'}; {len(jobs):,} jobs in all"
     for folder in experiment.folders:
         place = next(place for place in (Path(folder), *Path(folder).resolve().parents) if place.exists())
         if not os.access(place, os.W_OK):
-            raise InputOutputError(
-                f"{place}: cannot be written to; make it writable, or link {folder} to another place"
-            )
+            raise InputOutputError(f"{place}: cannot be written to; make it writable, or start in another folder")
     try:
         states = [run_state(experiment, run) for run in experiment.pretrainings()]
         yield f"  there already  {sum(state.is_done for state in states)} of {len(states)} pre-trainings"

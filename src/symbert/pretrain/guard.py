@@ -112,7 +112,7 @@ def _set_aside(state: Path, run: Path, mark: str) -> None:
 
 
 def _take_back(state: Path, identity: dict[str, Any]) -> None:
-    """Put a run of this identity that was set aside back into its place: settings that return train nothing twice.
+    """Put a run of this identity that was set aside back into its place: returning to earlier settings reuses that run.
 
     Its published files are removed: they are published again from its state. The folder in its place holds no run.
     """

@@ -30,7 +30,7 @@ class ReportFiles:
 
     folder: str
     inputs: Mapping[str, list[str]]  # files by option; empty where this experiment has none
-    of_size: Mapping[str, Mapping[str, list[str]]]  # by size: those of its runs, of which an exhibit may need no others
+    of_size: Mapping[str, Mapping[str, list[str]]]  # run files by size
     words: Mapping[str, list[Any]]  # values of options that are no inputs
     of_suite: Mapping[str, Mapping[str, list[str]]]  # by suite beside GLUE: its scores, in the place of GLUE's
 
