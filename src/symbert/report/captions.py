@@ -97,6 +97,18 @@ def hosts_of(settings: ReportSettings) -> list[str]:
     return [*([ENCODER] if settings.runs or not others else []), *others]
 
 
+def training_of_hosts(settings: ReportSettings, hosts: list[str]) -> str:
+    """How the encoder was trained; of other hosts the steps, and the data where these are no rows of its corpus."""
+    wording = wording_of(settings)
+    parts = [wording.pretraining] if ENCODER in hosts else []
+    for host in hosts[len(parts) :]:
+        parallel = "a stand-in of parallel text" if settings.stand_in_text else "parallel text"
+        on = wording.corpus if HOSTS[host].reads_corpus else parallel
+        steps = (settings.host_steps or {}).get(host, settings.steps)
+        parts.append(f"{host}s for {steps:,} steps{'' if parts and HOSTS[host].reads_corpus else f' on {on}'}")
+    return ("" if ENCODER in hosts else "Pre-trained: ") + "; ".join(parts)
+
+
 def _other_suites(settings: ReportSettings) -> dict[str, str]:
     """The suites that models are scored on beside GLUE; nothing without any."""
     titles = [suite.title for suite in BESIDE_GLUE if suite.name in (settings.suites or ())]

@@ -67,7 +67,9 @@ def test_a_wanted_run_is_not_left_out_of_the_table(table_of):
     encoder, decoder = ["tiny", "original", 1], ["decoder", "tiny", "original", 1]
     asked = {"runs": [encoder], "host_runs": [decoder, ["encoder-decoder", *encoder]], "host_steps": {"decoder": 900}}
     judged = judgement(), judgement(step=900, host="decoder")
-    assert len(table_of(*judged, **asked).readable) == 2, "an encoder-decoder judges no sentences"
+    table = table_of(*judged, **asked)
+    assert len(table.readable) == 2, "an encoder-decoder judges no sentences"
+    assert "; decoders for 900 steps. No fine-tuning." in table.caption, "all had the encoder's steps"
     for left, lost in ((judged[:1], "decoder tiny-original seed 1 step 900"), (judged[1:], "tiny-original seed 1 st")):
         with pytest.raises(DataError, match=f"^blimp: {lost}.* is missing; run measure-blimp for it$"):
             table_of(*left, **asked)

@@ -43,13 +43,14 @@ def pairs_in_words(judgements: pd.DataFrame) -> str:
 
 def _caption(judgements: pd.DataFrame, data: Data) -> str:
     wording, seeds = captions.wording_of(data.settings), judgements["pretrain_seed"].nunique()
+    trained = captions.training_of_hosts(data.settings, list(dict.fromkeys(judgements["host"])))
     of_several = "; mean over pre-training seeds, std is their sample standard deviation" if seeds > 1 else ""
     of_decoders = ", of a decoder each given those before it" if (judgements["host"] == "decoder").any() else ""
     ties = 100 * judgements["ties"].sum() / judgements["pairs"].sum()
     return (
         f"Accuracy in percent on {pairs_in_words(judgements)}, at step {_last_steps(judgements)} "
         f"({captions.seeds_of(seeds)}){of_several}. Chance is 50."
-        f"\n\n{wording.experiment}. {wording.pretraining}. No fine-tuning. How likely a sentence is: the sum of the "
+        f"\n\n{wording.experiment}. {trained}. No fine-tuning. How likely a sentence is: the sum of the "
         f"log probabilities of its tokens, each masked alone (Salazar et al. 2020){of_decoders}. A tie counts half, as "
         f"a coin would: {ties:.2f} % of all pairs, such as those whose sentences have the same word pieces."
     )

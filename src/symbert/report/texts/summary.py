@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from symbert.hosts import ENCODER, HOSTS
 from symbert.report import captions, order
 from symbert.report.comparisons import FINETUNE_SEED, Comparison, comparisons
 from symbert.report.data import Data
@@ -17,7 +16,6 @@ from symbert.report.statistics import stand_in_names
 from symbert.report.survival import FEWEST as FEWEST_SEEDS
 from symbert.report.survival import WITHIN
 
-PARALLEL = {False: "parallel text", True: "a stand-in of parallel text"}  # by whether it is one
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
 EXITS = {  # from the plateau, by the verdict on the time to them
@@ -70,18 +68,11 @@ def _compared(data: Data) -> str:
 
 
 def _trained_on(data: Data) -> str:
-    """How the encoder was trained; of other hosts the steps, and the data where these are no rows of the corpus."""
-    settings, hosts = data.settings, captions.hosts_of(data.settings)
-    wording = captions.wording_of(settings)
-    parts = [wording.pretraining] if ENCODER in hosts else []
-    for host in hosts[len(parts) :]:
-        steps = (settings.host_steps or {}).get(host, settings.steps)
-        on = wording.corpus if HOSTS[host].reads_corpus else PARALLEL[settings.stand_in_text]
-        parts.append(f"{host}s for {steps:,} steps{'' if parts and HOSTS[host].reads_corpus else f' on {on}'}")
-    if ENCODER not in hosts:
-        parts[0] = f"Pre-trained: {parts[0]}"
+    settings = data.settings
+    parts = [captions.training_of_hosts(settings, captions.hosts_of(settings))]
     if suites := [suite.suite for suite in data.scored]:
-        parts.append(f"scored on {wording.tasks if settings.wording else captions.tasks_in_words(settings, suites)}")
+        tasks = captions.tasks_in_words(settings, suites)
+        parts.append(f"scored on {captions.wording_of(settings).tasks if settings.wording else tasks}")
     return f"{'; '.join(parts)}."
 
 
