@@ -1,6 +1,5 @@
 """JSON files of a run that hold something else, and a damaged log: named, or the checkpoint before is taken."""
 
-import json
 import shutil
 
 import pytest
@@ -90,17 +89,6 @@ def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, 
         and f"{log}: sha256" in said
         and f"; delete {run / 'state'} and start the run over" in said
     )
-
-
-def test_a_run_whose_checkpoints_know_no_checksum_of_the_log_goes_on(run, words, finished):
-    """Those of an older version."""
-    from symbert.settings import hash_of
-
-    for record in (run / "state/resume").glob("*/checkpoint.json"):
-        facts = read_json(record)
-        del facts["hash"], facts["metrics_sha256"]
-        record.write_text(json.dumps({**facts, "hash": hash_of(facts)}))
-    assert main(words) == 0 and sha256_of(run / "metrics.jsonl") == sha256_of(finished / "metrics.jsonl")
 
 
 def test_what_an_extraction_reads_is_named_when_it_is_something_else(run, tmp_path, capsys):

@@ -39,7 +39,7 @@ class Position:
     step: int
     metrics_bytes: int
     scaler: dict[str, Any]
-    metrics_sha256: str | None = None  # None where an older version noted none
+    metrics_sha256: str | None = None  # None of a process that does not write
 
 
 class CheckpointStore:

@@ -115,7 +115,7 @@ def kept_weights(state: Path, step: int) -> Path:
 
 
 def extracted_sha256(checkpoint: Path) -> str:
-    """The SHA-256 of extracted weights; IntegrityError when they were damaged since. Older versions noted none."""
+    """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
     weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
     if noted.is_file():
         verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
