@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import torch
-import torch._dynamo
 
 from symbert.errors import MemoryExhaustedError
 from symbert.files import write_json
@@ -38,6 +37,8 @@ def measure_speeds(
     of all operators, at most `micro_batch_size`. `output` (JSON) has per operator the seconds of a step in each round,
     and the operations of a step; `peak_flops` is null where the device's data sheet is not known here.
     """
+    from torch._dynamo import config as compiler  # slow to load
+
     torch.set_num_threads(threads)
     chosen = read_settings(settings, PretrainSettings)
     sequences = min(micro_batch_size or chosen.batch_size, chosen.batch_size)
@@ -48,7 +49,7 @@ def measure_speeds(
                 for name in attention
             ]
             # The compiler keeps a graph for each operator: by itself at most eight.
-            with compiler_explained(), torch._dynamo.config.patch(recompile_limit=8 + len(attention)):
+            with compiler_explained(), compiler.patch(recompile_limit=8 + len(attention)):
                 rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)][UNTIMED:]
             break
         except MemoryExhaustedError:
