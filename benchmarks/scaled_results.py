@@ -49,10 +49,7 @@ def write_runs(folder: Path, count: int) -> None:
         place.mkdir(parents=True)
         (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         write_json(place / "done.json", run | {"steps": settings["steps"]})
-        machine = {"device": "cpu", "processor": "made up", "precision": "fp32", "threads": 1, "processes": 1}
-        speed = {"step_seconds": 1.0, "tokens_per_second": 1.0, "mfu": None, "peak_flops": None}
-        write_json(place / "timing.json", run | machine | speed | {"micro_batch_size": settings["batch_size"]})
-    for name, file in (("done", "done.json"), ("metrics", "metrics.jsonl"), ("timing", "timing.json")):
+    for name, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
         write_list(given / f"{name}.list", [place / file for place in places])
     runs = [["small", "original", seed] for seed in range(1, count + 1)]
     write_json(given / "report.json", settings | {"runs": runs})

@@ -158,7 +158,7 @@ def tabulate_scores(folder: Path) -> Command:
 def tabulate_training(folder: Path) -> Command:
     """The table of the runs in `input`, in the format of the page."""
     given = folder / "input"
-    files = {name: f"@{given}/{name}.list" for name in ("done", "metrics", "timing")}
+    files = {name: f"@{given}/{name}.list" for name in ("done", "metrics")}
     made = {"settings": given / "report.json", "output": folder / "output/training.html"}
     return symbert("exhibit", "table-table2_training", **files, **made)
 
