@@ -18,7 +18,7 @@ from symbert.settings import PretrainSettings, read_settings
 from symbert.training.device import facts_of_machine
 from symbert.training.recipe import compiler_explained
 
-ROUNDS, UNTIMED = 20, 2  # the first ones compile, and fill caches
+ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
 SEED = 1
 
 
