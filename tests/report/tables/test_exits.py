@@ -75,8 +75,15 @@ def test_comparisons_are_those_that_were_named(tabulate):
 
 def test_only_what_was_named_is_called_named_beforehand(tabulate):
     """Without `sweep.contrasts` each operator is compared with the first, and the caption said it was named."""
-    exits = {"pairwise": [400, 450, 500], "original": [850, 900, 800]}
+    exits = {"pairwise": [400, 450, 500, 400, 450], "original": [850, 900, 800, 850, 900]}
     _, named = tabulate(contrasts=[["pairwise", "original"]], **exits)
     _, compared = tabulate(**exits)
     assert "operators that were named beforehand" in named
     assert "beforehand" not in compared and "operators with the first of each size" in compared
+
+
+def test_readers_see_no_comparison_of_three_seeds_which_tests_nothing(tabulate):
+    rows, text = tabulate(pairwise=[400, 450, 500], original=[850, 900, 800])
+    assert rows["pairwise"]["verdict"] == "undecided" and rows["pairwise"]["ratio"]
+    assert "| tiny | pairwise | 3 | 3 | 500 | 450 | 550 |\n" in text
+    assert not [word for word in ("verdict", "holm", "ratio", "comparisons") if word in text.lower()]

@@ -8,17 +8,19 @@ from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.exits import ExitContrast, exit_contrasts
-from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.formats import Table, decimal_of, frame_of, table_of
 from symbert.report.runs import losses_of, survival_of
 from symbert.report.survival import EQUIVALENT, FEWEST, Exits
 
 EXPLANATION = (
     "Left: how many of the runs, one per pre-training seed, leave the plateau; one that stays is censored at its last "
-    "step. Median, earliest and latest exit in steps; a dash is later than the last step. Ratio: the median exit by "
-    "that of the reference, with a 95 % bootstrap interval over seeds. p: log-rank test; Holm: corrected for the "
-    "comparisons of a size. Verdict: shorter or longer where p (Holm) and the interval agree, within 25 % where "
-    f"the 90 % interval, not corrected for their number, lies between {1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else "
-    f"undecided, as is every comparison of fewer than {FEWEST} seeds."
+    "step. Median, earliest and latest exit in steps; a dash is later than the last step."
+)
+COMPARED = (
+    " Ratio: the median exit by that of the reference, with a 95 % bootstrap interval over seeds. p: log-rank test; "
+    "Holm: corrected for the comparisons of a size. Verdict: shorter or longer where p (Holm) and the interval agree, "
+    "within 25 % where the 90 % interval, not corrected for their number, lies between "
+    f"{1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else undecided, as is every comparison of fewer than {FEWEST} seeds."
 )
 
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
@@ -32,12 +34,13 @@ def exits_table(data: Data) -> Table:
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     rows = [row for (size, name), losses in models.items() for row in _rows(size, name, survival_of(losses), contrasts)]
+    is_tested = any(one.result.seeds >= FEWEST for one in contrasts)
     named = "that were named beforehand" if data.settings.contrasts else "with the first of each size"
-    caption = (
-        f"Exits from the initial plateau, and the comparisons of operators {named}. "
-        f"{captions.pretraining_of(data.settings, len(data.pretrain_seeds))}\n\n{EXPLANATION}"
-    )
-    return table_of(rows, caption, "tab:exits")
+    subject = f"Exits from the initial plateau{f', and the comparisons of operators {named}' if is_tested else ''}."
+    trained = captions.pretraining_of(data.settings, len(data.pretrain_seeds))
+    caption = f"{subject} {trained}\n\n{EXPLANATION}{COMPARED if is_tested else ''}"
+    shown = frame_of([{key: value for key, value in row.items() if key not in JUDGED} for row in rows])
+    return table_of(rows, caption, "tab:exits", readable=None if is_tested else shown.drop_duplicates())
 
 
 def _rows(size: str, name: str, exits: Exits, contrasts: list[ExitContrast]) -> Iterator[dict[str, Any]]:
