@@ -12,6 +12,7 @@ from typing import Any
 
 from symbert.files import read_json
 from symbert.hosts import ENCODER, OTHERS
+from symbert.layout import Run
 from symbert.report.order import model_rank
 
 Facts = dict[str, Any]
@@ -23,12 +24,9 @@ SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
 class PretrainedRun:
     """One run: its published facts, and its sessions, the first one first."""
 
-    size: str
-    attention: str
-    pretrain_seed: int
+    run: Run
     facts: Facts
     sessions: list[Facts]
-    model_host: str = ENCODER  # of `host` its facts tell: a machine
 
     def facts_of(self, key: str) -> str | None:
         """The value of `key` in each session, each once, in words; None where no session has it."""
@@ -41,25 +39,26 @@ def read_pretrained(published: list[Path], sessions: list[Path]) -> list[Pretrai
 
     DataError for a published file that does not say of which run it is.
     """
-    facts: dict[tuple, Facts] = {}
+    facts: dict[Run, Facts] = {}
     for file in published:
         record = read_json(file, RUN, "give done.json or timing.json of a run")
-        facts.setdefault((record.get("model_host", ENCODER), *(record[key] for key in RUN)), {}).update(record)
+        run = Run(*(record[key] for key in RUN), record.get("model_host", ENCODER))
+        facts.setdefault(run, {}).update(record)
     # By the folders of the run whose state/ holds the record: that of another host, <size>-<attention> and seed-<n>.
     kept = {}
     for file in filter(Path.is_file, sessions):
-        host, *run = (file.parents[above].name for above in (3, 2, 1))
-        kept[host if host in OTHERS else ENCODER, *run] = read_json(file, SESSIONS)["sessions"]
+        host, *folders = (file.parents[above].name for above in (3, 2, 1))
+        kept[host if host in OTHERS else ENCODER, *folders] = read_json(file, SESSIONS)["sessions"]
     runs = []
-    for (host, size, attention, seed), known in facts.items():
-        last = [known] if "device" in known else []
-        of_run = kept.get((host, f"{size}-{attention}", f"seed-{seed}"), last)
-        runs.append(PretrainedRun(size, attention, seed, known, of_run, host))
-    return sorted(runs, key=_rank)
+    for run in sorted(facts, key=_rank):
+        folders = f"{run.size}-{run.attention}", f"seed-{run.pretrain_seed}"
+        last = [facts[run]] if "device" in facts[run] else []
+        runs.append(PretrainedRun(run, facts[run], kept.get((run.host, *folders), last)))
+    return runs
 
 
-def _rank(run: PretrainedRun) -> tuple[Any, ...]:
-    return [ENCODER, *OTHERS].index(run.model_host), model_rank(run.size, run.attention), run.pretrain_seed
+def _rank(run: Run) -> tuple[Any, ...]:
+    return [ENCODER, *OTHERS].index(run.host), model_rank(run.size, run.attention), run.pretrain_seed
 
 
 def hours(session: Facts) -> float:

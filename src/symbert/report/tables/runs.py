@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from symbert.layout import Run
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
@@ -38,7 +37,7 @@ def _row(run: PretrainedRun) -> dict[str, Any]:
     wall, on_gpus = hours_of(run.sessions)
     has_all_sessions = len(run.sessions) == run.facts.get("sessions", 1)
     return {
-        "run": str(Run(run.size, run.attention, run.pretrain_seed, run.model_host)),
+        "run": str(run.run),
         "sessions": run.facts.get("sessions"),
         "wall_hours": decimal_of(wall, 3) if has_all_sessions else None,
         "gpu_hours": decimal_of(on_gpus, 3) if has_all_sessions else None,
