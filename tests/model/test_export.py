@@ -149,10 +149,9 @@ def test_an_output_that_is_or_lies_below_a_file_is_refused(checkpoint, tmp_path,
 
 
 WRONG = {
-    "hidden_size": ("64", "expected int, got str"),
+    "hidden_size": ("64", "no model can be built"),
     "pretraining": ("x", "pretraining"),
-    "num_attention_heads": (3, "not a multiple of the number of attention heads"),
-    "hidden_act": ("gulu", "KeyError: 'gulu'"),
+    "hidden_act": ("gulu", "'hidden_act' is gulu, expected gelu"),
     "dtype": ("float23", "float23"),
     "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean 'pairwise'?"),
     "is_decoder": (True, "'is_decoder' is true, but this model attends in both directions"),
@@ -167,6 +166,13 @@ def test_a_wrong_setting_of_the_checkpoint_is_no_bug_of_ours(checkpoint, tmp_pat
     said = refusal(ConfigError, checkpoint, "bert", tmp_path / "bert")
     assert said.startswith(f"{checkpoint / 'config.json'}: ") and reason in said
     assert not (tmp_path / "bert").exists()
+
+
+def test_heads_that_are_not_those_of_the_weights_are_refused(checkpoint, tmp_path):
+    config = read_json(checkpoint / "config.json")
+    (checkpoint / "config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
+    said = refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
+    assert "model.safetensors: 2 weights are missing, unknown or of another shape than config.json says" in said
 
 
 def test_a_config_json_that_is_no_object_is_refused(checkpoint, tmp_path):

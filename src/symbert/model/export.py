@@ -3,30 +3,19 @@
 import json
 from pathlib import Path
 
-import torch
 from transformers import PreTrainedModel
-from transformers.utils import logging
 
 from symbert.card import model_card
 from symbert.errors import UsageError
-from symbert.files import copy_file, extracted_again, write_json, write_text
-from symbert.hosts import host_named_in
-from symbert.model.bert import (
-    SymBertConfig,
-    SymBertForMaskedLM,
-    SymBertForQuestionAnswering,
-    SymBertForSequenceClassification,
-    SymBertPreTrainedModel,
-)
-from symbert.model.configuration import Configuration
+from symbert.files import copy_file, write_json, write_text
+from symbert.model.bert import in_hugging_face
 from symbert.model.fold import fold, refuse_non_finite
-from symbert.model.loading import building, load_model, refuse_wrong
-from symbert.model.network import HostModel
-from symbert.model.weights import read_checkpoint, reading_weights, write_weights
+from symbert.model.loading import building, load_model
+from symbert.model.network import Model
+from symbert.model.weights import write_weights
 
 FORMS = ("bert",)
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-HEADS = {"SequenceClassification": SymBertForSequenceClassification, "QuestionAnswering": SymBertForQuestionAnswering}
 
 
 def export(checkpoint: Path, to: str, output: Path) -> None:
@@ -40,7 +29,11 @@ def export(checkpoint: Path, to: str, output: Path) -> None:
     if to not in FORMS:
         raise UsageError(f"--to is {to}, expected {' or '.join(FORMS)}")
     refuse_used(output, checkpoint)
-    model = load_checkpoint(checkpoint)
+    model = load_model(checkpoint)
+    refuse_non_finite(model, str(checkpoint / "model.safetensors"))
+    if isinstance(model, Model):
+        with building(checkpoint):
+            model = in_hugging_face(model)
     folded = fold(model)
     copy_tokenizer(checkpoint, output)
     write_model(folded, output)
@@ -62,41 +55,6 @@ def copy_tokenizer(checkpoint: Path, output: Path) -> None:
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             copy_file(checkpoint / name, output / name)
-
-
-def load_checkpoint(checkpoint: Path) -> SymBertPreTrainedModel | HostModel:
-    """The model of a directory, with the head that its config.json names; of the encoder in Hugging Face's class.
-
-    MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random,
-    and one that is not finite is refused.
-    """
-    read, _ = read_checkpoint(checkpoint)
-    model = load_model(checkpoint) if host_named_in(read.architectures) else _load_encoder(checkpoint, read)
-    refuse_non_finite(model, str(checkpoint / "model.safetensors"))
-    return model
-
-
-def _load_encoder(checkpoint: Path, read: Configuration) -> SymBertPreTrainedModel:
-    """Hugging Face's loading, on which no key of the file may differ from the model."""
-    kind = next((kind for head, kind in HEADS.items() if head in str(read.architectures)), SymBertForMaskedLM)
-    with building(checkpoint):
-        config = SymBertConfig.from_dict(vars(read))
-        with torch.device("meta"):
-            kind(config)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    weights = checkpoint / "model.safetensors"
-    with reading_weights(weights, extracted_again(weights)):
-        model, report = kind.from_pretrained(
-            checkpoint,
-            config=config,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # so that they are reported, and refused below
-            local_files_only=True,
-        )
-    differing = ("missing_keys", "mismatched_keys", "unexpected_keys")
-    refuse_wrong(weights, [str(key) for name in differing for key in sorted(report[name])])
-    return model
 
 
 def write_model(model: PreTrainedModel, output: Path) -> None:

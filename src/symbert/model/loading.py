@@ -12,7 +12,7 @@ from symbert.errors import ConfigError, IntegrityError
 from symbert.files import extracted_again
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.configuration import Configuration
-from symbert.model.network import HostModel
+from symbert.model.network import Classifier, HostModel, SpanModel
 from symbert.model.weights import read_checkpoint, weights_of
 
 
@@ -33,12 +33,17 @@ def load_model(checkpoint: Path) -> HostModel:
             if name not in kept or name not in expected or kept[name].shape != expected[name].shape
         ],
     )
+    model.to(next(iter(kept.values())).dtype)
     model.load_state_dict(kept, strict=False)  # tied weights have one name in the file
     return model.eval()
 
 
 def model_of(config: Configuration) -> HostModel:
-    """The model of a configuration, its weights not yet drawn: of the host whose class it names, or an encoder."""
+    """The model of a configuration, its weights not yet drawn: of the host or the head whose class it names, or an
+    encoder with the head for masked tokens."""
+    for head, kind in {"SequenceClassification": Classifier, "QuestionAnswering": SpanModel}.items():
+        if head in str(config.architectures):
+            return kind(config, len(config.id2label))
     module, name = HOSTS[host_named_in(config.architectures) or ENCODER].model.split(":")
     return getattr(importlib.import_module(module), name)(config)
 
