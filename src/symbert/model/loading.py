@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from symbert.errors import ConfigError, IntegrityError
+from symbert.errors import ConfigError
 from symbert.files import extracted_again
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.configuration import Configuration
 from symbert.model.network import Classifier, HostModel, SpanModel
-from symbert.model.weights import read_checkpoint, weights_of
+from symbert.model.weights import read_checkpoint, refuse_wrong, weights_of
 
 
 def load_model(checkpoint: Path) -> HostModel:
@@ -25,14 +25,7 @@ def load_model(checkpoint: Path) -> HostModel:
     with building(checkpoint):
         model = model_of(config)
     expected = weights_of(model)
-    refuse_wrong(
-        checkpoint / "model.safetensors",
-        [
-            name
-            for name in sorted({*kept, *expected})
-            if name not in kept or name not in expected or kept[name].shape != expected[name].shape
-        ],
-    )
+    refuse_wrong(checkpoint / "model.safetensors", kept, expected, {*kept, *expected})
     model.to(next(iter(kept.values())).dtype)
     model.load_state_dict(kept, strict=False)  # tied weights have one name in the file
     return model.eval()
@@ -59,12 +52,3 @@ def building(checkpoint: Path) -> Iterator[None]:
     except Exception as error:  # transformers and torch raise what they like, of a dozen types
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
-
-
-def refuse_wrong(weights: Path, names: list[str]) -> None:
-    """IntegrityError where a file has other weights than its configuration says, of these names."""
-    if names:
-        raise IntegrityError(
-            f"{weights}: {len(names)} weights are missing, unknown or of another shape than config.json says, "
-            f"first {names[0]}; {extracted_again(weights)}"
-        )

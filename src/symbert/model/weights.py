@@ -45,15 +45,20 @@ def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
         return config, load_file(weights)
 
 
+def refuse_wrong(file: Path, kept: Tensors, own: Tensors, names: Iterable[str]) -> None:
+    """IntegrityError where the weights of these names that a file keeps are not those of the model."""
+    shapes, others = ({name: values.shape for name, values in each.items()} for each in (kept, own))
+    wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
+    if wrong:
+        raise IntegrityError(
+            f"{file}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
+            f"first {wrong[0]}; {extracted_again(file)}"
+        )
+
+
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
     """Give a model the weights of these names; IntegrityError where those of the checkpoint lack one."""
-    own = model.state_dict()
-    wrong = sorted(name for name in names if name not in weights or weights[name].shape != own[name].shape)
-    if wrong:
-        path = directory / "model.safetensors"
-        raise IntegrityError(
-            f"{path}: {len(wrong)} weights are missing or of another shape, first {wrong[0]}; {extracted_again(path)}"
-        )
+    refuse_wrong(directory / "model.safetensors", weights, model.state_dict(), names)
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
 
