@@ -93,6 +93,14 @@ class Biased(SymmetricAttention):
         return query + self.split_heads(self.shift.expand_as(hidden)), key, value
 
 
+class Weightless(SelfAttention):
+    """x · y, with values x: no weights."""
+
+    def query_key_value(self, hidden):
+        sides = self.split_heads(hidden)
+        return sides, sides, sides
+
+
 class Rectified(SymmetricAttention):
     """A query that is not affine in the hidden states."""
 

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import FOLDING, MIXING, SELDOM, WITH_FORWARD, Biased, Convolved, Dropping, define, started, trained
+from model.models import (
+    FOLDING,
+    MIXING,
+    SELDOM,
+    WITH_FORWARD,
+    Biased,
+    Convolved,
+    Dropping,
+    Weightless,
+    define,
+    started,
+    trained,
+)
 from symbert.model import packed
 from symbert.model.attention import SelfAttention
 from symbert.model.fold import fold
@@ -139,6 +151,14 @@ def test_no_operator_with_a_forward_or_random_numbers_of_its_own_is_computed_as_
 def test_an_operator_of_the_users_own_that_treats_each_token_by_itself_is_laid_end_to_end(monkeypatch):
     define(monkeypatch, "own", Biased)
     assert encoder_for(trained("own", "classification").bert) is encode
+
+
+def test_an_operator_without_weights_is_laid_end_to_end_and_folds(monkeypatch):
+    define(monkeypatch, "own", Weightless)
+    model = trained("own", "classification").double()
+    assert encoder_for(model.bert) is encode
+    ids = rows_of(np.array([9]))[0][None]
+    torch.testing.assert_close(fold(model)(ids).logits, model(ids).logits, rtol=0, atol=1e-12)
 
 
 def test_another_forward_for_all_operators_is_seen(monkeypatch):

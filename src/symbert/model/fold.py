@@ -125,7 +125,7 @@ def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, 
         )
     module = copy.deepcopy(module).double().eval()
     module.is_causal = False  # so that the check compares what each token makes of all others
-    width, device = module.config.hidden_size, next(module.parameters()).device
+    width, device = module.config.hidden_size, next((each.device for each in module.parameters()), None)
     zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
     units = torch.eye(width, dtype=torch.float64, device=device)[None]
     projections = {}

@@ -114,7 +114,7 @@ def treats_tokens_alone(operator: SelfAttention) -> bool:
     The weights are moved at random, so that what starts at zero shows, too.
     """
     generator, config = torch.Generator().manual_seed(0), operator.config
-    device = next(operator.parameters()).device
+    device = next((parameter.device for parameter in operator.parameters()), torch.device("cpu"))
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)

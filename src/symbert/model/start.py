@@ -26,7 +26,8 @@ def width_of(attention: SelfAttention) -> float:
 
 def _weights(attention: SelfAttention) -> tuple[torch.Tensor, torch.Tensor]:
     """Query and key of unit vectors without the bias, `1 heads hidden head`."""
-    units = torch.eye(attention.config.hidden_size, device=next(attention.parameters()).device)[None]
+    device = next((parameter.device for parameter in attention.parameters()), None)
+    units = torch.eye(attention.config.hidden_size, device=device)[None]
     sides, biases = attention.query_key_value(units), attention.query_key_value(torch.zeros_like(units[:, :1]))
     return sides[0] - biases[0], sides[1] - biases[1]
 
