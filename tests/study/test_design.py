@@ -49,7 +49,7 @@ def study_file(tmp_path: Path, **changes: object) -> Path:
 
 @pytest.mark.parametrize(
     "path",
-    sorted(page.with_name(page.name.replace(".page.md", ".yaml")) for page in STUDIES.glob("*.page.md")),
+    sorted(plan.with_suffix(".yaml") for plan in STUDIES.glob("*.md")),
     ids=lambda path: path.stem,
 )
 def test_every_study_of_the_project_is_read_and_has_its_text(path):
@@ -57,7 +57,6 @@ def test_every_study_of_the_project_is_read_and_has_its_text(path):
     assert seeds_by_cell(study)
     text = path.with_suffix(".md").read_text()
     assert "## Question" in text and "## Analysis" in text
-    assert path.with_suffix(".page.md").is_file()
 
 
 def test_a_grid_is_the_product_of_its_axes(tmp_path):
@@ -118,7 +117,7 @@ def test_a_wrong_study_is_refused_with_its_key(tmp_path, changes, message):
 
 def test_a_study_that_there_is_not_is_refused_with_those_that_there_are(tmp_path):
     """The configuration of an experiment beside them is none."""
-    study_file(tmp_path).with_suffix(".page.md").touch()
+    study_file(tmp_path).with_suffix(".md").touch()
     (tmp_path / "experiment.yaml").write_text("scale: demo\n")
     with pytest.raises(MissingInputError, match=r"none\.yaml: no such study; there are tiny"):
         read_study(tmp_path / "none.yaml")

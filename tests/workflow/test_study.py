@@ -9,8 +9,6 @@ import yaml
 from study.test_design import TINY
 from workflow.checkout import Checkout, check_out
 
-PAGE = '{{ exits("both") }}\n'
-
 
 def write_study(directory: Path, name: str, seeds: list[int]) -> None:
     """A study of one operator at one rate."""
@@ -18,7 +16,7 @@ def write_study(directory: Path, name: str, seeds: list[int]) -> None:
     study = {**TINY, "grids": {"both": {"axes": axes, "seeds": seeds}}, "contrasts": {}}
     (directory / "studies").mkdir(exist_ok=True)
     (directory / f"studies/{name}.yaml").write_text(yaml.safe_dump(study))
-    (directory / f"studies/{name}.page.md").write_text(PAGE)
+    (directory / f"studies/{name}.md").write_text("Which exits?\n")
 
 
 @pytest.fixture(scope="module")

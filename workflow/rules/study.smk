@@ -78,7 +78,6 @@ rule write_study:
     input:
         runs=f"{RESULTS}/runs.csv",
         study=STUDY_FILE,
-        page=STUDY_FILE.with_suffix(design.PAGE),
     output:
         f"{RESULTS}/README.md",
     log:

@@ -19,7 +19,6 @@ from symbert.project import read_yaml
 from symbert.settings import Count, Length, PretrainSettings, Settings, hash_of, settings_from, values_of
 from symbert.sizes import SIZES
 
-PAGE = ".page.md"  # what the template of a study's page is called beside its file
 AXES = ("text", "size", "attention")  # of a grid, beside the keys of pre-training
 
 
@@ -117,8 +116,8 @@ def cell_of(text_name: str, definition: dict[str, Any]) -> Cell:
 def read_study(path: Path) -> Study:
     """The study in a file, its sizes and operators made known to this process; ConfigError names the file and key."""
     if not Path(path).is_file():
-        pages = Path(path).parent.glob(f"*{PAGE}")  # a file without one is the configuration of an experiment
-        near = ", ".join(sorted(file.name.removesuffix(PAGE) for file in pages)) or "none"
+        plans = Path(path).parent.glob("*.md")  # a file without one is the configuration of an experiment
+        near = ", ".join(sorted(file.stem for file in plans)) or "none"
         raise MissingInputError(f"{path}: no such study; there are {near}")
     study = settings_from(read_yaml(path), Study, str(path))
     for name, shape in study.sizes.items():

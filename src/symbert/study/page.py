@@ -1,4 +1,4 @@
-"""The page of a study: figures, tables and the text of its template, every number of it from `runs.csv`."""
+"""The page of a study: a table of exits, a figure and a table of contrasts for each grid, all from `runs.csv`."""
 
 import math
 from pathlib import Path
@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
-from symbert.errors import MissingInputError
 from symbert.files import write_text
-from symbert.report.inference import Values, paired_interval
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.style import GREY, PAGE_WIDTH, house_style, looks_of, save_figure
-from symbert.study.design import AXES, PAGE, Grid, Study, points_of, read_study
+from symbert.study.design import AXES, Grid, Study, points_of, read_study
 from symbert.study.results import Answer, Runs, answers_of, complete_grids, read_runs, runs_of
 
 PANEL_HEIGHT = 1.7  # inches
@@ -22,48 +19,32 @@ PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
 
 
 def write_study(study: Path, runs: Path, output: Path) -> None:
-    """Publish the page of a study from its runs.csv: the template beside the study's file, filled in, as Markdown.
+    """Publish the page of a study from its runs.csv, as Markdown.
 
     Beside `output` it writes contrasts.csv, where the study has contrasts, and a figure of curves and exits for each
-    grid all of whose runs there are. The template (`NAME.page.md`, Jinja) is given `study`, `runs`, `complete` (names
-    of grids), and functions that make tables and numbers. `crossings(loss, grid, **point)` is an array over seeds;
-    `ratio` and `difference` put quotients and differences of such arrays in words.
+    grid whose runs are all trained.
     """
-    template = Path(study).with_suffix(PAGE)
-    if not template.is_file():
-        raise MissingInputError(f"{template}: file not found; write the page's text there")
     design, frame = read_study(study), read_runs(runs)
     complete, answers = complete_grids(design, frame), answers_of(design, frame)
     if design.contrasts:
         write_text(output.with_name("contrasts.csv"), _answers_frame(answers).to_csv(index=False, lineterminator="\n"))
-    for name in complete:
+    parts = [f"# {design.title}"]
+    for name, grid in design.grids.items():
+        parts.append(f"## {name}")
+        if name not in complete:
+            parts.append("Not all of these runs are trained yet.")
+            continue
         with house_style():
-            save_figure(draw_grid(design, design.grids[name], frame), [output.with_name(f"{name}.png")])
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
-    text = environment.from_string(template.read_text(encoding="utf-8")).render(
-        study=design,
-        runs=frame,
-        complete=complete,
-        contrasts=lambda *names: contrasts_table(design, [answer for answer in answers if answer.name in names]),
-        crossings=lambda loss, grid, **point: _runs_at(design, grid, point, frame).crossings(loss),
-        difference=difference_in_words,
-        exits=lambda grid: exits_table(design, design.grids[grid], frame),
-        exit=lambda grid, **point: exit_in_words(_runs_at(design, grid, point, frame)),
-        ratio=ratio_in_words,
-        trained=lambda grid: _trained(design, design.grids[grid], frame),
-    )
-    write_text(output, text)
-
-
-def _runs_at(study: Study, grid: str, wanted: dict[str, Any], frame: pd.DataFrame) -> Runs:
-    """The runs at the one point of a grid that has these values."""
-    points = points_of(study, study.grids[grid])
-    cells = [cell for point, cell in points if wanted.items() <= point.items()]
-    if len(cells) != 1:
-        raise MissingInputError(
-            f"study: the grid '{grid}' has {len(cells)} cells with {wanted}; correct the page's template"
-        )
-    return runs_of(frame, cells[0], study.grids[grid].seeds)
+            save_figure(draw_grid(design, grid, frame), [output.with_name(f"{name}.png")])
+        caption = "Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau"
+        parts += [
+            f"Median exit from the plateau over {len(grid.seeds)} seeds, with its range:",
+            exits_table(design, grid, frame),
+            f"![{caption}]({name}.png)",
+        ]
+        if asked := [answer for answer in answers if design.contrasts[answer.name].grid == name]:
+            parts.append(contrasts_table(design, asked))
+    write_text(output, "\n\n".join(parts) + "\n")
 
 
 def exit_in_words(runs: Runs) -> str:
@@ -71,12 +52,6 @@ def exit_in_words(runs: Runs) -> str:
     steps = np.where(runs.exits.left, runs.exits.steps, np.inf)
     median, lowest, highest = (_step(value) for value in (runs.median, steps.min(), steps.max()))
     return median if lowest == highest else f"{median} ({lowest}–{highest})"
-
-
-def _trained(study: Study, grid: Grid, frame: pd.DataFrame) -> str:
-    """How many of a grid's runs there are: '24 of 120'."""
-    wanted = {(cell.key, seed) for _, cell in points_of(study, grid) for seed in grid.seeds}
-    return f"{len(wanted & set(zip(frame['cell'], frame['seed'], strict=True)))} of {len(wanted)}"
 
 
 def _step(step: float) -> str:
@@ -129,23 +104,6 @@ def contrasts_table(study: Study, answers: list[Answer]) -> str:
             }
         )
     return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-
-
-def ratio_in_words(ratios: Values) -> str:
-    """The geometric mean of ratios that were paired by seed, and its 95 % interval: '0.59 [0.51, 0.68]'.
-
-    The interval is Student's, of the logarithms. A dash stands for a mean of which a run is never.
-    """
-    if np.isnan(ratios).any():
-        return "–"
-    logarithms = np.log(ratios)
-    return f"{_ratio(np.exp(logarithms.mean()))} [{', '.join(_ratio(b) for b in np.exp(paired_interval(logarithms)))}]"
-
-
-def difference_in_words(steps: Values) -> str:
-    """The mean of differences that were paired by seed, and its 95 % interval: '47 [−50, 143]'."""
-    mean, low, high = (f"{value:,.0f}".replace("-", "−") for value in (steps.mean(), *paired_interval(steps)))
-    return f"{mean} [{low}, {high}]"
 
 
 def _p_value(p_value: float) -> str:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_text
-from symbert.report.inference import Values, holm
-from symbert.report.statistics import first_crossing, plateau_exit
+from symbert.report.inference import holm
+from symbert.report.statistics import plateau_exit
 from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.study.design import AXES, Cell, Study, cell_of, points_of
 
@@ -92,12 +91,6 @@ class Runs:
         exits = [None if math.isnan(step) else int(step) for step in self.frame["exit"]]
         every = self.cell.pretrain.evaluate_every
         return Exits.of(exits, [every * len(losses) for losses in self.frame["losses"]])
-
-    def crossings(self, loss: float) -> Values:
-        """The step at which each run first reaches a loss, on the line between two evaluations; NaN for never."""
-        curves = zip(self.frame["steps_evaluated"], self.frame["losses"], strict=True)
-        found = [first_crossing(steps, [-value for value in losses], -loss) for steps, losses in curves]
-        return np.array([math.nan if crossing is None else crossing.step for crossing in found])
 
     @property
     def median(self) -> float:
