@@ -20,7 +20,7 @@ from workflow.checkout import ENVIRONMENT, heed_signals
 
 TARGETS = {"corpus": "corpus", "pretrain": "pretrain", "glue": "glue", "report": "all"}
 RESULTS = "results/demo-embedded"
-MEASURED = {"timings", "benchmarks", "machines"}  # what exhibits read that tells of the machine
+MEASURED = {"speeds", "machines"}  # what exhibits read that tells of the machine
 KEPT = ("results", ".snakemake")  # what a run leaves in its folder
 HANG = 900  # seconds after which a start hangs, however busy the machine
 CHAIN = """\
@@ -149,7 +149,7 @@ def is_compared(file: Path) -> bool:
     """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
     record; not what tells of the machine and its clock, nor what a session leaves for the next one, nor the mark of a
     write that a kill ended, which the next write of that file removes."""
-    if file.parts[0] in ("logs", "benchmarks") or file.name in ("lock", "timing.json"):
+    if {"logs", "benchmarks", "speeds"} & {*file.parts[:2]} or file.name in ("lock", "timing.json"):
         return False
     if file.name.endswith(".begun.tmp"):
         return False
@@ -181,7 +181,7 @@ def is_measured(name: str) -> bool:
 
 def measurements(results: Path) -> dict[str, bytes]:
     """What jobs have taken, by file; that of a job that ran again is another."""
-    files = [*results.glob("pretrain/*/*/timing.json"), *results.glob("benchmarks/**/*.tsv")]
+    files = [*results.glob("pretrain/*/*/timing.json"), *results.glob("report/speeds/*.json")]
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 

@@ -143,7 +143,7 @@ def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_
 
 
 def test_what_shows_how_long_jobs_took_is_known():
-    shown = ["report/tables/hours.csv", "report/tables/table2_training.tex", "report/report.html"]
+    shown = ["report/tables/runs.csv", "report/tables/table2_training.tex", "report/report.html"]
     others = [
         "report/tables/table3_glue.csv",
         "report/figures/figure2_tiny.png",
