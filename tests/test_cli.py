@@ -1,26 +1,11 @@
-import inspect
 import json
 import re
 import subprocess
 import sys
-import typing
 
 import pytest
 
 from symbert import cli
-from symbert.files import read_json
-from symbert.options import OPTIONS, line_of
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_every_command_is_a_documented_function_with_readable_options(command):
-    function = cli.load(command)
-    assert inspect.getdoc(function)
-    assert function.__name__.removeprefix("write_") == command.replace("-", "_").removeprefix("write_")
-    for name, hint in typing.get_type_hints(function).items():
-        if name != "return":
-            options = cli._value_options(hint)
-            assert options == {"action": "store_true"} or options["type"] in cli.METAVARS, (command, name)
 
 
 def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
@@ -84,25 +69,6 @@ def test_the_list_of_commands_imports_none_of_their_modules():
     assert printed.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_every_option_of_a_command_has_a_line(command, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "240")
-    text = help_of(capsys, command, "--help")
-    for name, parameter in inspect.signature(cli.load(command)).parameters.items():
-        is_argument = parameter.kind is parameter.POSITIONAL_ONLY
-        shown = f"\n  {name.upper()} " if is_argument else f"\n  --{name.replace('_', '-')}"
-        assert shown in text and line_of(command, name).split()[0] in text.partition(shown)[2]
-
-
-def test_no_line_tells_of_an_option_that_no_command_has():
-    options = {command: set(inspect.signature(cli.load(command)).parameters) for command in cli.COMMANDS}
-    general = {name for command, names in options.items() for name in names if f"{command} {name}" not in OPTIONS}
-    assert OPTIONS.keys() == general | {key for key in OPTIONS if " " in key}
-    for key in OPTIONS.keys() - general:
-        command, _, name = key.partition(" ")
-        assert name in options[command], key
-
-
 def test_a_list_of_files_may_be_a_file_of_their_names(tmp_path, capsys):
     """Names end with a NUL, so that they may hold anything else; a name in a list names no other list."""
     parts = [tmp_path / name for name in ("a b.json", "@c.json", "d\ne.json")]
@@ -115,11 +81,6 @@ def test_a_list_of_files_may_be_a_file_of_their_names(tmp_path, capsys):
     assert json.loads(output.read_text()) == {"documents": 112, "tokens": 20}
     assert cli.main(["count-batch", "--records", "@none", "--output", str(output)]) == 65
     assert capsys.readouterr().err == "symbert count-batch: none: file not found\n"
-
-
-def test_write_settings_writes_the_given_values(tmp_path):
-    assert cli.main(["write-settings", "--values", '{"parts": 2}', "--output", str(tmp_path / "s.json")]) == 0
-    assert read_json(tmp_path / "s.json") == {"parts": 2}
 
 
 def test_a_reader_who_has_seen_enough_is_no_bug(root):

@@ -5,8 +5,7 @@ from symbert import config as configuration
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError, MissingInputError
-from symbert.keys import Execution
-from symbert.settings import GlueSettings, PretrainSettings, hash_of, settings_from
+from symbert.settings import GlueSettings, hash_of, settings_from
 from symbert.suites import SUITES
 
 FINE_TUNED = {suite.name for suite in SUITES.values() if suite.tasks}
@@ -75,15 +74,6 @@ def test_the_blocklists_address_is_a_setting_of_the_hub_source_only(config):
     assert values["blocklist_source"] == {"source": "hub", "root": None, "url": "https://mirror.example/ut1"}
 
 
-def test_another_revision_of_the_corpus_downloads_no_blocklist_again(config):
-    hub = {**config, "source": "hub"}
-    before, after = (
-        configuration.sections(told, "embedded") for told in (hub, merge(hub, {"corpus": {"revision": "v2"}}))
-    )
-    assert after["corpus_source"] != before["corpus_source"]
-    assert after["blocklist_source"] == before["blocklist_source"]
-
-
 def test_rates_are_in_no_settings_so_that_correcting_one_reruns_nothing(config):
     faster = merge(config, {"rates": {"gpu_flops": 9e14, "job_seconds": 0.1}})
     assert configuration.sections(faster, "here") == configuration.sections(config, "here")
@@ -131,12 +121,6 @@ def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
     chosen = filter_section(config, by_perplexity)
     assert chosen == filter_section(config, {**by_perplexity, "categories_from": "metadata", "match": "suffix"})
     assert chosen != filter_section(config, {**by_perplexity, "max_harmful_perplexity": 9.0})
-
-
-def test_all_filters_are_the_settings_of_before_there_was_a_choice(config):
-    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "rules"}
-    assert configuration.sections(config, "here")["filter"] == {**chosen, "annotations": "published"}
-    assert list(configuration.sections(config, "here")["filter"]) == [*chosen, "annotations"]
 
 
 def own_files(config, pattern, **corpus):
@@ -286,14 +270,6 @@ def test_parts_are_dealt_to_batches_in_order(paper):
     assert batches[29][-1] == "en_meta_part_300"
     smaller = merge(paper, {"source": "hub", "corpus": {"parts": 7, "parts_per_batch": 3}})
     assert [len(batch) for batch in configuration.batches_of(smaller)] == [3, 3, 1]
-
-
-def test_every_key_of_pretraining_is_scientific_or_how_it_is_computed(paper):
-    """Scientific ones identify a run (PretrainSettings); the others are options, free to differ between sessions."""
-    scientific = set(PretrainSettings.__struct_fields__)
-    execution = set(Execution.__struct_fields__)
-    assert scientific & execution == set()
-    assert {*paper["pretrain"], "recipe", "precision"} == scientific | execution
 
 
 def test_how_pretraining_is_computed_is_in_no_settings(config):

@@ -1,10 +1,7 @@
-"""What a user sees of Snakemake's jobs: in a terminal, and in a log. A chain of sleeping jobs, one of which fails."""
+"""What a user sees of Snakemake's jobs in a log. A chain of sleeping jobs, one of which fails."""
 
 import logging
 import os
-import pty
-import re
-import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -47,40 +44,6 @@ onerror:
     if CONSOLE:
         CONSOLE.stop()
 """
-COLUMNS = 100
-
-
-@pytest.fixture
-def snakemake(tmp_path, root):
-    """Starts the chain in a terminal, or without one, and gives what was written."""
-    (tmp_path / "Snakefile").write_text(CHAIN)
-    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "TERM": "xterm", "COLUMNS": str(COLUMNS)}
-    environment.pop("NO_COLOR", None)
-
-    def run(*arguments: str, terminal: bool = False) -> str:
-        if not terminal:
-            return Checkout(tmp_path).snakemake("--show-failed-logs", *arguments).output
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--show-failed-logs", *arguments]
-        reader, writer = pty.openpty()
-        options = {"cwd": tmp_path, "env": environment, "stdin": subprocess.DEVNULL}
-        with subprocess.Popen(command, stdout=writer, stderr=writer, **options):
-            os.close(writer)
-            written = b""
-            while piece := _read(reader):
-                written += piece
-        os.close(reader)
-        return written.decode()
-
-    return run
-
-
-def _read(reader: int) -> bytes:
-    try:
-        return os.read(reader, 1 << 16)
-    except OSError:  # how a terminal ends
-        return b""
-
-
 LONG = "/a" * 100 + "/file: not found"  # a line that is longer than one of progress may be
 FAILED = [
     "failed: pretrain_model tiny-pairwise seed 1",
@@ -89,19 +52,9 @@ FAILED = [
 ]
 
 
-def test_a_terminal_has_a_bar_over_the_running_jobs_and_failures_in_red(snakemake):
-    written = snakemake(terminal=True)
-    pictures = [picture for picture in re.split(r"\x1b\[2K", written) if picture.startswith("[")]
-    shown = [int(re.search(r"\] (\d+)%, \d of 8 jobs in \d+ s", picture)[1]) for picture in pictures]
-    assert len(shown) > 2 and shown == sorted(shown) and shown[-1] > 50
-    assert any(re.search(r"\n  work n \d: 1,234/5,678 documents, 99.5/s, 7 s left", one) for one in pictures)
-    assert all(f"\x1b[31m{line}" in written for line in FAILED), written
-    assert "and more" not in written and "long long" not in written
-    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, "the cursor comes back"
-
-
-def test_a_log_has_a_line_for_every_few_per_cent_and_no_long_one(snakemake, tmp_path):
-    lines = snakemake().splitlines()
+def test_a_log_has_a_line_for_every_few_per_cent_and_no_long_one(tmp_path):
+    (tmp_path / "Snakefile").write_text(CHAIN)
+    lines = Checkout(tmp_path).snakemake("--show-failed-logs").output.splitlines()
     shown = [int(line.split()[1].rstrip("%,")) for line in lines if line.startswith("symbert: ")]
     assert len(shown) > 1 and all(later - earlier >= 4 for earlier, later in pairwise(shown))
     assert max(map(len, lines)) <= console.WIDTH and "\x1b" not in "".join(lines)
@@ -109,15 +62,6 @@ def test_a_log_has_a_line_for_every_few_per_cent_and_no_long_one(snakemake, tmp_
     assert lines[first : first + 3] == FAILED
     (log,) = (tmp_path / ".snakemake/log").glob("*.log")
     assert f"Complete log(s): {log}" in lines and log.read_text().count("long long") > 1 > "".join(lines).count("long")
-
-
-def test_dry_runs_graphs_and_whoever_asks_for_more_have_snakemakes_own_words(snakemake):
-    """What reads them reads on."""
-    assert re.search(r"^rule pretrain_model:$", snakemake("--dry-run"), re.M)
-    assert re.search(r"^\s*0\[label = ", snakemake("--dag"), re.M)
-    said = snakemake("--verbose", "0.done")
-    assert re.search(r"^(local)?rule work:$", said, re.M) and "symbert: " not in said
-    assert "Nothing to be done" in snakemake("0.done")
 
 
 # By single records.
@@ -246,18 +190,3 @@ def test_before_the_first_job_and_after_the_last_snakemake_speaks_for_itself(lis
     listener.stop()
     tell(listener, message="Complete log(s): x")
     assert written() == ["snakemake says Building DAG of jobs...", "snakemake says Complete log(s): x"]
-
-
-@pytest.mark.parametrize(
-    ("job", "name"),
-    [
-        (
-            Job("pretrain_model", {"size": "small", "attention": "pairwise", "seed": "1"}),
-            "pretrain_model small-pairwise seed 1",
-        ),
-        (Job("filter_part", {"part": "en_meta_part_1"}), "filter_part en_meta_part_1"),
-        (Job("write_page", {}), "write_page"),
-    ],
-)
-def test_a_job_has_a_name_in_words(job, name):
-    assert job.name == name

@@ -155,13 +155,6 @@ def test_a_documented_target_of_make_exists_with_its_variables(command):
             assert re.search(rf"^{name}:", makefile, re.M)
 
 
-def test_readme_has_at_most_700_words_and_its_pictures_300_kilobytes():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 700
-    pictures = re.findall(r'src="([^"]+)"', text)
-    assert len(pictures) == 3 and sum((ROOT / path).stat().st_size for path in pictures) <= 300_000
-
-
 def test_the_site_has_every_page_and_the_index_leads_to_it():
     """`make docs` ends with an error where a page is missing; the tests need no site to say so."""
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -172,18 +165,3 @@ def test_the_site_has_every_page_and_the_index_leads_to_it():
             assert re.search(rf"[- ] {re.escape(name)}$|: {re.escape(name)}$", site, re.M), f"{name} is not in the site"
             if page.parent == ROOT / "docs" and page.name != "index.md":
                 assert f"]({name})" in index, f"the index does not name {name}"
-
-
-def test_a_quiet_build_of_the_site_would_not_be_strict():
-    """Believed until a wrong link passed: with --quiet MkDocs does not count the warnings that --strict ends with."""
-    (build,) = re.findall(r"mkdocs build (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert build.split() == ["--strict"]
-
-
-def test_a_thing_of_ones_own_is_four_lines():
-    """An operator, a size, a task and a corpus; the text above the lines names their file."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, block in own_files(ROOT).items():
-        assert len(block.splitlines()) == 4 and f"`{name}`" in text, name
-    assert list(own_files(ROOT)) == ["bounded.py", "deep.yaml", "irony.yaml", "crawl.yaml"]
-    assert [len(block.splitlines()) for block in own_files(ROOT, "docs/hosts.md").values()] == [4]

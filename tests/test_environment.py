@@ -120,13 +120,3 @@ def test_packages_that_are_missing_are_named_together_before_any_is_imported(roo
         check_packages(root / "pyproject.toml")
     script = "import sys; sys.modules['msgspec'] = None; import symbert.environment"
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_the_container_installs_the_pins_under_the_python_of_the_environment(root):
-    """It is built nowhere here; these are its facts that stand elsewhere, too."""
-    recipe = (root / "envs/Dockerfile").read_text()
-    python = yaml.safe_load((root / "envs/symbert.yaml").read_text())["dependencies"][0].partition("=")[2]
-    assert f"FROM python:{python}-" in recipe
-    (options,) = re.findall(r"^RUN pip install .* (-c envs/constraints\.txt) -e \.$", recipe, re.M)
-    assert options in (root / "Makefile").read_text()
-    assert {"results", ".venv"} <= set((root / ".dockerignore").read_text().split())

@@ -348,8 +348,3 @@ def test_for_ones_own_text_and_tasks_nothing_gated_is_asked_for(command, directo
     assert main(command(own, f"glue={{source: files, files: {tmp_path}}}")) == 0
     assert files_of(directory) == OWN | {f.location for f in (VOCABULARY, BLOCKLIST, BLOCKLIST_CHECKSUMS)}
     assert all(OSCAR not in asked.path and REPOSITORY not in asked.path for asked in hub.host.asked)
-
-
-def test_the_configuration_may_name_the_directory_as_its_mirror_already(command, directory):
-    assert main(command("source=mirror", f"mirror={directory}")) == 0
-    assert files_of(directory) == WANTED | OWN

@@ -3,7 +3,6 @@ import subprocess
 import sys
 from typing import get_args
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,16 +68,6 @@ def test_a_wrong_key_or_type_is_refused_by_name(tmp_path, changes, named):
     path.write_text(json.dumps({**PACK, **changes}))
     with pytest.raises(ConfigError, match=named):
         read_settings(path, PackSettings)
-
-
-def test_a_report_of_scores_imported_before_runs_were_asked_for_is_made_as_it_was(config, tmp_path):
-    """Every one of its jobs ended with a missing key that no one could add."""
-    told = sections(config, "embedded")["report"]
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps({key: value for key, value in told.items() if key not in ("runs", "curve_runs")}))
-    read = read_settings(path, SECTIONS["report"])
-    assert (read.runs, read.curve_runs) == ([], [])
-    assert msgspec.structs.replace(read, runs=told["runs"], curve_runs=told["curve_runs"]) == SECTIONS["report"](**told)
 
 
 def test_a_missing_key_is_refused_by_name(tmp_path):

@@ -9,21 +9,6 @@ from symbert.sizes import SIZES, Shape, by_parameters
 DEEP = Shape(12, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07)
 
 
-@pytest.mark.parametrize(
-    ("shape", "threads", "memory", "needs_gpu"),
-    [
-        (SIZES["tiny"], 1, 2000, False),
-        (SIZES["small"], 4, 8000, True),
-        (SIZES["base"], 8, 16000, True),
-        (DEEP, 1, 2000, False),
-        (SIZES["large"], 14, 28000, True),
-        (SIZES["xlarge"], 27, 54000, True),
-    ],
-)
-def test_what_a_job_needs_grows_with_the_parameters(shape, threads, memory, needs_gpu):
-    assert (shape.threads, shape.memory, shape.needs_gpu) == (threads, memory, needs_gpu)
-
-
 def test_sizes_are_ordered_by_their_parameters_whatever_their_names(monkeypatch):
     monkeypatch.setitem(SIZES, "deep", DEEP)
     assert by_parameters(sorted(SIZES)) == ["tiny", "deep", "small", "base", "large", "xlarge"]

@@ -61,12 +61,6 @@ def test_the_scores_of_a_large_sweep_are_a_short_word():
     assert written_out(word) == paths
 
 
-def test_an_option_without_files_is_no_word():
-    assert given("counts")(None, {"counts": []}) == ""
-    assert given("my_counts")(None, {"my_counts": "a b.json"}) == "--my-counts 'a b.json'"
-    assert given("my_counts")(None, {"my_counts": ["a b.json"]}) == "--my-counts 'a b.json'"
-
-
 @pytest.mark.parametrize(
     "files", [["@a"], ["a b", "@c", "-d", "e\nf", "{g,h}"], [f"{'a long name ' * 20}{n}.json" for n in range(10_000)]]
 )

@@ -60,13 +60,6 @@ def test_only_what_the_starting_jobs_write_needs_room(experiment, monkeypatch):
     assert told == ["  disk           12.8 MB to come on /small, 30 MB free (storage.checkpoints, results/)"]
 
 
-def test_a_refusal_names_the_way_around_it(experiment, monkeypatch):
-    """Quotas may leave more, or less, than the file system says."""
-    monkeypatch.setattr(disk, "free_space", lambda path: (10, Path("/small")))
-    with pytest.raises(InputOutputError, match="or start with --no-hooks, which skips this check"):
-        list(announce(experiment, [TRAINING]))
-
-
 def test_on_a_cluster_storage_that_is_small_here_is_said_and_refused_by_none(experiment, monkeypatch):
     monkeypatch.setattr(disk, "free_space", lambda path: (10, Path("/small")))
     last = list(announce(experiment, [TRAINING], on_cluster=True))[-1]

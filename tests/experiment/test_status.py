@@ -57,25 +57,6 @@ def test_scores_are_counted_per_checkpoint_and_task(experiment, traces):
     assert cells(lines, SHARED, "2,400") == ["no", "-", "1/2", "-", "-", "-", "-", "-", "-", "-"]
 
 
-@pytest.mark.parametrize("scale", ["experiment", "paper"])
-def test_a_status_fits_120_columns(request, scale):
-    lines = status_of(request.getfixturevalue(scale))
-    assert max(map(len, lines)) <= 120
-    if scale == "paper":
-        assert sum(line.startswith(("small-", "base-")) for line in lines) == 6 + 57
-
-
-def test_the_longest_names_of_all_fit_120_columns(changed):
-    tasks = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2", "wnli"]
-    long = {
-        "sizes": ["small"],
-        "attention": ["pairwise-identity"],
-        "finetune_seeds": list(range(1, 11)),
-        "tasks": tasks,
-    }
-    assert max(map(len, status_of(changed({"sweep": long, "pretrain": {"steps": 200_000}})))) <= 120
-
-
 def test_a_checkpoint_that_judged_pairs_is_counted_also_of_a_run_that_is_not_fine_tuned(changed, folder):
     experiment = changed({"sweep": {"suites": ["glue", "blimp"], "finetuned_pretrain_seeds": []}})
     traces = Traces(experiment)

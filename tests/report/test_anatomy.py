@@ -5,15 +5,9 @@ import itertools
 
 import pytest
 
-from legibility import assert_legible
 from symbert.errors import DataError
-from symbert.operators import OPERATORS
-from symbert.report.data import Data, write_exhibit
-from symbert.report.figures.anatomy import anatomy_figure
-from symbert.report.figures.probes import probes_figure
-from symbert.report.style import house_style
+from symbert.report.data import write_exhibit
 
-ATTENTION = tuple(OPERATORS)
 HEADS = "checkpoint,size,attention,pretrain_seed,step,layer,head,symmetry,directionality,logit_std"
 HEADS += ",attention_entropy,own_share"
 
@@ -80,29 +74,6 @@ def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_fil
     assert (original["attention"], original["cycle"], original["steps"]) == ("original", "1.00 [0.95, 1.00]", "4.0")
     assert (symmetric["cycle"], symmetric["chain others"]) == ("0.00 [0.00, 0.04]", "1.00 [0.95, 1.00]")
     assert "Chance gives 0.06." in outputs[1].read_text()
-
-
-@pytest.mark.parametrize(
-    ("attention", "seeds", "sizes"),
-    [(ATTENTION[:4], (1,), ("tiny",)), (ATTENTION, (1, 2), ("tiny", "small"))],
-)
-def test_no_text_of_the_figure_of_heads_runs_into_another(anatomy_file, settings_file, attention, seeds, sizes):
-    data = Data(anatomy=anatomy_file(attention, seeds, sizes), settings=settings_file())
-    with house_style():
-        figure = anatomy_figure(data).figure
-        assert_legible(figure)
-    panels = [axes for axes in figure.axes if axes.get_xlabel()]
-    assert len(panels) == 4 * len(sizes)
-    curves = [line for line in panels[0].lines if list(line.get_xdata()) == [0, 300, 1800]]
-    assert len(curves) == len(attention) - ("pairwise-identity" in attention), "an operator without scores of a matrix"
-
-
-@pytest.mark.parametrize("attention", [ATTENTION[:1], ATTENTION[:4], ATTENTION])
-def test_no_text_of_the_cards_runs_into_another(probes_file, attention):
-    with house_style():
-        figure = probes_figure(Data(probes=probes_file(attention))).figure
-        assert_legible(figure)
-    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == list(attention)
 
 
 @pytest.mark.parametrize(

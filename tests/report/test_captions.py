@@ -13,7 +13,6 @@ from symbert.report.captions import (
     finetuning_of,
     is_pretrained_as_the_paper,
     is_the_papers,
-    pretraining_of,
     wording_of,
 )
 from symbert.report.scores import read_scores
@@ -99,49 +98,6 @@ def test_a_key_that_the_paper_does_not_know_is_not_the_papers(paper):
     assert not is_pretrained_as_the_paper(settings_from(settings, ReportSettings, "report"))
 
 
-IMPORTED = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported")
-IMPORTED |= dict.fromkeys(("sequence_length", "batch_size", "settings_hash", "match"))
-IMPORTED |= dict.fromkeys(("min_harmful_perplexity", "max_harmful_perplexity"))
-
-
-@pytest.fixture
-def imported(settings_file):
-    """Settings as `symbert import-scores` writes them."""
-    return lambda **changes: read_settings(
-        settings_file(**IMPORTED, **{"experiment": "imported-theirs", "steps": 200_000} | changes), ReportSettings
-    )
-
-
-def test_captions_of_imported_results_claim_nothing_that_the_files_do_not_say(imported):
-    settings = imported()
-    assert wording_of(settings).experiment == "Others' results (imported-theirs; nothing was computed here)"
-    assert pretraining_of(settings, 1) == (
-        "How the models were pre-trained, the imported files do not say "
-        "(one pre-training seed: differences between operators may be chance)."
-    )
-    assert wording_of(settings).corpus == "a corpus that the imported files do not name"
-    assert wording_of(settings).tasks == "GLUE as in the imported files"
-
-
-def test_the_papers_numbers_stand_beside_imported_ones_although_nothing_says_they_are_its_own(imported):
-    assert not is_the_papers(imported()) and not is_pretrained_as_the_paper(imported())
-    assert wording_of(imported()).other_finetuning is wording_of(imported()).other_training is None
-    other = "pre-training took 100,000 steps, the paper’s 200,000"
-    assert wording_of(imported(steps=100_000)).other_training == other, "its losses go to step 200,000"
-
-
-def test_what_is_known_of_others_constant_predictions_is_told(imported, record, write_scores):
-    records = [
-        record("base", "original", 200_000, task, seed, constant_prediction=constant, majority=None, settings_hash=None)
-        for task, constant in (("cola", False), ("rte", None), ("sst2", None))
-        for seed in (1, 2)
-    ]
-    scores = read_scores(write_scores(records), ["cola", "rte", "sst2"], [1, 2])
-    assert "throughout is known for cola only." in finetuning_of(imported(), scores)
-    scores = read_scores(write_scores(records[2:]), ["rte", "sst2"], [1, 2])
-    assert "throughout is not known." in finetuning_of(imported(), scores)
-
-
 def test_constant_predictions_are_named_with_their_seeds_and_out_of_how_many(record, write_scores):
     collapsed = {("cola", 1, 2), ("cola", 2, 2), ("cola", 2, 3), ("rte", 1, 1)}
     records = [
@@ -157,16 +113,6 @@ def test_constant_predictions_are_named_with_their_seeds_and_out_of_how_many(rec
         "cola by tiny-original, no pre-training (1 of 6 runs, fine-tuning seed 1)",
         "cola by tiny-original (3 of 6 runs, fine-tuning seeds 2, 3)",
         "rte by tiny-original (1 of 6 runs, fine-tuning seed 1)",
-    ]
-
-
-def test_a_constant_prediction_of_a_checkpoint_does_not_read_as_the_final_models(record, write_scores):
-    records = [
-        record("base", "original", step, "cola", 1, constant_prediction=step < 10_000) for step in (0, 5_000, 10_000)
-    ]
-    assert constant_predictions(read_scores(write_scores(records), ["cola"], [1])) == [
-        "cola by base-original, no pre-training (1 of 1 runs, fine-tuning seed 1)",
-        "cola by base-original at step 5,000 (1 of 1 runs, fine-tuning seed 1)",
     ]
 
 

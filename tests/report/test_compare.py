@@ -97,11 +97,6 @@ def test_stand_ins_are_not_compared_with_others_scores(experiment, tmp_path):
     assert rows["second: tiny-original"]["glue_score"] and not rows["second: tiny-original"]["difference"]
 
 
-def test_folders_of_one_name_are_called_by_their_paths(experiment, tmp_path):
-    paths = [experiment(f"{place}/results", {"original": FIRST}) for place in ("a", "b")]
-    assert list(table_of(tmp_path, *paths)) == [f"{path}: tiny-original" for path in paths]
-
-
 def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path):
     folder = experiment("first", {})
     with pytest.raises(MissingInputError, match="first: no scores of step 1800; run its fine-tuning first"):

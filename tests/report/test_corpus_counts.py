@@ -5,7 +5,7 @@ import json
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.corpus_counts import COUNTS, RECORD, not_read, read_counts, read_records
+from symbert.report.corpus_counts import COUNTS, RECORD, read_counts, read_records
 
 
 def change(path, **values):
@@ -40,14 +40,6 @@ def test_a_part_given_twice_is_refused(corpus_files):
         read_records([*records, records[1]], read_counts(counts))
 
 
-def test_each_part_has_counts_and_a_record(corpus_files):
-    counts, records = corpus_files(1, 2)
-    with pytest.raises(DataError, match="records: part en_meta_part_2 has counts but no record"):
-        read_records(records[:1], read_counts(counts))
-    with pytest.raises(DataError, match="en_meta_part_2.json: part en_meta_part_2 has no counts"):
-        read_records(records, read_counts(counts[:1]))
-
-
 def test_a_record_of_other_documents_is_refused(corpus_files):
     counts, records = corpus_files(1, 2)
     change(records[1], documents=998)
@@ -69,10 +61,3 @@ def test_records_of_an_older_version_are_refused(corpus_files, key):
     file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key}))
     with pytest.raises(DataError, match=f"en_meta_part_1.json: has no '{key}'; run tokenize-part again"):
         read_records([file], read_counts(counts))
-
-
-def test_few_parts_not_read_are_listed_and_many_are_counted():
-    parts = [{"part": f"p{number}", "taken": number < 3} for number in range(1, 8)]
-    assert not_read(parts[:2]) == ""
-    assert not_read(parts[:4]) == "not read, because there were enough documents: p3, p4"
-    assert not_read(parts) == "not read, because there were enough documents: 5 parts from p3 to p7"

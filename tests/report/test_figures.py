@@ -6,11 +6,9 @@ import random
 import resource
 import statistics
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
@@ -20,13 +18,13 @@ from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
 from symbert.report.data import Data, write_exhibit
 from symbert.report.figures.figure2 import exit_of, loss_figure
-from symbert.report.figures.figure3_checkpoints import bracket, checkpoints_figure
-from symbert.report.panels import band_entries, draw_survival, name_of, seeds_heading, set_log_steps, short
+from symbert.report.figures.figure3_checkpoints import checkpoints_figure
+from symbert.report.panels import draw_survival
 from symbert.report.plots import Plot, write_plot
 from symbert.report.runs import exits_of, losses_of, read_runs, survival_of
 from symbert.report.scores import read_scores
-from symbert.report.statistics import Crossing, curves_of
-from symbert.report.style import RC, house_style, looks_of, save_figure
+from symbert.report.statistics import curves_of
+from symbert.report.style import house_style, looks_of, save_figure
 from symbert.report.survival import Exits
 
 ATTENTION = tuple(OPERATORS)
@@ -101,102 +99,6 @@ def checkpoints_of(inputs):
     return checkpoints_plot(inputs).figure
 
 
-LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
-CASES = [
-    (ATTENTION[:3], (1,), {}),
-    (ATTENTION, (1,), {}),
-    (ATTENTION, (1, 2, 3), {}),
-    ((*ATTENTION, "an-operator-with-a-very-long-name"), (1, 12), LONG),
-]
-
-
-@pytest.mark.parametrize(("attention", "seeds", "changes"), CASES)
-def test_no_text_of_figure_2_runs_into_another(loss_inputs, attention, seeds, changes):
-    with house_style():
-        assert_legible(loss_of(loss_inputs(attention, seeds, **changes)))
-
-
-def test_the_longest_names_and_crossings_do_not_run_into_another(score_inputs):
-    with house_style():
-        assert_legible(checkpoints_of(score_inputs(ATTENTION, steps=(300, 1200, 1500, 1800), pretrain_seeds=(1, 2))))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "attention", "seeds", "changes"),
-    [(("tiny",), *CASES[-1]), *((("small", "base"), *case) for case in CASES)],
-)
-def test_no_text_of_figure_3_runs_into_another(score_inputs, sizes, attention, seeds, changes):
-    with house_style():
-        steps = (12_000, 125_000, 150_000, 200_000)
-        assert_legible(checkpoints_of(score_inputs(attention, sizes, steps, seeds, **changes)))
-
-
-def test_figure_2_names_exits_losses_experiment_and_stand_in(loss_inputs):
-    with house_style():
-        plot = loss_plot(loss_inputs(["pairwise", "original"]))
-        found = assert_legible(plot.figure)
-    assert found.index("original") < found.index("pairwise") and "validation loss (nats per token)" in found
-    assert plot.caption.startswith(
-        "BERT-tiny, on a stand-in corpus made from documentation text; "
-        "one pre-training seed: differences between operators may be chance.\n\n"
-        "Experiment demo-embedded, scale demo, recipe faithful. The exit is "
-    )
-    exits = [int(text.replace(",", "")) for text in found[found.index("original") :][1:2]]
-    assert abs(exits[0] - 620) <= 100
-
-
-def test_figure_2_marks_exits_beneath_the_curves_where_no_marker_hides_another(loss_inputs):
-    """On the curves, the marker of an operator that leaves 50 steps later covered that of the one before."""
-    inputs = loss_inputs(ATTENTION)
-    with house_style():
-        figure = loss_of(inputs)
-        assert_legible(figure)
-    curves, exits, _ = figure.axes
-    boxes = []
-    for row, mark in enumerate(exits.lines):
-        (step,), (height,) = mark.get_data()
-        (line,) = (line for line in curves.collections if line.get_segments()[0][0][0] == step)
-        (curve,) = (each for each in curves.lines if each.get_color() == mark.get_color())
-        assert line.get_segments()[0][1][1] == dict(zip(*curve.get_data(), strict=True))[step] and height == row
-        _, y = exits.transData.transform((step, height))
-        half = mark.get_markersize() / 2 * figure.dpi / 72
-        boxes.append((y - half, y + half))
-        assert mark.get_markersize() > curve.get_markersize()
-    assert len(boxes) == len(ATTENTION)
-    assert all(lower <= below for (below, _), (_, lower) in itertools.pairwise(boxes))
-
-
-def test_the_axis_of_figure_2_is_logarithmic_with_plain_numbers(loss_inputs):
-    with house_style():
-        found = assert_legible(loss_of(loss_inputs(["original"])))
-    assert {"50", "100", "200", "500", "1,000"} <= set(found) and not any("^" in text for text in found)
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "most", "ticks"),
-    [
-        (50, 1_800, 7, ["50", "100", "200", "500", "1,000"]),
-        (250, 200_000, 7, ["300", "1,000", "3,000", "10k", "30k", "100k"]),
-        (50, 1_800, 4, ["100", "300", "1,000"]),
-        (1, 999_999, 7, ["1", "10", "100", "1,000", "10k", "100k"]),
-    ],
-)
-def test_a_logarithmic_axis_has_as_many_round_steps_as_there_is_room_for(first, last, most, ticks):
-    panel = Figure().subplots()
-    set_log_steps(panel, first, last, most)
-    labels = [panel.xaxis.get_major_formatter()(tick) for tick in panel.xaxis.get_ticklocs()]
-    assert labels == ticks and len(ticks) <= most and panel.get_xlim()[0] < first < last < panel.get_xlim()[1]
-
-
-def test_a_run_that_stays_on_the_plateau_has_no_mark_and_a_dash(write_run, settings_file):
-    done, metrics = write_run("tiny", "original", [(step, 5.6) for step in range(50, 1801, 50)])
-    with house_style():
-        figure = loss_of(([done], [metrics], settings_file()))
-        assert "–" in assert_legible(figure)
-    curves, exits, _ = figure.axes
-    assert len(curves.lines) == 1 and not exits.lines
-
-
 def test_several_seeds_are_one_curve_with_a_confidence_band_and_a_range_of_exits(loss_inputs):
     done, metrics, settings = loss_inputs(["original", "pairwise"], (1, 2, 3))
     runs = read_runs(done, metrics, 1800)
@@ -235,19 +137,6 @@ def test_two_seeds_have_their_range_as_band_and_no_panel_of_shares(loss_inputs):
     assert len(figure.axes) == 3 and "lowest to highest seed" in found and "on the plateau" not in found
 
 
-@pytest.mark.parametrize(
-    ("counts", "names"),
-    [
-        ([1, 1], []),
-        ([2, 1], ["lowest to highest seed"]),
-        ([3, 5], ["95 % confidence of the mean"]),
-        ([2, 3], ["95 % confidence of the mean; lowest to highest seed of two"]),
-    ],
-)
-def test_the_key_says_what_bands_are(counts, names):
-    assert [entry.name for entry in band_entries(counts)] == names
-
-
 def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_that_was_last_seen_on_it():
     """Of three runs one leaves at 100 and one at 400; the third diverges at 200, which leaves one of two at 400."""
     panel = Figure().subplots()
@@ -260,15 +149,6 @@ def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_th
 
 def bands(panel):
     return [artist for artist in panel.collections if isinstance(artist, PolyCollection)]
-
-
-def test_one_seed_has_no_band_and_says_that_differences_may_be_chance(loss_inputs, score_inputs):
-    for draw, inputs in ((loss_plot, loss_inputs), (checkpoints_plot, score_inputs)):
-        with house_style():
-            plot = draw(inputs(["original", "pairwise"]))
-            found = assert_legible(plot.figure)
-        assert "one pre-training seed: differences between operators may be chance" in plot.caption
-        assert bands(plot.figure.axes[0]) == [] and "lowest to highest seed" not in found
 
 
 def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, settings_file):
@@ -307,18 +187,10 @@ def test_exits_are_told_as_median_and_range(exits, words):
 @pytest.mark.parametrize(
     ("changes", "overlaid", "seeds"),
     [
-        ({}, True, (1,)),
         ({}, True, (1, 2)),
         ({"glue_source": "mirror"}, True, (1,)),
-        ({"recipe": "fast"}, False, (1,)),
         ({"recipe": "fast"}, False, (1, 2)),
-        ({"pretrain": {"learning_rate": 1e-3, "dropout": 0.0, "mask_probability": 0.4}}, False, (1,)),
-        ({"scale": "single"}, False, (1,)),
-        ({"scale": "demo"}, False, (1,)),
-        ({"corpus_source": "mirror"}, False, (1,)),
-        ({"batch_size": 128}, False, (1,)),
         ({"scale": "imported", "recipe": "imported", "pretrain": {"dropout": 0.0}}, True, (1,)),
-        ({"sequence_length": 128}, False, (1,)),
     ],
 )
 def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
@@ -331,21 +203,10 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
         plot = loss_figure(data_of(runs_of(*runs), settings_file(**(PAPER | changes))))
         figure, found = plot.figure, assert_legible(plot.figure)
     assert ("hollow: the authors' runs" in found) == overlaid
-    told = (
-        "nothing was computed" if changes.get("scale") == "imported" else f"recipe {changes.get('recipe', 'faithful')}"
-    )
-    assert told in plot.caption
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
     assert [tuple(line.get_ydata()) for line in hollow] == expected
     assert [line.get_color() for line in hollow] == [LOOKS[name].color for name in ("original", "symmetric")] * overlaid
-
-
-def test_a_run_of_another_length_than_the_papers_is_not_overlaid(settings_file, runs_of):
-    runs = runs_of(("base", "original", 1, [250, 100_000], [9.0, 1.7]))
-    with house_style():
-        figure = loss_figure(data_of(runs, settings_file(**(PAPER | {"steps": 100_000})))).figure
-    assert len(figure.axes[0].lines) == 1
 
 
 def test_figure_3_has_line_crossings_and_baseline(score_inputs):
@@ -361,35 +222,6 @@ def test_figure_3_has_line_crossings_and_baseline(score_inputs):
     crossing = 300 + 900 * (line - first) / (second - first)
     assert f"{crossing:,.0f} (300–1,200)" in found
     assert any(list(mark.get_xdata()) == [pytest.approx(crossing)] for mark in figure.axes[0].lines)
-
-
-def test_figure_3_calls_glue_glue(score_inputs):
-    with house_style():
-        plot = checkpoints_plot(score_inputs(["original"], glue_source="hub", corpus_source="mirror"))
-        found = assert_legible(plot.figure)
-    assert "GLUE score (%)" in found and not any("tand-in" in text for text in [*found, plot.caption])
-
-
-def test_figure_3_names_stand_ins_of_a_mirror_and_counts_constant_predictions(record, write_scores, settings_file):
-    records = [
-        record("tiny", "original", step, task, 1, stand_in=task == "rte", constant_prediction=task == "cola")
-        for step, task in itertools.product((300, 1800), TASKS)
-    ]
-    with house_style():
-        caption = checkpoints_plot((write_scores(records), settings_file(glue_source="mirror"))).caption
-    assert caption.startswith("Scores on GLUE from a local mirror; one pre-training seed: ")
-    assert "scored on GLUE from a local mirror (stand-ins: rte)" in caption
-    assert caption.endswith("; one class predicted throughout in 2 of 16 fine-tuning runs.")
-
-
-def test_a_stand_in_of_wnli_does_not_make_figure_3s_score_one(record, write_scores, settings_file):
-    wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}, "stand_in": True}
-    records = [record("tiny", "original", step, "rte", 1) | change for step in (300, 1800) for change in ({}, wnli)]
-    settings = settings_file(tasks=["rte", "wnli"], glue_source="mirror")
-    with house_style():
-        plot = checkpoints_plot((write_scores(records), settings))
-        found = assert_legible(plot.figure)
-    assert "GLUE score (%)" in found and "(stand-ins: wnli)" in plot.caption
 
 
 def test_figure_3_of_a_sweep_in_which_nothing_counts_for_glue_is_empty(write_scores, settings_file):
@@ -429,50 +261,6 @@ def test_figure_3_has_the_mean_over_pre_training_seeds_and_a_band(score_inputs):
         assert [min(heights), max(heights)] == pytest.approx([mean[0] - 1.2421, mean[-1] + 1.2421], abs=1e-3)
 
 
-def test_the_authors_checkpoints_draw_the_papers_figure_3(authors_curve, write_scores, settings_file, tmp_path):
-    settings = settings_file(**PAPER)
-    with house_style():
-        found = assert_legible(checkpoints_of((write_scores(authors_curve), settings)))
-    assert {"79.05", "75.10", "32.8k (30k–35k)", "65.5k (50k–75k)"} <= set(found)
-
-
-@pytest.mark.parametrize(
-    ("crossing", "words"),
-    [
-        (None, "not reached"),
-        (Crossing(None, 6_000, 6_000.0), "≤ 6,000"),
-        (Crossing(30_000, 35_000, 32_812.4), "32.8k (30k–35k)"),
-        (Crossing(300, 900, 512.7), "513 (300–900)"),
-    ],
-)
-def test_a_crossing_is_told_with_the_checkpoints_around_it(crossing, words):
-    assert bracket(crossing) == words
-
-
-def test_steps_are_short():
-    assert [short(step) for step in (0, 1800, 9999, 10_000, 26_750, 136_700)] == [
-        "0",
-        "1,800",
-        "9,999",
-        "10k",
-        "26.8k",
-        "137k",
-    ]
-
-
-def test_seeds_are_counted_only_where_there_are_several():
-    assert [seeds_heading(counts) for counts in ([1, 1], [3, 3], [1, 3])] == [
-        "",
-        "mean of 3 seeds",
-        "mean of 1–3 seeds",
-    ]
-
-
-def test_long_names_are_cut_and_those_of_operators_are_not():
-    assert name_of("x" * 50) == "x" * 17 + "…"
-    assert [name_of(name) for name in ATTENTION] == list(ATTENTION)
-
-
 def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
     done, metrics, settings = loss_inputs(ATTENTION[:3])
     first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
@@ -507,16 +295,6 @@ def test_a_caption_stands_beside_its_figure_as_text_and_as_latex(tmp_path):
     assert outputs[0].read_text() == "A figure.\n" and r"\end{figure}" in outputs[1].read_text()
 
 
-def test_operators_differ_in_grey_too():
-    looks = looks_of([*ATTENTION, "one", "two", "three", "four"])
-    assert len({look.marker for look in looks.values()}) == len({look.color for look in looks.values()}) == 14
-    assert all(looks[name] == LOOKS[name] for name in ATTENTION), "the same look in every figure"
-    grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (to_rgb(look.color) for look in looks.values())]
-    assert min(abs(a - b) for a, b in itertools.combinations(grey[:3], 2)) > 0.15, "the paper's operators"
-    for (one, shade), (other, other_shade) in itertools.combinations(zip(LOOKS.values(), grey, strict=False), 2):
-        assert abs(shade - other_shade) > 0.3 or one.linestyle != other.linestyle
-
-
 @pytest.mark.parametrize(("key", "value"), [("color", "ultra"), ("marker", "?"), ("line", "wavy")])
 def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, key, value):
     own = Operator("own", "my_operators:Own")
@@ -524,21 +302,6 @@ def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, k
     monkeypatch.setitem(OPERATORS, "own", own)
     with pytest.raises(ConfigError, match=f"my_operators:Own: '{key}' is .*; choose from "):
         looks_of(["original"])
-
-
-def test_operators_differ_for_people_who_see_no_red_or_no_green():
-    """Colours after the simulation of Viénot, Brettel and Mollon (1999), as distances in linear RGB."""
-    to_cones = np.array([[17.8824, 43.5161, 4.11935], [3.45565, 27.1554, 3.86714], [0.0299566, 0.184309, 1.46709]])
-    without_red = np.array([[0, 2.02344, -2.52581], [0, 1, 0], [0, 0, 1]])
-    without_green = np.array([[1, 0, 0], [0.494207, 0, 1.24827], [0, 0, 1]])
-    colors = np.array([to_rgb(LOOKS[name].color) for name in ATTENTION]) ** 2.2
-    for lost in (without_red, without_green):
-        seen = colors @ (np.linalg.inv(to_cones) @ lost @ to_cones).T
-        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 0.1
-
-
-def test_nothing_is_smaller_than_8_points():
-    assert min(value for key, value in RC.items() if key.endswith(("font.size", "labelsize", "titlesize"))) >= 8
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf"])

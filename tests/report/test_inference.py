@@ -41,11 +41,6 @@ def test_the_intervals_are_those_of_student_and_welch(count):
     assert welch_interval(first, second) == pytest.approx((mean - reach, mean + reach), rel=1e-10)
 
 
-def test_against_a_constant_welchs_interval_is_that_of_one_sample():
-    values, constant = drawn(5), np.full(5, 0.3)
-    assert welch_interval(values, constant) == pytest.approx(paired_interval(values - constant))
-
-
 def test_equal_values_have_intervals_without_width(recwarn):
     equal, others = np.array([0.4, 0.4, 0.4]), np.zeros(3)
     for each in (welch_interval(equal, others), paired_interval(equal)):
@@ -75,15 +70,6 @@ def test_five_and_five_have_252_splits_of_which_two_are_farthest_apart():
     assert permutation_test(drawn(3) + 9, drawn(3, seed=1)) == (2 / 20, 2 / 20)
 
 
-@given(few, few, hundredths, st.randoms())
-@settings(max_examples=25)
-def test_the_p_value_knows_neither_order_nor_direction_nor_origin(ours, theirs, shift, order):
-    p_values = permutation_test(ours, theirs)
-    shuffled = np.array(order.sample(ours.tolist(), len(ours)))
-    for pair in ((theirs, ours), (-ours, -theirs), (ours + shift, theirs + shift), (shuffled, theirs)):
-        assert permutation_test(*pair) == pytest.approx(p_values, abs=1e-12)
-
-
 def test_above_16384_splits_so_many_are_drawn_and_the_observed_one_is_among_them():
     apart = permutation_test(drawn(9) + 99, drawn(9, seed=1))
     assert apart == (pytest.approx(1 / (1 + ARRANGEMENTS), abs=2 / ARRANGEMENTS), 1 / (1 + ARRANGEMENTS))
@@ -97,30 +83,9 @@ def test_above_16384_splits_so_many_are_drawn_and_the_observed_one_is_among_them
     assert 0.02 < exact < 0.9 and permutation_test(ours, theirs)[0] == pytest.approx(exact, abs=0.015)
 
 
-def test_the_permutation_test_holds_its_level_where_the_seeds_are_not_pairs_and_where_they_are():
-    """Of 100 pairs of models that do not differ, at most as many are called different as the level allows."""
-    source = np.random.default_rng(3)
-    for shared in (0.0, 1.0):  # noise that equal seeds have in common
-        found = 0
-        for _ in range(100):
-            common = shared * source.normal(size=5)
-            found += permutation_test(common + source.normal(size=5), common + source.normal(size=5))[0] <= 0.05
-        assert found <= 100 * 0.05 + 3 * math.sqrt(100 * 0.05 * 0.95)
-
-
 def test_models_that_do_not_differ_have_p_one_even_if_their_scores_were_summed_in_another_order():
     one, other = np.array([0.1 + 0.2, 80.1, 0.0]), np.array([0.3, 80.1 + 1e-13, 0.0])
     assert permutation_test(one, other)[0] == 1
-
-
-@given(few, few, hundredths, st.randoms())
-@settings(max_examples=25)
-def test_the_interval_moves_and_turns_with_the_values_and_knows_no_order(ours, theirs, shift, order):
-    shuffled = np.array(order.sample(ours.tolist(), len(ours)))
-    low, high = welch_interval(ours, theirs)
-    assert welch_interval(ours + shift, theirs) == pytest.approx([low + shift, high + shift], abs=1e-9)
-    assert welch_interval(theirs, ours) == pytest.approx([-high, -low], abs=1e-9)
-    assert welch_interval(shuffled, theirs) == pytest.approx([low, high], abs=1e-9)
 
 
 def test_an_interval_includes_a_bound_that_is_off_by_floating_point_noise():

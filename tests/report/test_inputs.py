@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,6 @@ from symbert.suites import BESIDE_GLUE
 
 OWN = ("settings", "parameters", "scores", "curve", "robustness", "speeds", "provenance", "sections")
 OWN += ("counts", "records", "manifest", "anatomy", "probes", "blimp", "hosts", "courses")
-ENDS = {"settings": "1,2", "done": "tiny,base", "metrics": "tiny,base"}
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
 OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
 WORDS = {
@@ -67,10 +65,6 @@ def test_what_was_not_asked_for_has_no_exhibit(report, without, lost):
     assert set(EXHIBITS) - ids(report(without)) == lost
 
 
-def test_exits_are_compared_over_several_pre_training_seeds_only(report):
-    assert set(EXHIBITS) - ids(report(words=WORDS | {"pretrain_seeds": []})) == {"table-exits"}
-
-
 def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     lacking = ("robustness", "speeds", "provenance", "counts", "records", "manifest", "done", "metrics")
     lacking += ("anatomy", "probes", "blimp", "hosts", "courses", *FINE_TUNED)
@@ -81,30 +75,6 @@ def test_imported_scores_have_no_corpus_no_speed_and_no_settings(report):
     assert imported.made_of(EXHIBITS["table-runs"]) == {"origin": ["import.json"]}
 
 
-def test_a_command_has_the_options_of_what_its_exhibit_reads_and_of_nothing_that_is_absent(report):
-    table, files = EXHIBITS["table-milestones"], report("curve")
-    inputs = files.made_of(table)
-    assert inputs.keys() == {"settings", "done", "metrics"} and files.seeds(table) == []
-    words = files.options(table)(SimpleNamespace(), inputs)
-    lists = [f"--{name} @<(printf '%s\\0' in/{name}.{{{ends}}})" for name, ends in ENDS.items()]
-    assert words == " ".join(lists)
-    glue = EXHIBITS["table-table3_glue"]
-    assert report().seeds(glue) == [[1, 2]]
-    assert report().options(glue)(SimpleNamespace(), report().made_of(glue)).endswith("--finetune-seeds {1,2}")
-
-
-def test_an_exhibit_per_size_reads_the_runs_of_its_size(report):
-    figure = EXHIBITS["figure-figure2"]
-    inputs = report().made_of(figure)
-    tiny = SimpleNamespace(size="tiny")
-    inputs = {option: files(tiny) if callable(files) else files for option, files in inputs.items()}
-    assert inputs == {"settings": ["in/settings.1", "in/settings.2"], "done": ["in/done.tiny"]} | {
-        "metrics": ["in/metrics.tiny"]
-    }
-    assert report().options(figure)(tiny, inputs).endswith(" --size tiny")
-    assert report().made([figure], slice(1)) == ["out/figures/figure2_tiny.png", "out/figures/figure2_base.png"]
-
-
 def test_provenance_waits_for_the_scores_that_it_does_not_read(report):
     provenance, others = EXHIBITS["table-provenance"], [suite.name for suite in BESIDE_GLUE]
     scores, curve = (
@@ -112,15 +82,6 @@ def test_provenance_waits_for_the_scores_that_it_does_not_read(report):
     )
     assert report().made_before(provenance) == [*scores, *curve, "in/robustness.1", "in/robustness.2"]
     assert report().made_of(provenance).keys() == {"sections", "provenance"}
-
-
-def test_the_scores_of_an_exhibit_are_those_of_its_suite(report):
-    table, figure = EXHIBITS["table-superglue_scores"], EXHIBITS["figure-superglue_checkpoints"]
-    assert report().made_of(table)["scores"] == ["in/superglue.scores"]
-    assert report().made_of(figure)["curve"] == ["in/superglue.curve"]
-    assert report().made_of(EXHIBITS["table-scores"])["scores"] == ["in/scores.1", "in/scores.2"]
-    assert (table.rule, table.chapter) == ("tabulate_superglue_scores", "SuperGLUE")
-    assert table.heading == "SuperGLUE: scores of every seed" and table.caption.startswith("SuperGLUE. Scores of")
 
 
 def test_the_summary_reads_the_scores_of_every_suite(report):
@@ -133,12 +94,6 @@ def test_a_report_asks_for_every_run_and_score_that_it_compares(report):
     compared = {"scores", "curve", "robustness", "blimp", "provenance"}
     others = {f"in/{suite.name}.{name}" for suite in BESIDE_GLUE for name in ("scores", "curve")}
     assert set(report().asked_for) == others | {f"in/{name}.{number}" for name in compared for number in (1, 2)}
-
-
-def test_all_formats_of_a_table_are_made(report):
-    assert report().made([EXHIBITS["table-runs"]]) == [
-        f"out/tables/runs.{suffix}" for suffix in ("html", "csv", "md", "tex")
-    ]
 
 
 @pytest.fixture

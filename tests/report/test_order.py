@@ -4,17 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert.operators import OPERATORS
-from symbert.report.order import attentions, model_rank, sizes
-from symbert.sizes import SIZES
+from symbert.report.order import attentions, model_rank
 
 
 @given(st.permutations([*OPERATORS, "zeta", "alpha"]))
 def test_operators_come_in_the_papers_order_and_new_ones_last_by_name(names):
     assert attentions([*names, "original"]) == [*OPERATORS, "alpha", "zeta"]
-
-
-def test_sizes_grow():
-    assert sizes(["huge", *reversed(SIZES), "base"]) == [*SIZES, "huge"]
 
 
 def test_a_models_size_counts_before_its_operator():

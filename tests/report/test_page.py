@@ -3,8 +3,6 @@
 import base64
 import itertools
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import matplotlib.image
@@ -14,33 +12,14 @@ from markupsafe import escape
 
 from symbert.errors import DataError, UsageError
 from symbert.operators import OPERATORS
-from symbert.report.exhibits import EXHIBITS, exhibit_of
-from symbert.report.formats import table_of, to_html, write_table
-from symbert.report.page import PIXEL, body_of, write_page
+from symbert.report.formats import table_of, write_table
+from symbert.report.page import write_page
 from symbert.sizes import SIZES
-from workflow.browser import find_browser, see
 
 NASTY = "<script>alert('x')</script> & \"co\""
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 VOID = {"meta", "link", "img"}
 BLUE, ORANGE = (0, 0, 255), (253, 246, 231)  # of the picture below, and of the notice
-
-LOOK_AT_TABLE = """
-await new Promise(done => window.onload = done);
-const view = document.querySelector("iframe").contentWindow, page = view.document;
-const scroll = page.querySelector(".scroll"), name = page.querySelector("th[scope=row]");
-const first = () => name.getBoundingClientRect().left;
-const place = name => { const box = page.getElementById(name).getBoundingClientRect(); return [box.left, box.top]; };
-const before = first();
-scroll.scrollLeft = 300;
-await pause();
-tell({
-  page: page.documentElement.scrollWidth, view: page.documentElement.clientWidth,
-  table: page.querySelector("table").scrollWidth, room: scroll.clientWidth, scrolled: scroll.scrollLeft,
-  first: [before, first()], figure: place("figure-figure2_tiny"), heading: place("table-table3_glue"),
-});
-"""
 
 
 class Reader(HTMLParser):
@@ -149,24 +128,6 @@ def test_every_link_within_the_page_arrives_and_files_are_in_their_links_byte_fo
     assert files["corpus.pdf"].startswith("data:application/pdf;base64,")
 
 
-def test_pictures_stand_in_the_page_byte_for_byte(written, tmp_path):
-    first, _, last = Reader(written()).all("img")  # between them Figure 1, which is a drawing
-    for image, name in zip((first, last), ("figure2_tiny", "corpus"), strict=True):
-        content = base64.b64decode(image["src"].partition(",")[2], validate=True)
-        assert content == (tmp_path / f"report/figures/{name}.png").read_bytes()
-        assert (int(image["width"]), int(image["height"])) == (PIXEL * 200, PIXEL * 100)
-    assert first["alt"].startswith("Validation loss over pre-training steps") and last["alt"].startswith("Histograms")
-
-
-def test_tables_say_what_their_headings_are_and_scroll(written):
-    page = Reader(written(tables=["claims"], figures=[]))
-    assert {found["scope"] for found in page.all("th")} == {"row", "col"}
-    assert page.all("html") == [{"lang": "en"}]
-    regions = [found for found in page.all("div") if found.get("role") == "region"]
-    assert len(regions) == len(page.all("table")) and all(found["tabindex"] == "0" for found in regions)
-    assert "<strong>75.50</strong>" in written(tables=["claims"], figures=[])
-
-
 def test_text_has_no_meaning_for_html(written):
     text = written(settings={"experiment": NASTY}, cell=NASTY, caption=NASTY)
     page = Reader(text)
@@ -201,22 +162,6 @@ def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files
     assert folded == ["Operators", "Corpus"], "what is compared, and how it was made"
 
 
-def test_a_tables_own_file_is_a_document_that_loads_nothing_and_gives_back_what_it_was_made_of():
-    table = table_of([{"model": "<body>\n$x"}], "</body>", "tab:test")
-    document = to_html(table)
-    assert body_of(document).startswith('<figure class="table">') and body_of(document).endswith("</figure>\n")
-    assert "&lt;/body&gt;" in body_of(document) and "&lt;body&gt; $x" in body_of(document)
-    assert document.startswith("<!DOCTYPE html>") and "<title>tab:test</title>" in document and "<style>" in document
-    assert not {"src=", "href=", "url(", "@import", "<script"} & set(document.split()) and "//" not in document
-
-
-def test_a_figure_of_a_size_is_called_by_it():
-    assert exhibit_of("figure", "figure2_tiny").heading == "Figure 2: validation loss, tiny"
-    assert exhibit_of("figure", "figure2_tiny").caption == exhibit_of("figure", "figure2_base").caption
-    assert exhibit_of("table", "table1_operators") == EXHIBITS["table-table1_operators"]
-    assert exhibit_of("figure", "my_own").heading == "my own" == exhibit_of("figure", "my_own").caption
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -249,30 +194,12 @@ def test_the_page_begins_with_three_sentences_and_says_stand_in_in_no_heading(wr
     assert "mrpc (stand-in)" in (tmp_path / "report/tables/claims.html").read_text()
 
 
-def test_a_figure_has_its_caption_and_folds_its_explanation(written, tmp_path):
-    page = written(tables=[], figures=["corpus"])
-    assert "<figcaption>Caption.</figcaption>\n<details" in page and "<p>How to read a.</p>" in page
-    assert "How to read it" not in page.partition("<figcaption>")[0]
-
-
 def test_a_page_does_not_depend_on_where_it_lies(tmp_path, settings_file, write_exhibits, summary):
     tables, figures = write_exhibits()
     pages = [tmp_path / "report/report.html", tmp_path / "a#b c/page.html"]
     for page in pages:
         write_page(tables, summary, settings_file(), page, figures)
     assert pages[0].read_bytes() == pages[1].read_bytes()
-
-
-def test_only_formats_of_tables_and_figures_are_linked(tmp_path, settings_file, write_exhibits, summary):
-    tables, figures = write_exhibits()
-    for file in (*tables, *figures):
-        for suffix in (".svg", ".csv~", ".old.csv", ".log"):
-            file.with_suffix(suffix).write_text("stale")
-    output = tmp_path / "report/report.html"
-    write_page(tables, summary, settings_file(), output, figures)
-    names = [found["download"] for found in Reader(output.read_text()).all("a") if "download" in found]
-    suffixes = [name.partition(".")[2] for name in names]
-    assert sorted(suffixes) == sorted(["csv", "md", "tex"] * 3 + ["pdf", "txt"] * 2)
 
 
 def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits, summary):
@@ -282,43 +209,6 @@ def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibi
     with pytest.raises(DataError, match=r"corpus.pdf: not a PNG picture"):
         write_page(tables, summary, settings_file(), output, [figures[0].with_suffix(".pdf")])
     assert not output.exists()
-
-
-def test_a_browser_shows_pictures_and_styles(written, tmp_path):
-    """The picture decodes and the notice has its colour, under the page's own ban on all that is loaded."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the path")
-    written(tables=["claims"], figures=["figure2_tiny"])
-    picture, page = tmp_path / "shown.png", tmp_path / "report/report.html"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=800,2000"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", page.as_uri()]
-    subprocess.run([browser, *options], check=True, capture_output=True, timeout=60)
-    pixels = (255 * matplotlib.image.imread(picture)[..., :3]).round().astype(int)
-    shown = {color: int((pixels == color).all(axis=-1).sum()) for color in (BLUE, ORANGE)}
-    assert shown[BLUE] == pytest.approx(PIXEL * 200 * PIXEL * 100, rel=0.02)
-    assert shown[ORANGE] > 10_000
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_a_wide_table_scrolls_within_the_page_and_keeps_its_first_column(written, tmp_path, width):
-    """At the width of a phone and of a laptop."""
-    if find_browser() is None:
-        pytest.skip("no browser: no chromium or google-chrome on the path")
-    written(tables=["claims"], figures=["figure2_tiny"])
-    wide = table_of([{"model": "tiny-original"} | {f"column {at}": 1000.5 for at in range(30)}], "C.", "tab:wide")
-    tables, figures = [tmp_path / "report/tables/table3_glue.html"], [tmp_path / "report/figures/figure2_tiny.png"]
-    write_table(wide, tables)
-    (tmp_path / "one.txt").write_text("One.\n")
-    write_page(tables, tmp_path / "one.txt", tmp_path / "report.json", tmp_path / "page.html", figures)
-    frame = tmp_path / "frame.html"
-    frame.write_text(f'<iframe src="{(tmp_path / "page.html").as_uri()}" width="{width}" height="900"></iframe>')
-    seen = see(frame, LOOK_AT_TABLE, tmp_path)
-    assert seen["page"] <= seen["view"], "the page itself does not scroll sideways"
-    assert seen["table"] > seen["room"] and seen["scrolled"] > 100
-    assert seen["first"][0] == pytest.approx(seen["first"][1], abs=1), "the first column stays"
-    beside = seen["figure"][0] < seen["heading"][0] and abs(seen["figure"][1] - seen["heading"][1]) < 5
-    assert beside == (width == 1440), "Figure 2 and Table 3 stand beside each other where there is room"
 
 
 def test_figure_1_has_each_operator_with_its_formula_colour_and_parameters_in_base(root):

@@ -1,7 +1,6 @@
 """Robustness files become one table, or an error that says what is wrong with them; and what is drawn from it."""
 
 import json
-import random
 
 import pytest
 
@@ -11,7 +10,6 @@ from symbert.report.robustness import (
     baseline_scores,
     domain_scores,
     fine_tuned_again,
-    noise_levels,
     noise_scores,
     read_robustness,
 )
@@ -68,13 +66,6 @@ def test_there_is_a_row_per_set_in_the_order_of_the_clean_scores(records, read):
     assert row["score"].item() == pytest.approx(0.7 + 0.02 - 0.1)
 
 
-def test_the_order_of_files_and_records_does_not_matter(records, read, write_scores):
-    clean, expected = read(*records)
-    random.Random(1).shuffle(records[1])
-    files = write_scores(records[1], "robustness")
-    assert read_robustness(files[::-1], clean, "aaaa").equals(expected)
-
-
 def test_noise_lowers_the_mean_of_the_columns_that_have_it(records, read):
     """By hand: mrpc and both columns of mnli have one score, so their mean is that score."""
     means = noise_scores(read(*records)[1])
@@ -107,16 +98,6 @@ def test_wnli_counts_for_no_mean(robustness_records, read):
     assert means["clean"].tolist() == pytest.approx([61.0, 71.0])
 
 
-def test_shares_rise_and_kinds_have_their_order(robustness_records, read):
-    records = robustness_records(MODELS, shares=(0.4, 0.05, 0.1), kinds=("mixed", "swap"), tasks=TASKS)
-    _, table = read(*records)
-    assert noise_levels(table) == {"swap": [0.05, 0.1, 0.4], "mixed": [0.05, 0.1, 0.4]}
-    assert list(noise_scores(table)) == [
-        "clean",
-        *(f"{kind}_{p}" for kind in ("swap", "mixed") for p in (5, 10, 40)),
-    ]
-
-
 def test_the_sets_of_advglue_come_last_and_have_a_mean(robustness_records, read):
     scores, measured = robustness_records(MODELS, sets=("adv_mnli", "ax", "adv_mnli_mismatched"), tasks=TASKS)
     for entry in measured:
@@ -125,14 +106,6 @@ def test_the_sets_of_advglue_come_last_and_have_a_mean(robustness_records, read)
     sets = domain_scores(read(scores, measured)[1])
     assert list(sets) == ["ax", "adv_mnli", "adv_mnli_mismatched", "adv_mean"]
     assert sets.loc[("tiny", "original", 1, 1800, 1)].tolist() == pytest.approx([51.0, 55.0, 51.0, 53.0])
-
-
-def test_one_set_of_advglue_has_no_mean_and_none_no_table(robustness_records, read):
-    assert list(domain_scores(read(*robustness_records(MODELS, sets=("adv_mnli",), tasks=TASKS))[1])) == ["adv_mnli"]
-    _, table = read(*robustness_records(MODELS, sets=(), tasks=TASKS))
-    assert domain_scores(table).empty and not noise_scores(table).empty
-    _, table = read(*robustness_records(MODELS, shares=(), tasks=TASKS))
-    assert noise_scores(table).empty and list(domain_scores(table)) == ["hans", "ax"]
 
 
 def test_the_majority_baseline_is_scored_alike(records, read):
@@ -150,12 +123,6 @@ def test_a_cell_without_a_clean_score_is_named(records, robustness_records, prob
     more = robustness_records([("tiny", "shared", 0.6)], tasks=["mrpc"])[1]
     message = problem(records[0], records[1] + more)
     assert message.count("unexpected: tiny-shared/seed-1/step-1800/mrpc finetune_seed") == 2
-
-
-def test_other_fine_tuning_seeds_are_left_out(records, robustness_records, read):
-    expected = read(*records)[1]
-    more = robustness_records(MODELS, tasks=TASKS, seeds=(3,))[1]
-    assert read(records[0], records[1] + more)[1].equals(expected)
 
 
 def test_a_duplicate_cell_is_named(records, problem):
@@ -192,24 +159,6 @@ def test_a_score_that_is_no_number_between_minus_one_and_one_is_named(records, p
 def test_an_unknown_set_is_named(records, problem, changes, words):
     records[1][-1]["sets"]["mixed-10 mnli_matched"] |= changes
     assert f"unknown: {LAST} mixed-10 mnli_matched {words}" in problem(*records)
-
-
-def test_a_set_without_one_of_its_facts_is_named(records, problem):
-    del records[1][-1]["sets"]["hans"]["rows"]
-    assert f"malformed: {LAST} hans has no 'rows'" in problem(*records)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("rows", "1104"), ("share", [0.1]), ("partial", None), ("column", {}), ("kind", ["noise"])]
-)
-def test_a_fact_of_another_type_is_named(records, problem, name, value):
-    records[1][-1]["sets"]["hans"][name] = value
-    assert f"malformed: {LAST} hans has the {name} {value!r}" in problem(*records)
-
-
-def test_a_set_that_is_no_object_is_named(records, problem):
-    records[1][-1]["sets"]["hans"] = None
-    assert f"malformed: {LAST} hans is None, expected an object" in problem(*records)
 
 
 def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
@@ -259,24 +208,6 @@ def test_models_scored_on_different_sets_are_named(records, problem, changes):
 def test_a_model_that_lacks_a_set_is_named(records, problem):
     del records[1][-1]["sets"]["ax"]
     assert f"unlike: {LAST} and tiny-" in problem(*records) and " in ax;" in problem(*records)
-
-
-def test_a_share_of_noise_that_a_column_lacks_is_named(records, problem):
-    for entry in records[1]:
-        entry["sets"].pop("mixed-40 mrpc", None)
-    assert "missing: mixed_40 of mrpc;" in problem(*records)
-
-
-def test_a_set_of_two_tasks_is_named(records, problem):
-    for entry in records[1]:
-        entry["sets"]["hans"] = records[1][-1]["sets"]["hans"]
-    assert "duplicate: set hans is there for mnli and mrpc;" in problem(*records)
-
-
-def test_many_problems_are_counted_not_all_listed(records, problem, robustness_records):
-    more = robustness_records([("tiny", "shared", 0.6)], tasks=TASKS, seeds=SEEDS)[1]
-    extra = [entry | {"pretrain_seed": seed} for entry in more for seed in range(10)]
-    assert "; and 20 more; run" in problem(records[0], records[1] + extra)
 
 
 def test_robustness_without_noise_and_sets_is_refused(robustness_records, read):

@@ -4,17 +4,12 @@ import json
 
 import pandas as pd
 import pytest
-import torch
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.layout import Run
-from symbert.pretrain.pace import Pace
-from symbert.pretrain.record import INCIDENTAL, SCIENTIFIC, SOFT
 from symbert.report.runs import exits_of, losses_of, read_runs, size_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
-TRUE_STD = {"logit_std": [0.3, True], "attention_entropy": [4.0, 4.1]}
 
 
 def test_runs_are_sorted_and_paired_by_directory(write_run):
@@ -29,32 +24,6 @@ def test_runs_are_sorted_and_paired_by_directory(write_run):
         ["original", 2, 8.0],
         ["pairwise", 2, 6.0],
     ]
-
-
-def test_only_validation_lines_are_read(write_run):
-    done, metrics = write_run("tiny", "original", POINTS)
-    assert read_runs([done], [metrics], 1800)[["step", "loss"]].values.tolist() == [[50, 6.0], [100, 5.5]]
-
-
-def test_the_start_of_a_run_is_the_mean_over_its_layers(write_run):
-    done, metrics = write_run("tiny", "original", POINTS, initial=((0.25, 0.5), (4.0, 4.5)))
-    run = read_runs([done], [metrics], 1800)
-    assert run[["logit_std", "attention_entropy"]].values.tolist() == [[0.375, 4.25]] * 2, "alike in every row"
-
-
-def test_a_run_without_an_initial_line_has_no_start(write_run):
-    done, metrics = write_run("tiny", "original", POINTS)
-    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[1:]))
-    run = read_runs([done], [metrics], 1800)
-    assert run[["logit_std", "attention_entropy"]].isna().all(axis=None) and run["step"].tolist() == [50, 100]
-
-
-@pytest.mark.parametrize("initial", [{}, {"logit_std": [], "attention_entropy": []}, {"logit_std": 0.3}, TRUE_STD])
-def test_an_initial_line_without_layers_is_refused(write_run, initial):
-    done, metrics = write_run("tiny", "original", POINTS)
-    lines = metrics.read_text().splitlines(keepends=True)
-    metrics.write_text(json.dumps({"split": "initial", "step": 0} | initial) + "\n" + "".join(lines[1:]))
-    assert refused([done], [metrics]).startswith(f"{metrics}: the initial line has no 'logit_std'")
 
 
 def refused(done, metrics, steps=1800):
@@ -134,11 +103,6 @@ def test_a_loss_that_is_no_finite_number_is_refused_and_jsons_true_is_none(write
     assert refused([done], [metrics]) == f"{metrics}{told or f':4: has the loss {loss!r}'}; run pretrain again"
 
 
-def test_a_step_that_is_jsons_true_is_refused(write_run):
-    done, metrics = write_run("tiny", "original", [(True, 6.0)])
-    assert refused([done], [metrics]) == f"{metrics}:3: has the step True; run pretrain again"
-
-
 def test_a_broken_line_is_named(write_run):
     done, metrics = write_run("tiny", "original", POINTS)
     metrics.write_text(metrics.read_text() + '{"split": "valid')
@@ -165,11 +129,3 @@ def test_runs_of_two_attention_dropouts_share_no_table(write_run):
         "runs: tiny-original seed 1 has attention_dropout 0.1, tiny-original seed 3 has 0.125, as their devices decide "
         "for the recipe fast; run pretrain again on one kind of device"
     )
-
-
-def test_the_timing_of_these_tests_has_the_keys_that_pretraining_writes(write_run, write_timing):
-    done, _ = write_run("tiny", "original", POINTS)
-    measured = Pace(1, 1.0, 1.0, torch.device("cpu")).summary()
-    facts = {*Run("tiny", "original", 1).__dict__, *SOFT, *SCIENTIFIC, *INCIDENTAL, *measured}
-    facts -= {"shard_parameters"}  # only of several processes
-    assert json.loads(write_timing(done).read_text()).keys() == {*facts, "started", "until", "step", "sessions"}

@@ -37,10 +37,6 @@ def test_spread_is_the_standard_librarys_in_any_order(values, order):
     assert (found.lowest, found.highest, found.count) == (min(values), max(values), len(values))
 
 
-def test_one_seed_has_no_deviation():
-    assert spread([0.25]).deviation is None
-
-
 def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, write_scores):
     values = dict(zip(published.COLUMNS, [0.1, 0.2, 0.9, 0.7, 0.3, 0.4, 0.5, 0.6, 0.8], strict=True))
     records = []
@@ -70,26 +66,12 @@ def test_all_scores_of_a_seed_stand_in_one_row_whatever_the_order(record, write_
         assert table.loc["tiny", "pairwise", 1, step, seed].tolist() == pytest.approx(expected)
 
 
-def test_scores_of_wnli_alone_have_no_means(record, write_scores):
-    wnli = {"task": "wnli", "metrics": {"wnli": 0.9}, "majority": {"wnli": 0.5}}
-    table = seed_scores(read_scores(write_scores([record("tiny", "original", 1, "rte", 1) | wnli]), ["wnli"], [1]))
-    assert list(table.columns) == ["wnli"] and table["wnli"].tolist() == [90]
-
-
 def test_final_scores_are_those_of_the_last_step_and_of_no_pre_training(record, write_scores):
     table = read_scores(write_scores([record("tiny", "original", step, "rte", 1) for step in (0, 5, 9)]), ["rte"], [1])
     assert final_scores(table, 9)["step"].tolist() == [0, 9]
     for scores in (table, table.head(0)):
         with pytest.raises(MissingInputError, match=r"the last step is \d, expected 12; fine-tune that"):
             final_scores(scores, 12)
-
-
-def test_stand_ins_are_named_so_and_so_are_means_with_one_of_them(record, write_scores):
-    records = [record("tiny", "original", 1, task, 1, stand_in=task == "mnli") for task in ("rte", "mnli")]
-    table = read_scores(write_scores(records), ["rte", "mnli"], [1])
-    names = ("glue_score", "mean_of_tasks", "mnli_matched", "mnli_mismatched")
-    assert stand_in_names(table) == {name: f"{name} (stand-in)" for name in names}
-    assert stand_in_names(table[table["task"] == "rte"]) == {}
 
 
 def test_a_stand_in_of_wnli_leaves_the_glue_score_its_name(record, write_scores):
@@ -172,12 +154,6 @@ def test_the_authors_curves_leave_the_plateau_where_the_drop_begins(authors_loss
         assert abs(exits[model] - printed) <= 1_750, "the paper reads its figure by eye"
 
 
-def test_a_curve_of_many_evaluations_has_its_exit_in_little_memory():
-    steps = list(range(10, 500_001, 10))
-    losses = [6 - (3 * math.log(step / 100_000) if step > 100_000 else 0) for step in steps]
-    assert plateau_exit(steps, losses) == 100_010
-
-
 def demo_curve(leaves, end, noise=0.01, seed=0):
     """A curve like the demo's: 6.9, a plateau near 5.6, a fall from step `leaves` to `end` at step 1,800."""
     source = random.Random(seed)
@@ -203,14 +179,6 @@ def test_a_curve_that_stays_on_the_plateau_or_never_had_one_has_no_exit():
         assert plateau_exit(*demo_curve(1750, 5.6, seed=seed)) is None
     assert plateau_exit(steps, [2 + 5 * (step / 50) ** -0.3 for step in steps]) is None
     assert plateau_exit([50, 100], [6.0, 5.0]) is None
-
-
-@given(st.lists(st.floats(0.5, 12), min_size=3, max_size=40), st.integers(1, 1000))
-def test_an_exit_is_an_evaluation_after_the_first_and_does_not_depend_on_the_unit_of_steps(losses, unit):
-    steps = list(range(1, len(losses) + 1))
-    found = plateau_exit(steps, losses)
-    assert found is None or found in steps[1:]
-    assert plateau_exit([unit * step for step in steps], losses) in (None, *(unit * step for step in steps[1:]))
 
 
 def test_the_exit_is_the_evaluation_after_the_highest_bulge_of_a_naive_search():

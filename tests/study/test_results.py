@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -116,12 +115,6 @@ def test_the_page_has_its_numbers_from_the_runs(runs, longer, tmp_path):
     contrasts = (tmp_path / "contrasts.csv").read_text().splitlines()
     assert contrasts[1].startswith("operator,copies,tiny,0.001,2,300.0,600.0,0.5,0.5,0.5")
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_curves_of_runs_are_kept_to_four_decimals(runs):
-    frame = read_runs(runs)
-    original = frame[(frame["attention"] == "original") & (frame["seed"] == 1)]["losses"].iloc[0]
-    assert np.allclose(original, curve(600), atol=5e-5)
 
 
 def test_an_exit_is_verified_by_the_number_it_was_computed_from(study, tmp_path):

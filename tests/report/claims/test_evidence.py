@@ -17,11 +17,9 @@ from symbert.report.claims.evidence import (
     is_higher,
     is_lower,
     lead,
-    plateau_exit,
     ratio_of,
     ratios_without_collapsed,
     saved,
-    sizes_of,
     validation_losses,
 )
 from symbert.report.claims.symmetric import deviation
@@ -32,7 +30,6 @@ from symbert.report.statistics import Crossing, spread
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 ORIGINAL, PAIRWISE = (0.50, 0.52, 0.57), (0.53, 0.56, 0.58)  # scores of fine-tuning seeds 1, 2, 3
-FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 
 
 @pytest.fixture
@@ -61,21 +58,6 @@ def table(record, write_scores):
             for seed, score in enumerate(scores, start=1)
         ]
         return read_scores(write_scores(records), tasks, sorted({entry["finetune_seed"] for entry in records}))
-
-    return make
-
-
-@pytest.fixture
-def runs(write_run):
-    """Runs of base with these losses by operator."""
-
-    def make(losses):
-        files = [
-            write_run("base", name, list(zip(range(50, 650, 50), values, strict=True)))
-            for name, values in losses.items()
-        ]
-        done, metrics = map(list, zip(*files, strict=True))
-        return read_runs(done, metrics, 1800)
 
     return make
 
@@ -147,18 +129,6 @@ def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(data
     assert deviation(two).freedom == 4
 
 
-def test_losses_and_exits_are_those_of_the_runs(data, runs):
-    found = data(runs=runs({"original": FALL, "symmetric": [*FALL[:-1], 2.7]}))
-    last = [validation_losses(found, "base", name).iloc[:, -1].tolist() for name in ("symmetric", "original")]
-    assert last == [[2.7], [2.6]]
-    assert plateau_exit(found, "base", "original") == plateau_exit(found, "base", "symmetric") == 500
-    assert sizes_of(found) == ["base"]
-
-
-def test_a_run_that_never_leaves_the_plateau_has_no_exit(data, runs):
-    assert plateau_exit(data(runs=runs({"original": [5.6] * 12})), "base", "original") is None
-
-
 @pytest.mark.parametrize(
     ("question", "reason"),
     [
@@ -174,12 +144,6 @@ def test_what_is_missing_is_named(data, table, question, reason):
     scores = table({("base", "original", 1): (0.5,), ("base", "pairwise", 1): (0.6,)})
     with pytest.raises(MissingEvidence, match=f"^{reason}$"):
         question(data(trained=scores))
-
-
-def test_without_scores_there_is_nothing_to_tell(data):
-    with pytest.raises(MissingEvidence, match="^no scores$"):
-        final_scores_of(data(), "base", "original")
-    assert sizes_of(data()) == []
 
 
 HALVED = ("pairwise", "original")
@@ -247,16 +211,6 @@ def test_a_collapsed_run_at_the_last_step_leaves_the_line_to_the_others(curve):
     assert without_the_collapsed(table)[1] == (600 / 1200, 1200 / 600)
 
 
-def test_of_several_seeds_the_others_stay_when_one_collapsed(curve):
-    curves = {"original": {600: 0.5, 1200: 0.8}, "pairwise": {600: 0.5, 1200: 0.8}}
-    table = curve(curves, ("original", 600, 2), seeds=(1, 2))
-    assert without_the_collapsed(table)[1] == ratio_of(*crossings(table))
-
-
 def test_without_its_only_run_the_ratio_of_an_operator_may_be_anything(curve):
     table = curve({"original": {1800: 0.8}, "pairwise": {1800: 0.8}}, ("original", 1800, 1))
     assert without_the_collapsed(table)[1] == (0, math.inf)
-
-
-def test_a_curve_without_collapsed_runs_has_no_other_ratio(curve):
-    assert ratios_without_collapsed(curve({"original": {600: 0.5}}), "base", HALVED) == {}

@@ -10,11 +10,8 @@ from symbert.report.claims import evidence, shared
 from symbert.report.claims.evidence import Finding, MissingEvidence
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
-from symbert.report.robustness import read_robustness
 from symbert.report.scores import read_scores
 from symbert.report.speeds import read_speeds
-
-TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
 
 @pytest.mark.parametrize(("share", "ours", "holds"), [(66.5366, "66.5366 %", True), (66.5401, "66.5401 %", False)])
@@ -60,40 +57,6 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
     finding = shared.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
     assert finding.ours.startswith(f"0.5 [−0.3, 1.3], p {noisy[1]:.3f} on noise; ")
-
-
-@pytest.fixture
-def measured(robustness_records, write_scores):
-    """Data of the robustness of original and of shared, which scores 10 points higher."""
-
-    def make(**options):
-        models = [("base", "original", 0.7), ("base", "shared", 0.8)]
-        scores, records = robustness_records(models, **options)
-        clean = read_scores(write_scores(scores), TASKS, [1, 2])
-        robustness = read_robustness(write_scores(records, "robustness"), clean, None)
-        return SimpleNamespace(trained=clean, robustness=robustness)
-
-    return make
-
-
-def test_differences_on_noise_and_out_of_domain_are_means_over_all_of_them(measured):
-    """The lead over 0.5 is 10 points larger, and noise leaves 90 % and 60 % of it; the sets follow the clean score."""
-    found = measured(shares=(0.1, 0.4), sets=("hans", "adv_mnli", "adv_sst2"))
-    assert shared.check_robustness(found, "base").ours == "7.5 on noise; 10.0 out of domain"
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [({"shares": ()}, "no noise was measured"), ({"sets": ()}, "no out-of-domain set was measured")],
-)
-def test_noise_and_other_domains_may_be_measured_alone(measured, options, reason):
-    with pytest.raises(MissingEvidence, match=f"^{reason}$"):
-        shared.check_robustness(measured(**options), "base")
-
-
-def test_robustness_may_not_be_measured_at_all():
-    with pytest.raises(MissingEvidence, match="^robustness was not measured$"):
-        shared.check_robustness(SimpleNamespace(robustness=None), "base")
 
 
 def test_a_difference_may_be_of_some_columns(record, write_scores):

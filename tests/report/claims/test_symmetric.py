@@ -144,14 +144,6 @@ def halved(monkeypatch):
     return check
 
 
-@pytest.mark.parametrize("step", [30_001, 32_799, 35_000])
-def test_half_the_steps_is_not_decided_by_a_straight_line_between_checkpoints(halved, step):
-    """The authors' brackets: 30,000 / 75,000 = 0.40 to 35,000 / 50,000 = 0.70, and 0.6 lies between."""
-    found = halved(Crossing(30_000, 35_000, step), Crossing(50_000, 75_000, 65_515))
-    ours = f"{step:,} (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70"
-    assert found == Finding(ours, None)
-
-
 @pytest.mark.parametrize(
     ("pairwise", "original", "ratio", "holds"),
     [

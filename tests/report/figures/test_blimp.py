@@ -1,16 +1,13 @@
 """The figure of minimal pairs over checkpoints: what it shows, and that its texts can be read."""
 
-import itertools
-
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 
-from legibility import assert_legible
 from report.conftest import write
 from report.judgements import judgement
 from symbert.operators import OPERATORS
-from symbert.report.data import Data, write_exhibit
+from symbert.report.data import Data
 from symbert.report.figures.blimp import blimp_figure
 from symbert.report.style import house_style, looks_of
 
@@ -70,19 +67,3 @@ def test_a_decoder_has_a_panel_of_its_own(plot_of):
     encoder, decoder = (axes for axes in plot.figure.axes if axes.axison)
     assert (encoder.get_title("left"), decoder.get_title("left")) == ("BERT-tiny", "decoder, tiny")
     np.testing.assert_allclose(curves_of(decoder)["original"][:, 1], (65 * 80 + 200) / 67)
-
-
-def test_the_caption_says_which_pairs_and_that_nothing_is_fine_tuned(options_of, tmp_path):
-    write_exhibit("figure-blimp", [tmp_path / "blimp.txt"], **options_of(judgement(stand_in=True)))
-    text = (tmp_path / "blimp.txt").read_text()
-    assert "67 paradigms of 10 stand-in pairs made from documentation text, not BLiMP" in text
-    assert "one pre-training seed" in text and "no fine-tuning" in text
-
-
-@pytest.mark.parametrize("sizes", [("tiny",), ("small", "base")])
-def test_no_text_runs_into_another_with_every_operator(plot_of, sizes):
-    records = [
-        judgement(name, step=step, size=size, right=at % 5 + step // 900)
-        for (at, name), step, size in itertools.product(enumerate(OPERATORS), (900, 1800), sizes)
-    ]
-    assert_legible(plot_of(*records).figure)

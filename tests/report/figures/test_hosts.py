@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from legibility import assert_legible
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.hosts import HOSTS, OTHERS
-from symbert.operators import OPERATORS
+from symbert.hosts import HOSTS
 from symbert.report.data import Data
 from symbert.report.figures.hosts import hosts_figure
 from symbert.report.style import house_style, looks_of
@@ -76,25 +74,6 @@ def test_each_host_and_size_has_a_panel_with_the_mean_of_the_seeds_of_each_opera
     assert {tuple(point) for point in band.get_paths()[0].vertices} >= {(50, 100), (50, 110), (1000, 20), (1000, 22)}
     assert [panel.get_yscale() for panel in (decoder, pairs)] == ["log", "linear"]
     assert "2 pre-training seeds" in drawn.caption and HOSTS["decoder"].task in drawn.caption
-
-
-@pytest.mark.parametrize("hosts", [OTHERS[:1], OTHERS])
-def test_no_text_runs_into_another(run, plot, hosts):
-    starts = {"perplexity": (300.0, 100.0, 21.3)}
-    runs = [
-        run(host, name, seed, starts.get(HOSTS[host].measure, (0.1, 0.5, 0.9)), size)
-        for host in hosts
-        for size in ("tiny", "base")
-        for name in OPERATORS
-        for seed in (1, 2, 3)
-    ]
-    found = assert_legible(plot(*runs).figure)
-    assert f"{hosts[-1]}, base" in found and "95 % confidence of the mean" in found
-
-
-def test_a_single_seed_is_said_to_be_chance_and_has_no_band(run, plot):
-    drawn = plot(run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9)))
-    assert "may be chance" in drawn.caption and not panels_of(drawn.figure)[0].collections
 
 
 def test_a_perplexity_that_hardly_falls_has_numbers_beside_it(run, plot):

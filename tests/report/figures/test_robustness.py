@@ -5,16 +5,12 @@ import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex
 
-from legibility import assert_legible
 from symbert.operators import OPERATORS
-from symbert.report.data import Data, write_exhibit
+from symbert.report.data import Data
 from symbert.report.figures.robustness import robustness_figure
-from symbert.report.style import PAGE_WIDTH, WIDTH, house_style, looks_of
+from symbert.report.style import house_style, looks_of
 
-ATTENTION = tuple(OPERATORS)
 LOOKS = looks_of(OPERATORS)
-ADVGLUE = [f"adv_{task}" for task in ("mnli", "mnli_mismatched", "qnli", "qqp", "rte", "sst2")]
-LONG = {"experiment": "single-gpu-with-a-rather-long-name-of-the-experiment-folder-that-someone-chose"}
 TASKS = ["mrpc", "mnli"]  # the others look the same
 PAIR = [("tiny", "original", 0.6), ("tiny", "pairwise", 0.7)]
 
@@ -44,48 +40,6 @@ def figure_of(plot_of):
 
 def panels_of(figure):
     return [axes for axes in figure.axes if axes.axison]
-
-
-def titles_of(figure):
-    return [panel.get_title(loc="left") for panel in panels_of(figure)]
-
-
-def words_of(figure):
-    """The key."""
-    return [text.get_text() for axes in figure.axes if not axes.axison for text in axes.texts]
-
-
-def models_of(sizes, attentions):
-    return [(size, name, 0.6 + 0.02 * place) for size in sizes for place, name in enumerate(attentions)]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "attentions", "options"),
-    [
-        (["tiny"], (*ATTENTION, "an-operator-with-a-very-long-name"), {"sets": ("hans", "ax", *ADVGLUE)}),
-        (["tiny"], ATTENTION, {"sets": ("hans", "adv_mnli_mismatched"), "shares": (), "changes": LONG}),
-        (["tiny"], ATTENTION[:2], {"sets": ("ax",), "kinds": ("swap", "mixed")}),
-    ],
-)
-def test_no_text_runs_into_another(figure_of, sizes, attentions, options):
-    with house_style():
-        found = assert_legible(figure_of(models_of(sizes, attentions), **options))
-    assert "majority baseline" in found and "range of seeds" in found
-
-
-def test_only_panels_that_have_data_are_drawn(figure_of):
-    both = figure_of(PAIR)
-    assert titles_of(both) == ["BERT-tiny, mixed noise", "BERT-tiny, out-of-domain sets"]
-    noise, sets = figure_of(PAIR, sets=()), figure_of(PAIR, shares=())
-    assert titles_of(noise) == ["BERT-tiny, mixed noise"] and titles_of(sets) == ["BERT-tiny, out-of-domain sets"]
-    assert [figure.get_figwidth() for figure in (both, noise, sets)] == [PAGE_WIDTH, WIDTH, WIDTH]
-
-
-def test_sizes_stand_one_beneath_the_other_smallest_first(figure_of):
-    models = models_of(["base", "small"], ["original"])
-    names = [f"BERT-{size}, {panel}" for size in ("small", "base") for panel in ("mixed noise", "out-of-domain sets")]
-    assert titles_of(figure_of(models)) == names
-    assert titles_of(figure_of(models, sets=())) == names[::2]
 
 
 def test_curves_start_at_the_clean_score_with_a_band_over_seeds(figure_of):
@@ -124,57 +78,3 @@ def test_each_set_has_a_dot_and_a_range_per_operator_and_the_baseline_as_a_tick(
     assert [tick[:, 0].tolist() for tick in ticks] == [[50.0, 50.0]] * 5
     assert [end for line in ranges for end in line[:, 0]] == pytest.approx([61.0, 62.0] * 5)
     assert [line[0, 1] for line in ranges] == pytest.approx(pairwise.get_ydata())
-
-
-def test_one_seed_has_no_range_and_says_that_differences_may_be_chance(figure_of, plot_of):
-    figure = figure_of(PAIR, seeds=(1,))
-    assert "range of seeds" not in words_of(figure)
-    assert not any(isinstance(artist, PolyCollection) for artist in panels_of(figure)[0].collections)
-    assert plot_of(PAIR, seeds=(1,)).caption == (
-        "On GLUE from a local mirror; one fine-tuning seed; one pre-training seed: differences between operators may "
-        "be chance.\n\nExperiment demo-embedded, scale demo, recipe faithful; pre-trained on a stand-in corpus "
-        "made from documentation text."
-    )
-
-
-def test_curves_start_at_the_clean_score_of_the_model_that_was_measured(plot_of):
-    """Where it was fine-tuned again, which the explanation says."""
-    plot = plot_of(PAIR, mrpc={"clean": {"mrpc": 0.8}})
-    curves = {line.get_color(): line for line in panels_of(plot.figure)[0].lines}
-    assert curves[LOOKS["pairwise"].color].get_ydata()[0] == pytest.approx((80 + 2 * 71.5) / 3)
-    assert plot.caption.endswith("; in 4 of 8 runs the models were fine-tuned again and differ from those of Table 3.")
-
-
-def test_stand_ins_and_partial_tasks_are_named(plot_of, figure_of):
-    plot = plot_of(PAIR, changes={"glue_source": "embedded"}, stand_in=True, partial=True)
-    assert panels_of(plot.figure)[0].get_ylabel() == "mean stand-in score (%)"
-    assert panels_of(figure_of(PAIR))[0].get_ylabel() == "mean score (%)"
-    assert plot.caption.startswith(
-        "On stand-in tasks made from documentation text, not GLUE; means over 2 fine-tuning "
-    )
-    assert "; partial tasks: all." in plot.caption
-
-
-def test_the_figure_has_the_same_bytes_whatever_the_order_of_the_inputs(
-    robustness_records, write_scores, settings_file, tmp_path
-):
-    scores, measured = robustness_records(PAIR, tasks=TASKS, sets=())
-    files, other = write_scores(scores), write_scores(measured, "robustness")
-    first, second = tmp_path / "first.png", tmp_path / "second.png"
-    write_exhibit(
-        "figure-robustness",
-        [first],
-        scores=files,
-        robustness=other,
-        settings=settings_file(tasks=TASKS),
-        finetune_seeds=[1, 2],
-    )
-    write_exhibit(
-        "figure-robustness",
-        [second],
-        scores=files[::-1],
-        robustness=other[::-1],
-        settings=settings_file(tasks=TASKS),
-        finetune_seeds=[1, 2],
-    )
-    assert first.read_bytes() == second.read_bytes() and first.read_bytes().startswith(b"\x89PNG")

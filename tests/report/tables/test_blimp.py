@@ -85,14 +85,6 @@ def test_a_flipped_digit_of_a_record_does_not_go_into_the_table(files_of):
         read_judgements([file], None)
 
 
-def test_the_caption_says_how_many_pairs_and_ties_there_are(table_of):
-    caption = table_of(judgement(ties=1)).caption
-    assert "67 paradigms of 10 of the 1,000 minimal pairs of BLiMP, at step 1,800" in caption
-    assert f"{100 * 65 / 670:.2f} % of all pairs" in caption and "may be chance" in caption
-    whole = table_of(judgement(pairs=1000, right=400)).caption
-    assert "67 paradigms of 1,000 minimal pairs of BLiMP, at" in whole and "stand-in" not in whole
-
-
 def test_a_decoder_stands_below_the_encoder_at_the_last_step_of_its_own(table_of):
     decoder = {"host": "decoder", "right": 8}
     table = table_of(judgement(), judgement(step=900, **decoder), judgement(step=300, host="decoder", right=1))

@@ -5,8 +5,6 @@ import itertools
 import pytest
 
 from csv_rows import read
-from symbert.errors import MissingInputError
-from symbert.report.claims import CLAIMS
 from symbert.report.data import write_exhibit
 from symbert.report.imported import import_scores
 
@@ -185,19 +183,6 @@ def test_scores_are_judged_at_the_papers_settings_or_where_they_are_imported_at_
     assert found == ("holds" if reason is None else f"not tested here: {reason}")
 
 
-def test_tasks_that_do_not_count_for_the_glue_score_are_no_obstacle(tabulated, scored, record, write_scores):
-    final = scored({"original": 0.78, "pairwise": 0.79}, step=200_000)
-    stand_in = {"partial": True, "stand_in": True, "metrics": {"wnli": 0.5}, "majority": {"wnli": 0.5}}
-    wnli = [
-        record("base", name, 200_000, "rte", seed) | {"task": "wnli"} | stand_in
-        for name in ("original", "pairwise")
-        for seed in SEEDS
-    ]
-    final["scores"] += write_scores(wnli, "wnli")
-    found = verdicts(tabulated(PAPER | {"tasks": [*TASKS, "wnli"]}, **final))
-    assert found["A higher GLUE score", "base: pairwise − original"] == "holds"
-
-
 @pytest.mark.parametrize(
     ("facts", "verdict"),
     [({}, "holds"), ({"partial": True}, "not tested here: out-of-domain sets have other rows than published")],
@@ -215,14 +200,6 @@ def test_generalisation_is_judged_on_whole_sets_only(tabulated, robustness_recor
     assert found["A lower GLUE score", "base: symmetric − original"].startswith("not tested here: no base-symmetric")
 
 
-def test_checkpoints_without_a_score_of_the_wanted_seeds_are_refused(tabulated, scored):
-    curve = scored({"original": 0.78})
-    with pytest.raises(
-        MissingInputError, match=r"no record is of fine-tuning seeds \[\]; choose among \[1, 2, 3, 4, 5\]"
-    ):
-        tabulated(curve=curve["scores"])
-
-
 def test_a_claim_fails_where_the_experiment_says_the_opposite(tabulated, scored):
     scores = {"original": 0.79, "pairwise": 0.78, "symmetric": 0.80, "shared": 0.70}
     found = verdicts(tabulated(PAPER, **scored(scores, step=200_000)))
@@ -230,31 +207,3 @@ def test_a_claim_fails_where_the_experiment_says_the_opposite(tabulated, scored)
     assert found["A lower GLUE score", "base: symmetric − original"] == "does not hold"
     assert found["Higher accuracy on small tasks of GLUE", "base: shared − original"] == "does not hold"
     assert found["A GLUE score of 79.36 against 78.74", "base: pairwise; original"] == "does not hold"
-
-
-def test_models_without_pretraining_are_not_the_final_ones(tabulated, scored, record, write_scores):
-    final = scored({"original": 0.78, "pairwise": 0.79}, step=200_000)
-    started = [
-        record("base", name, 0, task, seed, 0.5)
-        for name in ("original", "pairwise")
-        for task in TASKS
-        for seed in SEEDS
-    ]
-    with_start = final | {"scores": [*final["scores"], *write_scores(started, "started")]}
-    assert tabulated(PAPER, **with_start) == tabulated(PAPER, **final)
-
-
-def test_without_any_results_only_counts_are_judged(tabulated, outputs):
-    rows = tabulated(attention=("original", "symmetric", "pairwise"))
-    assert {row["claim"] for row in rows if row["verdict"] == "holds"} == COUNTED - {
-        "66.53 % fewer parameters in query, key and value"
-    }
-    assert "**holds**" in outputs[1].read_text() and "**not tested" not in outputs[1].read_text()
-    assert r"\label{tab:claims}" in outputs[2].read_text()
-    assert "one pre-training seed" not in outputs[1].read_text(), "there are no scores that it could speak of"
-
-
-def test_a_claim_is_told_apart_from_every_other():
-    names = [(claim.text, claim.size, claim.models) for claim in CLAIMS]
-    assert len(set(names)) == len(names)
-    assert {claim.size for claim in CLAIMS} == {"small", "base"}, "the papers speak of no other size"

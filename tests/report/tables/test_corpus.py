@@ -63,36 +63,6 @@ def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
     assert [row["fertility"] for row in read_shown(outputs[0])] == ["2.00", "2.00", "2.00", ""]
 
 
-def test_the_corpus_table_for_readers_stands_on_its_side_with_shares_of_what_was_read(corpus, outputs):
-    tabulate_corpus(*corpus(1, 9), outputs)
-    text = outputs[1].read_text()
-    assert "|  | en meta part 1 | en meta part 9 | total | of read (%) | the paper |" in text
-    assert "| documents read | 1,006 | 1,014 | 2,020 | – | – |" in text
-    assert "| bad lines | 2 | 2 | 4 | 0.20 | – |" in text
-    assert "| dropped: quality warning | 1 | 9 | 10 | 0.50 | – |" in text
-    assert "| documents kept | 1,000 | 1,000 | 2,000 | 99.01 | 30,000,000 |" in text
-    assert "| characters kept | 4,000,000 | 4,000,000 | 8,000,000 | 100.00 | – |" in text
-    assert "| tokens per word | 1.33 | 1.33 | 1.33 | – | – |" in text
-    assert "| documents read without URL | 4 | 4 | 8 | 0.40 | – |" in text
-    assert "| tokens left over | – | – | 60 | – | – |" in text
-    assert "characters dropped" not in text
-    assert "| train rows | – | – | 9,900 | – | 137,000,000 |" in text
-    assert r"tokens kept & 642,000 & 642,000 & 1,284,000 & -- & 70,000,000,000 \\" in outputs[2].read_text()
-
-
-def test_the_corpus_table_says_how_many_rows_were_passed_over(corpus, outputs):
-    """Held-out rows that are also training rows were scored as if no model had seen them."""
-    counts, records, manifest, settings = corpus(1)
-    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
-    assert "of held-out documents beyond their rows, beyond the budget" in outputs[1].read_text()
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"passed_over_rows": 1045}))
-    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
-    said = (
-        "beyond their rows and in 1,045 rows that are also among the training rows, and so passed over, beyond the bud"
-    )
-    assert all(said in path.read_text() for path in outputs[1:])
-
-
 def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, settings_file):
     counts, records, manifest, settings = corpus(1, 2)
     empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "without_url": 0}
@@ -119,31 +89,3 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
         write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
     assert not any(path.exists() for path in outputs)
-
-
-@pytest.mark.parametrize(("dropped", "few"), [(998, False), (999, True)])
-def test_the_corpus_caption_says_where_fewer_than_half_were_kept(corpus, outputs, dropped, few):
-    """1,000 kept, 2 bad."""
-    part = {"read": 1002 + dropped, "dropped": {"quality_warning": dropped}}
-    tabulate_corpus(*corpus(1, **part), outputs)
-    said = "1,000 of 2,001 documents were kept (quality_warning 999, bad 2), fewer than half; symbert filter-part"
-    assert (said in outputs[1].read_text().replace("\\", "")) == few
-    assert ("fewer than half" in outputs[2].read_text()) == few
-
-
-def test_a_new_reason_gets_a_column(corpus, outputs):
-    tabulate_corpus(*corpus(1, dropped={"too_long": 4}), outputs)
-    assert read_shown(outputs[0])[0]["too_long"] == "4"
-    assert "| dropped: too long | 4 | 4 |" in outputs[1].read_text()
-
-
-def test_many_parts_are_listed_in_csv_only(corpus, outputs):
-    tabulate_corpus(*corpus(*range(1, 21), documents=(20_000, 0)), outputs)
-    assert len(read_shown(outputs[0])) == 22
-    assert "|  | total | of read (%) | the paper |" in outputs[1].read_text()
-    assert "| documents read | 20,310 |" in outputs[1].read_text()
-
-
-def test_the_corpus_caption_names_the_stand_in(corpus, outputs):
-    tabulate_corpus(*corpus(1), outputs)
-    assert outputs[1].read_text().startswith("Documents of a stand-in corpus made from documentation text: read, bad, ")

@@ -39,12 +39,6 @@ def test_seeds_of_an_operator_are_a_row_with_their_mean_and_spread(published, se
     assert "perplexity is that of held-out rows" in table.caption
 
 
-def test_one_seed_has_no_spread_and_the_caption_says_what_that_means(published, settings_file):
-    table = hosts_table(Data(hosts=published(*RUNS[:2]), settings=settings_file(steps=1000)))
-    assert "std" not in table.frame and "pretrain_seeds" not in table.frame
-    assert "may be chance" in table.caption
-
-
 def test_a_wanted_run_of_another_host_is_not_left_out_of_the_table(published, settings_file):
     """What was asked for was told by the files alone, as once for the encoder."""
     wanted = [["decoder", "tiny", "original", 1], ["decoder", "tiny", "low_rank8", 1]]

@@ -88,31 +88,6 @@ def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_
     assert "No validation losses were given." in text and "validation loss |" not in text
 
 
-def test_without_scores_or_without_anything_the_table_says_what_is_missing(tabulate, write_run, falling):
-    rows, text = tabulate([write_run("tiny", "original", falling(400))])
-    assert len(rows) == 1 and text.endswith("No scores over checkpoints were given.\n") and "crossing |" not in text
-    rows, text = tabulate()
-    assert rows == []
-    assert text.endswith("No validation losses were given. No scores over checkpoints were given.\n")
-    assert "pre-training seed" not in text, "there is none, and not 0 of them"
-
-
-def test_the_caption_explains_the_columns_that_are_shown_and_no_others(tabulate, write_run, curve, falling):
-    _, text = tabulate([write_run("tiny", "original", falling(400))])
-    assert "Plateau exit: " in text and "Target score: " not in text and "uthors" not in text and "Paper " not in text
-    _, text = tabulate(None, curve("original", [50, 80], size="base"), steps=600)
-    assert "Target score: " in text and "Plateau exit: " not in text and "earliest" not in text
-    assert "Authors before, after and crossing: " in text and "Authors plateau" not in text
-    assert "authors before |" in text and "plateau exit |" not in text
-
-
-def test_scores_of_wnli_alone_are_no_curve(tabulate, curve):
-    wnli = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}}
-    rows, text = tabulate(None, [entry | wnli for entry in curve("original", [50, 80])], ["wnli"], steps=600)
-    assert rows == [] and "No scores over checkpoints were given." not in text, "they were"
-    assert text.endswith("None of the scores over checkpoints counts for the GLUE score.\n")
-
-
 def test_each_size_has_its_own_line_and_stand_ins_are_named(tabulate, curve):
     records = [*curve("original", [50, 80], stand_in=True), *curve("original", [30, 60], size="small", stand_in=True)]
     rows, text = tabulate(None, records, steps=600)

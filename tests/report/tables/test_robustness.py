@@ -5,10 +5,9 @@ import statistics
 
 import pytest
 
-from csv_rows import read_shown
-from symbert.report.data import Data, write_exhibit
-from symbert.report.formats import DAGGER, to_csv, to_latex, to_markdown
-from symbert.report.tables.robustness import CLAIM, robustness_table
+from symbert.report.data import Data
+from symbert.report.formats import DAGGER, to_csv, to_markdown
+from symbert.report.tables.robustness import robustness_table
 
 GLUE = {"glue_source": "mirror", "corpus_source": "mirror"}
 TASKS = ["mrpc", "mnli"]  # with three score columns
@@ -65,19 +64,6 @@ def test_means_deviations_drops_and_baselines_are_those_by_hand(records, table_o
     assert numbers(rows["majority baseline"]) == pytest.approx(baseline, nan_ok=True)
 
 
-def test_the_best_of_a_size_is_emphasised_and_less_lost_is_better(records, table_of):
-    scores, measured = records(seeds=(1, 2, 3))
-    for entry in measured:
-        for name, facts in entry["sets"].items():
-            if entry["attention"] == "shared" and name.startswith("mixed-40"):
-                facts["score"] = 0.55
-    table = table_of(scores, measured, seeds=(1, 2, 3))
-    original = {(0, "mixed_40"), (0, "mixed_drop"), (0, "mixed_lost_percent")}
-    assert table.best == original | {(2, column) for column in ("clean", "mixed_10", "hans", "ax")}
-    assert "**62.00**" in to_markdown(table) and r"\textbf{62.00}" in to_latex(table)
-    assert not table_of(*records()).best, "of two seeds nothing is inferred"
-
-
 def test_where_a_seed_has_nothing_to_lose_its_share_is_a_dash(records, table_of):
     table = table_of(*records([("tiny", "original", 0.495), ("tiny", "shared", 0.7)]))
     rows = rows_of(table)
@@ -99,28 +85,6 @@ def test_several_pre_training_seeds_have_one_mean_and_their_deviation(records, t
     assert table.caption.endswith(
         "Standard deviations are over pre-training seeds, of the means over fine-tuning seeds."
     )
-
-
-def test_one_seed_has_no_deviation(records, table_of):
-    table = table_of(*records(seeds=(1,)), seeds=(1,))
-    assert list(rows_of(table)) == ["tiny-original", "tiny-shared", "small-original", "majority baseline"]
-    assert "std" not in table.caption
-
-
-def test_noise_alone_and_sets_alone_have_their_columns_only(records, table_of):
-    noise = table_of(*records(sets=(), kinds=("swap", "drop"), shares=(0.2,)))
-    assert list(noise.frame)[1:] == [
-        "clean",
-        *("swap_20", "swap_drop", "swap_lost_percent", "drop_20", "drop_drop", "drop_lost_percent"),
-    ]
-    assert (
-        "swapped with a neighbour (swap); dropped (drop)" in noise.caption
-        and "Out-of-domain sets," not in noise.caption
-    )
-    assert noise.caption.startswith("Robustness at step 1,800: scores on noisy evaluation rows (")
-    sets = table_of(*records(shares=()))
-    assert sets.caption.startswith("Robustness at step 1,800: scores on out-of-domain sets (")
-    assert list(sets.frame)[1:] == ["hans", "ax"] and "Clean:" not in sets.caption
 
 
 def test_a_collapsed_run_is_marked_and_noted(records, table_of):
@@ -146,65 +110,3 @@ def test_clean_is_of_the_model_that_was_measured_and_the_caption_says_where_it_i
     assert "In 2 of 12 runs the models were fine-tuned again and differ from those of Table 3." in table.caption
     assert rows_of(table)["tiny-shared"]["clean"] == pytest.approx(72.5)
     assert rows_of(table)["tiny-shared"]["mixed_drop"] == pytest.approx(8.6 + 1)
-
-
-def test_stand_ins_are_named_in_headings_and_caption(records, table_of):
-    records = records(stand_in=True, partial=True)
-    table = table_of(*records, glue_source="embedded")
-    assert list(table.frame)[1:4] == ["clean (stand-in)", "mixed_10 (stand-in)", "mixed_40 (stand-in)"]
-    assert list(table.frame)[-2:] == ["hans", "ax"], "they are what they are called"
-    assert "stand-in tasks made from documentation text, not GLUE" in table.caption
-    assert "Partial tasks (other rows than GLUE has): all." in table.caption
-
-
-def test_the_caption_says_sets_rows_noise_and_the_claim(records, table_of):
-    scores, measured = records(sets=("ax", "adv_mnli", "adv_mnli_mismatched"))
-    for entry in measured:
-        if entry["task"] == "mnli":
-            entry["sets"]["adv_mnli"] |= {"rows": 100, "official_rows": 121, "partial": True}
-            entry["sets"]["ax"] |= {"metrics": ["matthews"]}
-    caption = table_of(scores, measured).caption
-    assert caption.startswith("Robustness at step 1,800: ") and "Experiment demo-embedded, scale demo" in caption
-    assert "one pre-training seed: differences between operators may be chance" in caption
-    assert "mean over 2 fine-tuning seeds, std is the sample standard deviation." in caption
-    columns = "mrpc, mnli_matched, mnli_mismatched"
-    assert (
-        f"Clean: mean of the columns that have noise ({columns}); beside it the same with 10, 40 % of the letters"
-        in caption
-    )
-    assert "swapped, dropped, followed by another or hit one key beside (mixed)." in caption
-    assert (
-        "ax (mnli, matthews, 1,104 rows), adv_mnli (mnli, accuracy, 100 of 121 rows), "
-        "adv_mnli_mismatched (mnli, accuracy, 1,104 rows); adv mean: of AdvGLUE's sets." in caption
-    )
-    assert CLAIM in caption and "2412.00359" in CLAIM
-
-
-def test_the_command_writes_the_same_bytes_whatever_the_order_of_the_inputs(
-    records, write_scores, settings_file, tmp_path
-):
-    scores, measured = records()
-    files, other = write_scores(scores), write_scores(measured, "robustness")
-    first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("csv", "md", "tex")] for name in ("first", "second"))
-    write_exhibit(
-        "table-robustness",
-        first,
-        scores=files,
-        robustness=other,
-        settings=settings_file(tasks=TASKS),
-        finetune_seeds=[1, 2],
-    )
-    write_exhibit(
-        "table-robustness",
-        second,
-        scores=files[::-1],
-        robustness=other[::-1],
-        settings=settings_file(tasks=TASKS),
-        finetune_seeds=[1, 2],
-    )
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    row = read_shown(first[0])[0]
-    assert ",".join(row) == "model,clean,mixed_10,mixed_40,mixed_drop,mixed_lost_percent,hans,ax"
-    assert ",".join(row.values()) == "tiny-original,61.50,60.35,56.90,4.60,40.00,51.50,51.50"
-    assert "mixed lost (%)" in first[1].read_text(encoding="utf-8")
-    assert r"\label{tab:robustness}" in first[2].read_text(encoding="utf-8")

@@ -62,11 +62,6 @@ def test_a_decoder_is_not_the_encoder_of_its_name(pretrained, write_sessions, tm
     assert [run.facts_of("commit") for run in read_pretrained([*encoder, *decoder], [])] == ["77aa", "4f0e, modified"]
 
 
-def test_a_run_without_timing_has_dashes(pretrained):
-    (row,) = rows(pretrained("original")[0])
-    assert row["device"] is row["wall_hours"] is row["gpu_hours"] is None and row["corpus_hash"] == "c0ffee"
-
-
 def test_a_session_that_was_killed_at_once_took_no_time():
     assert hours({"started": "2026-01-01T00:00:00Z"}) == 0
     assert hours({"started": "2026-01-01T00:00:00Z", "until": "2026-01-02T06:00:00Z"}) == 30

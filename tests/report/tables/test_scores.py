@@ -61,10 +61,6 @@ def test_each_seed_has_a_row_and_their_mean_and_deviation_follow(tabulate, recor
     assert rows[3]["mean_of_tasks"] == "61.20" and {row["model"] for row in rows} == {"tiny-original"}
 
 
-def test_one_seed_has_neither_mean_nor_deviation(tabulate, records):
-    assert [row["finetune_seed"] for row in tabulate(records(seeds=(2,)))[0]] == ["2"]
-
-
 def test_models_without_pre_training_stand_beside_theirs(tabulate, records):
     rows, text = tabulate(records(steps=(0, 1800), seeds=(1,)))
     found = [(row["model"], row["rte"]) for row in rows]
@@ -81,22 +77,6 @@ def test_pre_training_seeds_have_rows_of_their_own_and_then_their_mean(tabulate,
     assert [row["rte"] for row in rows[2:12:4]] == [f"{mean:.2f}" for mean in means]
     assert [row["rte"] for row in rows[-2:]] == [f"{statistics.mean(means):.2f}", f"{statistics.stdev(means):.2f}"]
     assert "in the column of pre-training seeds, over the means of these" in text
-
-
-def test_a_collapsed_seed_is_marked_with_its_tasks(tabulate, records):
-    entries = records()
-    for entry in entries:
-        entry["constant_prediction"] = entry["finetune_seed"] == 2
-    rows, text = tabulate(entries)
-    assert [row["collapsed"] for row in rows] == ["", "rte, mnli", "", ""]
-    assert "Collapsed: the tasks for which a seed predicts one class throughout." in text
-
-
-def test_stand_ins_are_called_so(tabulate, records):
-    rows, _ = tabulate(records(stand_in=True))
-    assert list(rows[0])[2:] == [
-        f"{name} (stand-in)" for name in ("glue_score", "mean_of_tasks", "rte", "mnli_matched", "mnli_mismatched")
-    ]
 
 
 def test_earlier_steps_are_left_out_and_the_last_must_be_there(tabulate, records):

@@ -38,10 +38,6 @@ def test_keys_of_suites_and_hosts_stand_in_the_table(settings_file):
     assert found["suites.squad2.epochs"] == ("2", "–") and found["hosts.decoder.steps"] == ("5,000", "–")
 
 
-def test_at_the_papers_settings_nothing_is_bold(settings_file):
-    assert bold(settings_table(Data(settings=settings_file(**PAPER)))) == set()
-
-
 @pytest.mark.parametrize(
     ("changes", "key", "shown"),
     [
@@ -56,18 +52,3 @@ def test_at_the_papers_settings_nothing_is_bold(settings_file):
 def test_recipe_sources_filter_and_small_differences_stand_out(settings_file, changes, key, shown):
     table = settings_table(Data(settings=settings_file(**(PAPER | changes))))
     assert cells(table)[key] == shown and bold(table) == {key}
-
-
-def test_a_setting_that_only_one_of_both_has_is_a_dash_in_the_other(settings_file):
-    changed = Data(settings=settings_file(pretrain={"new_key": 0.5}, batch_size=None))
-    table = settings_table(changed)
-    assert cells(table)["pretrain.new_key"] == ("0.5", "–") and cells(table)["pretrain.batch_size"] == ("–", "256")
-
-
-@pytest.mark.parametrize(("rules", "told"), [([], "none"), (["perplexity"], "perplexity")])
-def test_filters_that_are_not_chosen_stand_out(settings_file, rules, told):
-    changes = PAPER | {"rules": rules, "match": None}
-    table = settings_table(Data(settings=settings_file(**changes)))
-    assert cells(table)["corpus.filter.rules"] == (told, "categories, perplexity, quality_warnings")
-    assert cells(table)["corpus.filter.match"] == ("–", "exact")
-    assert bold(table) == {"corpus.filter.rules", "corpus.filter.match"}

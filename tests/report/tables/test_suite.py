@@ -65,11 +65,6 @@ def test_every_seed_and_the_differences_have_tables_whose_mean_is_tested(supergl
     assert "Only the SuperGLUE score is tested" in text and " GLUE score" not in text
 
 
-def test_the_figure_has_the_score_over_checkpoints(superglue, tmp_path):
-    write_exhibit("figure-superglue_checkpoints", [tmp_path / "figure.txt"], **superglue[1])
-    assert "Scores on SuperGLUE from a local mirror" in (tmp_path / "figure.txt").read_text()
-
-
 def test_a_table_of_glue_has_no_column_of_superglue(superglue, record, write_scores, outputs):
     cells = itertools.product(["original", "pairwise"], GLUE_TASKS, SEEDS)
     records = [record("tiny", attention, 1800, task, seed) for attention, task, seed in cells]

@@ -3,10 +3,7 @@
 import json
 
 from csv_rows import read_shown
-from symbert.operators import OPERATORS
 from symbert.report.data import write_exhibit
-
-ATTENTION = tuple(OPERATORS)
 
 
 def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):
@@ -20,20 +17,6 @@ def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, o
     assert {row["exact_is_counted"] for row in rows.values()} == {"yes"}
     for path in outputs[1:]:
         assert "589,824" in path.read_text() and "Erratum" in path.read_text()
-
-
-def test_table_1_lists_shared_and_says_what_controls_are(parameters_file, outputs):
-    write_exhibit("table-table1_operators", outputs, parameters=parameters_file(attention=ATTENTION))
-    rows = {row["attention"]: row for row in read_shown(outputs[0])}
-    assert list(rows) == list(ATTENTION) and {row["exact_is_counted"] for row in rows.values()} == {"yes"}
-    assert (rows["shared"]["exact"], rows["shared"]["counted_base"]) == ("(h² + h) + 3h", "592896")
-    for control, operator in (("original-gain", "original"), ("pairwise-scaled", "pairwise")):
-        assert rows[control] == rows[operator] | {"attention": control, "printed": ""}
-    controls = "original-gain is original, original-symmetric is original, original-unscaled is original, "
-    controls += "pairwise-identity is pairwise, pairwise-scaled is pairwise, symmetric-others is symmetric."
-    assert f"Controls have the parameters of another operator: {controls}" in outputs[1].read_text()
-    write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
-    assert "Controls" not in outputs[1].read_text()
 
 
 def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outputs):

@@ -42,19 +42,6 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_fi
     assert [rows[size, "shared"]["parameters"] for size in ("small", "base")] == ["26700090", "95367738"]
 
 
-def test_table_2_lists_other_sizes_and_operators_without_a_match(parameters_file, outputs):
-    write_exhibit(
-        "table-table2_parameters", outputs, parameters=parameters_file(("tiny", "small"), ("shared", "original"))
-    )
-    rows = read_shown(outputs[0])
-    assert [(row["size"], row["attention"]) for row in rows] == [
-        *[("tiny", "original"), ("tiny", "shared")],
-        *[("small", "original"), ("small", "shared")],
-    ]
-    assert [row["match"] for row in rows] == ["", "", "yes", ""]
-    assert rows[3]["parameters"] == "26700090"
-
-
 def test_table_2_says_no_when_a_count_differs(parameters_file, outputs):
     write_exhibit(
         "table-table2_parameters", outputs, parameters=parameters_file((), base=changed("base", "symmetric", 0))

@@ -81,24 +81,6 @@ def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records,
     assert majority["glue_score (stand-in)"] == "50.00" and majority["std"] == ""
 
 
-def test_table_3_calls_stand_ins_stand_ins_everywhere(demo_records, write_scores, settings_file, outputs):
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=write_scores(demo_records),
-        settings=settings_file(),
-        finetune_seeds=seeds_of(demo_records),
-    )
-    for path in outputs:
-        assert path.read_text().count("(stand-in)") == 11
-    for path in outputs[1:]:
-        text = path.read_text()
-        assert "stand-in tasks made from documentation text, not GLUE" in text
-        assert "Experiment demo-embedded, scale demo, recipe faithful" in text
-        assert "1,800 steps" in text and "one pre-training seed" in text and "3 fine-tuning seeds" in text
-        assert "Partial tasks (other rows than GLUE has): rte." in text
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -132,33 +114,6 @@ def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the
         finetune_seeds=seeds_of(records),
     )
     assert all("the paper" not in path.read_text() for path in outputs)
-
-
-def test_table_3_of_real_tasks_does_not_speak_of_stand_ins_for_tasks(record, write_scores, settings_file, outputs):
-    records = [record("tiny", "original", 1800, task, 1) for task in TASKS]
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=write_scores(records),
-        settings=settings_file(corpus_source="mirror", glue_source="mirror"),
-        finetune_seeds=seeds_of(records),
-    )
-    assert all("stand-in" not in path.read_text() for path in outputs)
-    assert read_shown(outputs[0])[0]["std"] == "", "one seed has no deviation"
-
-
-def test_the_best_of_each_size_is_bold(demo_records, record, write_scores, settings_file, outputs):
-    others = [record("small", "original", 1800, task, seed, 0.9) for task in TASKS for seed in (1, 2, 3)]
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=write_scores([*demo_records, *others]),
-        settings=settings_file(),
-        finetune_seeds=seeds_of([*demo_records, *others]),
-    )
-    lines = {line.split(" | ")[0]: line for line in outputs[1].read_text().splitlines()}
-    assert lines["| tiny-pairwise"].count("**") == 2 * 10
-    assert "**" not in lines["| tiny-original"] + lines["| small-original"] + lines["| majority baseline"]
 
 
 def test_nothing_is_bold_where_nothing_is_inferred_or_all_are_equal(record, write_scores, settings_file, outputs):
@@ -223,57 +178,6 @@ def test_pre_training_seeds_have_rows_of_their_own_and_one_of_their_mean(
     assert [row["finetune_seeds"] for row in rows] == [*["2"] * 8, ""]
 
 
-def test_the_caption_says_which_deviation_is_which_and_means_are_compared_with_means(
-    seed_records, write_scores, settings_file, outputs
-):
-    write_exhibit(
-        "table-table3_glue", outputs, scores=write_scores(seed_records), settings=settings_file(), finetune_seeds=[1, 2]
-    )
-    text = outputs[1].read_text()
-    assert "3 pre-training seeds" in text and "may be chance" not in text
-    assert (
-        "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the" in text
-    )
-    bold = [line.split(" | ")[0] for line in text.splitlines() if "**" in line]
-    assert bold == ["| tiny-pairwise, mean of 3 seeds"]
-
-
-def test_one_pre_training_seed_is_called_chance(demo_records, write_scores, settings_file, outputs):
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=write_scores(demo_records),
-        settings=settings_file(),
-        finetune_seeds=[1, 2, 3],
-    )
-    assert "one pre-training seed: differences between operators may be chance" in outputs[1].read_text()
-
-
-def test_the_papers_row_stands_beneath_the_mean_of_seeds(record, write_scores, settings_file, outputs):
-    records = [
-        record("base", "original", 200_000, task, 1, pretrain_seed=seed)
-        for task, seed in itertools.product(TASKS, (1, 2))
-    ]
-    write_exhibit(
-        "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(**PAPER), finetune_seeds=[1]
-    )
-    names = [row["model"].removeprefix("base-original, ") for row in read_shown(outputs[0])]
-    assert names == ["seed 1", "seed 2", "mean of 2 seeds", "the paper", "majority baseline"]
-
-
-def test_a_model_that_predicts_one_class_is_named(record, write_scores, settings_file, outputs):
-    records = [record("tiny", "original", 1800, task, 1, constant_prediction=task == "cola") for task in TASKS]
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=write_scores(records),
-        settings=settings_file(),
-        finetune_seeds=seeds_of(records),
-    )
-    text = outputs[1].read_text()
-    assert "One class predicted throughout: cola by tiny-original (1 of 1 runs, fine-tuning seed 1). † The mean" in text
-
-
 def test_a_mean_with_a_collapsed_run_in_it_has_a_dagger(demo_records, write_scores, settings_file, outputs):
     """The mean hides such a run: two of three seeds that found nothing look like an operator that is worse."""
     for entry in demo_records:
@@ -326,17 +230,6 @@ def test_models_without_pre_training_have_rows_of_their_own(untrained_records, w
     assert bold == ["| tiny-pairwise"], "the best is one of the pre-trained"
 
 
-def test_several_pre_training_seeds_have_one_row_without_pre_training(
-    seed_records, write_scores, settings_file, outputs
-):
-    records = [*seed_records, *(entry | {"step": 0} for entry in seed_records)]
-    write_exhibit(
-        "table-table3_glue", outputs, scores=write_scores(records), settings=settings_file(), finetune_seeds=[1, 2]
-    )
-    names = [row["model"] for row in read_shown(outputs[0])]
-    assert names[0] == "tiny-original, no pre-training, mean of 3 seeds" and len(names) == 2 * 5 + 1
-
-
 def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record, write_scores, settings_file, outputs):
     records = [record("tiny", "original", 1800, task, 1, stand_in=task in ("rte", "mnli")) for task in TASKS]
     write_exhibit(
@@ -355,23 +248,6 @@ def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record,
         "mean_of_tasks",
     ]
     assert "Stand-ins for GLUE's tasks, not GLUE: mnli, rte." in outputs[1].read_text()
-
-
-def test_the_papers_rows_are_announced_only_where_there_are_some(record, write_scores, settings_file, outputs):
-    """The paper has no row of shared."""
-    settings = dict.fromkeys(("scale", "corpus_source", "glue_source", "recipe"), "imported") | {"settings_hash": None}
-    for attention, announced in (("shared", False), ("pairwise", True)):
-        unknown = {"majority": None, "settings_hash": None}
-        records = [record("base", attention, 1800, task, 1, **unknown) for task in TASKS]
-        write_exhibit(
-            "table-table3_glue",
-            outputs,
-            scores=write_scores(records),
-            settings=settings_file(**settings),
-            finetune_seeds=[1],
-        )
-        assert len(read_shown(outputs[0])) == 1 + announced
-        assert ("Beside them what the paper prints" in outputs[1].read_text()) == announced
 
 
 def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records, write_scores, settings_file, outputs):
