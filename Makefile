@@ -7,7 +7,7 @@ REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo bench-startup bench-scaling gpu-check download-faults chaos docs pictures first-hour clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check download-faults chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -66,15 +66,6 @@ bench-graph: env
 # What a whole demo takes, three times; options in docs/benchmarks.md.
 bench-demo: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.demo $(BENCH) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
-
-# What each command of a finished demo takes to start; options in docs/benchmarks.md.
-bench-startup: env
-	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.startup $(BENCH) $(if $(OUT),--output $(OUT))
-
-# How time and memory of each stage grow with its input; options in docs/benchmarks.md.
-bench-scaling: env
-	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.scaling $(BENCH) $(if $(OUT),--output $(OUT)) \
-		$(if $(WORK),--work $(WORK))
 
 # Whether the GPU here trains as the CPU does, and how fast; options in docs/benchmarks.md.
 gpu-check: env

@@ -46,7 +46,6 @@ ALLOWED = {
 
 @pytest.mark.parametrize("groups", PROCESSES, ids=["light", "report", "model"])
 def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
-    """What an import inside of a function costs, `make bench-startup` shows."""
     loads = [(load, group) for group in groups for load, allowed in ALLOWED.items() if allowed == group]
     lines = ["import sys", "from symbert.cli import load", "from symbert.report.exhibits import EXHIBITS"]
     for load, group in loads:

@@ -6,11 +6,8 @@ import pytest
 
 from benchmarks import inputs
 from benchmarks.agreement import compare_documents, compare_tokens
-from benchmarks.corpus import FIGURES, compare, contestants, empty, preparations
+from benchmarks.corpus import compare, contestants, empty, preparations
 from benchmarks.measure import interleave, measure
-from benchmarks.peers import is_kept
-from benchmarks.tables import figure_table
-from benchmarks.web import Web
 from symbert.corpus.documentation import read_documentation
 
 
@@ -36,23 +33,6 @@ def measured(tmp_path_factory, root, prose):
         yield folder, only, compare(folder)
 
 
-def test_half_of_the_documents_pass_and_a_third_of_the_bytes_are_metadata(prose):
-    web = Web(prose, ["bad.example"], seed=5)
-    records = [web.record() for _ in range(1000)]
-    assert 0.45 < sum(is_kept(record["metadata"]) for record in records) / 1000 < 0.6
-    text = sum(len(record["content"].encode()) for record in records)
-    assert 0.25 < 1 - text / sum(len(json.dumps(record, ensure_ascii=False).encode()) for record in records) < 0.35
-    assert 3000 < text / 1000 < 5500
-    assert Web(prose, ["bad.example"], seed=5).record() == records[0]
-
-
-def test_only_documents_of_the_blocked_category_are_on_listed_domains(prose):
-    web = Web(prose, ["bad.example"], seed=5)
-    for record in (web.record() for _ in range(300)):
-        listed = "bad.example" in record["warc_headers"]["warc-target-uri"].lower()
-        assert listed == ("adult" in (record["metadata"]["categories"] or []))
-
-
 def test_all_contestants_do_the_same_work(measured):
     folder, _, agreed = measured
     counts = json.loads((folder / "output/part.counts.json").read_text())
@@ -70,17 +50,3 @@ def test_another_kept_document_or_another_id_is_noticed(measured, tmp_path):
     np.save(tmp_path / "other.npy", stream)
     with pytest.raises(AssertionError, match="Mismatched elements: 1 "):
         compare_tokens(tmp_path / "other.npy", output / "part.offsets.npy", output)
-
-
-def test_every_figure_that_needs_no_datatrove_is_measured(measured):
-    figures = [figure for figure in FIGURES if "datatrove" not in figure.name]
-    assert len(figures) == len(FIGURES) - 2
-    assert all(figure.value(measured[1]) > 0 for figure in figures)
-    assert figure_table(figures, [measured[1]]).count("\n") == len(figures) + 2
-
-
-def test_the_input_is_built_once(measured):
-    folder = measured[0] / "input"
-    before = (folder / "part.jsonl.zst").stat().st_mtime_ns
-    inputs.build(folder, 1, large=2, listed=4000, vocabulary=None)
-    assert (folder / "part.jsonl.zst").stat().st_mtime_ns == before

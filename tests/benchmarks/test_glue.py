@@ -4,33 +4,23 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from benchmarks import learned, scored
+from benchmarks import learned
 from benchmarks.finetuners import (
     MAX_LENGTH,
     UNTIMED,
-    Enough,
     Finetuning,
-    Ours,
     PaddedRows,
-    Stopwatch,
     stock_classifier,
 )
-from benchmarks.glue import describe, speed_figures, speed_table, stage_table, table_figures, write_checkpoint
+from benchmarks.glue import write_checkpoint
 from benchmarks.learned import compare
-from benchmarks.measure import Usage
 from benchmarks.paper import finetuning_settings
-from benchmarks.prepared import LENGTHS, PIECES, real_rows, stand_in
-from benchmarks.scored import measure_tables, write_scores
-from benchmarks.stages import STAGES
-from benchmarks.tables import figure_table
-from symbert import cli
-from symbert.report.scores import read_scores
+from benchmarks.prepared import stand_in
 from symbert.tasks import GLUE
 
 ROWS = {"train": 960, "validation": 24}  # 300 steps: the Trainer evaluates after every second
@@ -102,30 +92,6 @@ def rows_of(data, split):
     return pq.read_table(data).filter(pc.field("split") == split)
 
 
-def lengths_of(rows):
-    """At 0, 5, … 100 % of the rows."""
-    return np.percentile(pc.list_value_length(rows["input_ids"]), np.linspace(0, 100, len(LENGTHS["rte"])))
-
-
-def pieces_of(rows):
-    return len(pc.unique(pc.list_flatten(rows["input_ids"])))
-
-
-@pytest.mark.parametrize("name", LENGTHS)
-def test_stand_ins_have_the_lengths_and_word_pieces_of_glue_s_rows(name, tmp_path):
-    data = stand_in(GLUE[name], tmp_path)
-    assert {split: len(rows_of(data, split)) for split in GLUE[name].splits} == GLUE[name].official_rows
-    np.testing.assert_allclose(lengths_of(rows_of(data, "train")), LENGTHS[name], atol=4)
-    assert pieces_of(rows_of(data, "train")) == pytest.approx(PIECES[name], rel=0.01)
-
-
-@pytest.mark.parametrize("name", LENGTHS)
-def test_the_stated_lengths_and_word_pieces_are_those_of_glue_s_rows(name, mirror, tmp_path):
-    rows = rows_of(real_rows(GLUE[name], mirror, tmp_path), "train")
-    np.testing.assert_allclose(lengths_of(rows), LENGTHS[name], atol=0.5)
-    assert pieces_of(rows) == PIECES[name]
-
-
 def test_the_authors_rows_are_those_of_the_prepared_file_padded_to_128(finetuning):
     rows = rows_of(finetuning.data, "validation").to_pylist()
     padded = PaddedRows(finetuning.data, "validation")
@@ -137,52 +103,6 @@ def test_the_authors_rows_are_those_of_the_prepared_file_padded_to_128(finetunin
         assert theirs["token_type_ids"] == ours["token_type_ids"] + rest
         assert theirs["attention_mask"] == [1] * length + rest
         assert theirs["label"] == ours["label"]
-
-
-def test_a_round_times_as_many_steps_as_the_authors_take_between_two_evaluations(finetuning):
-    rte = Finetuning(GLUE["rte"], finetuning.data, finetuning.settings)
-    rte.__dict__["rows"] = GLUE["rte"].official_rows
-    assert (rte.steps, rte.interval) == (780, 4)
-    assert (finetuning.steps, finetuning.interval) == (300, 2)
-    assert "every 2 steps (0.75 rows for each row trained), this project once, after 300 (0.005)" in describe(
-        finetuning
-    )
-
-
-def test_the_clock_runs_between_two_steps_and_stops_the_training(monkeypatch):
-    moments = iter((10.0, 13.0))
-    monkeypatch.setattr("benchmarks.finetuners.now", lambda: next(moments))
-    clock = Stopwatch(1, 3)
-    clock.tell(1)
-    clock.tell(2)
-    with pytest.raises(Enough):
-        clock.tell(3)
-    assert clock.seconds == 3.0
-
-
-def test_each_of_our_rounds_trains_a_few_steps_with_another_seed_and_predicts_all_rows(finetuning, folder, monkeypatch):
-    done, predicted = [], []
-
-    def train(model, rows, settings, precision, seed, tell):
-        for step in range(1, 300):
-            done.append((seed, step))
-            tell(step)
-
-    monkeypatch.setattr("benchmarks.finetuners.train", train)
-    monkeypatch.setattr("benchmarks.finetuners.predict", lambda model, rows, precision: predicted.append(len(rows)))
-    ours = Ours(finetuning, folder / "original")
-    ours.measure()
-    ours.measure()
-    assert done == [(seed, step) for seed in (1, 2) for step in range(1, UNTIMED + 3)]
-    assert predicted == [24, 24]
-
-
-def test_the_stages_of_a_step_are_all_its_time(finetuning, folder):
-    stages = Ours(finetuning, folder / "pairwise").stages()
-    assert stages.keys() == set(STAGES)
-    assert min(stages.values()) > 0
-    shares = [float(share) for share in stage_table({"tiny": stages}).splitlines()[2].split("|")[2:-1]]
-    assert sum(shares) == pytest.approx(100, abs=0.3)
 
 
 def test_outputs_other_than_the_stock_model_s_stop_the_benchmark(finetuning, folder, monkeypatch):
@@ -213,52 +133,6 @@ def test_the_authors_way_trains_and_evaluates_as_their_scripts_do(measured):
 
 def test_this_project_and_the_trainer_learn_the_same(measured):
     assert "after 5 steps on 8 rows this project's loss equals the Trainer's" in measured["said"]
-
-
-def test_examples_per_second_are_promised_with_the_evaluations_of_both(measured):
-    found = measured["found"]
-    figures = speed_figures("mrpc", ["original"])
-    assert [figure.target for figure in figures] == [None, "≥ 3"]
-    assert figure_table(figures, [found]).count("\n") == 4
-    assert speed_table([found]).count("| mrpc: ") == 2
-    step, evaluation = (found[f"mrpc: stock Trainer: {what}"] for what in ("training", "evaluation"))
-    assert found["mrpc: stock Trainer: training and evaluation"] == pytest.approx(step + evaluation / 2 / 16)
-    step, evaluation = (found[f"mrpc: original: {what}"] for what in ("training", "evaluation"))
-    assert found["mrpc: original: training and evaluation"] == pytest.approx(step + evaluation / 300 / 16)
-
-
-def test_made_up_scores_fill_the_matrix_in_either_layout(tmp_path, monkeypatch):
-    monkeypatch.setattr(scored, "steps", lambda: [1000, 200_000])
-    layouts = [write_scores(tmp_path, count) for count in (5, 1)]
-    assert [len(files) for files in layouts] == [6 * 2 * 9, 6 * 2 * 9 * 5]
-    for files in layouts:
-        scores = read_scores(files, list(GLUE), list(scored.SEEDS))
-        assert len(scores) == 6 * 2 * 10 * 5
-
-
-def test_the_matrix_has_972_files_of_five_records():
-    assert len(scored.MODELS) * len(scored.steps()) * len(GLUE) == 972
-
-
-def test_each_table_is_timed_from_each_layout_and_beside_its_imports(tmp_path, monkeypatch):
-    monkeypatch.setattr(scored, "steps", lambda: [200_000])
-    monkeypatch.setattr(scored, "interleave", run_in_turn)
-    (found,) = measure_tables(tmp_path, 1, ["table-table3_glue"])
-    figures = [(figure.name, figure.value(found), figure.target) for figure in table_figures(found)]
-    assert figures == [
-        ("table-table3_glue, 54 files", 2, "≤ 5"),
-        ("table-table3_glue, 270 files", 3, "≤ 5"),
-        ("table-table3_glue, 54 files, beside imports", 1, None),
-        ("table-table3_glue, 270 files, beside imports", 2, None),
-    ]
-    assert (tmp_path / "tables/table-table3_glue.md").read_text().count("| small-") == 3
-
-
-def run_in_turn(contestants, rounds, prepare):
-    """The commands' work in this process; the n-th contestant takes n seconds."""
-    for contestant in contestants[1:]:
-        assert cli.main(contestant.jobs[0][0][3:]) == 0
-    return [{contestant.name: Usage(0, number, 0) for number, contestant in enumerate(contestants, start=1)}]
 
 
 @pytest.fixture(autouse=True)

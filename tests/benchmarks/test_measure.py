@@ -3,8 +3,7 @@ import sys
 
 import pytest
 
-from benchmarks.measure import Contestant, Figure, Usage, interleave, measure
-from benchmarks.tables import figure_table, usage_table
+from benchmarks.measure import Contestant, interleave, measure
 
 WORK = """
 import time
@@ -38,13 +37,6 @@ def test_commands_of_a_job_add_up_and_the_largest_counts():
     assert twice.memory == pytest.approx(once.memory, rel=0.1)
 
 
-def test_jobs_run_side_by_side_only_with_as_many_workers():
-    jobs = [[script("import time; time.sleep(0.5)")]] * 2
-    one, two = (measure(Contestant("jobs", jobs, workers=workers), "test").wall for workers in (1, 2))
-    assert two < one
-    assert one > 1.0
-
-
 def test_a_command_that_fails_stops_the_benchmark_with_its_words():
     with pytest.raises(SystemExit, match="ended with 3:\nno such part"):
         measure(
@@ -63,25 +55,6 @@ def test_every_round_runs_all_contestants_after_its_preparation(tmp_path):
     rounds = interleave([Contestant(letter, [[mark(letter)]]) for letter in "ab"], 2, prepare)
     assert (tmp_path / "marks").read_text() == "|ab|ab"
     assert [list(round) for round in rounds] == [["a", "b"], ["a", "b"]]
-
-
-def test_figures_are_medians_over_rounds_beside_their_targets():
-    rounds = [{"slow": Usage(cpu, cpu, 90 + cpu), "fast": Usage(1, 1, 10)} for cpu in (3, 1, 2)]
-    figures = [
-        Figure("met", "×", lambda round: round["slow"].cpu / round["fast"].cpu, at_least=2),
-        Figure("missed", "MB", lambda round: round["slow"].memory, at_most=91),
-        Figure("promised nothing", "s", lambda round: round["slow"].wall),
-    ]
-    assert figure_table(figures, rounds).splitlines()[2:] == [
-        "| met | 2.00 × | 1.00–3.00 | ≥ 2 × | met |",
-        "| missed | 92.00 MB | 91.00–93.00 | ≤ 91 MB | **missed** |",
-        "| promised nothing | 2.00 s | 1.00–3.00 | – | |",
-    ]
-    assert usage_table({"once": Usage(5, 6, 7)}, rounds).splitlines()[2:] == [
-        "| once | 1 | 5.00 | 6.00 | 7 |",
-        "| slow | 3 | 2.00 | 2.00 | 93 |",
-        "| fast | 3 | 1.00 | 1.00 | 10 |",
-    ]
 
 
 def test_the_process_that_measures_imports_nothing_large(root):

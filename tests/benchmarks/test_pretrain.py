@@ -1,23 +1,19 @@
 import dataclasses
 import importlib.util
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks import resuming, twins
 from benchmarks.packed import write_corpus
-from benchmarks.pretrain import builders, measure_size, refuse_several_devices, step_table
-from benchmarks.promises import figures
-from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, STOCK, settings_of, task_of
+from benchmarks.pretrain import refuse_several_devices
+from benchmarks.protocol import CPU, OPERATORS, settings_of, task_of
 from benchmarks.resuming import measure_resuming
-from benchmarks.tables import figure_table
-from benchmarks.trainers import ListedRows, Ours, settle_tf32, stock_model
+from benchmarks.trainers import ListedRows, stock_model
 from benchmarks.twins import compare_losses, losses_of
 from symbert.pretrain.data import PackedRows, verify_shards
 
@@ -62,13 +58,6 @@ def task(folder):
     return task_of("tiny", TINY, folder / "manifest.json")
 
 
-@pytest.fixture(scope="module")
-def rounds(folder, task):
-    """The only round of a benchmark of one step, without the peers, which need accelerate."""
-    present = builders(task, dataclasses.replace(TINY, peers=()), folder)
-    return measure_size(present, "tiny", 1, TINY.steps["tiny"])[0]
-
-
 def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder):
     verify_shards(folder / "manifest.json")
     special = json.loads((folder / "manifest.json").read_text())["special_tokens"]
@@ -98,42 +87,6 @@ def test_another_loss_than_the_stock_model_s_stops_the_benchmark(folder, task, m
     assert abs(ours - stock) > 1e-4
     with pytest.raises(SystemExit, match="tiny, original, faithful: the contestants do not compute the same"):
         compare_losses(task, ("original",), TINY.recipes, folder)
-
-
-def test_every_figure_that_needs_no_peer_is_measured(rounds):
-    present = [figure for figure in figures("tiny", TINY, {}) if "Trainer" not in figure.name]
-    assert len(present) == 4
-    assert all(figure.value(rounds[0]) > 0 for figure in present)
-    assert figure_table(present, rounds).count("\n") == len(present) + 2
-    assert step_table(rounds, TINY).count("| 4 × 32 |") == len(OPERATORS)
-
-
-def test_speed_is_promised_beside_the_stock_trainer_and_mfu_of_base_in_the_fast_recipe():
-    flops = {f"base: {attention}, {recipe}": 2e13 for attention in OPERATORS for recipe in CUDA.recipes}
-    peers = {f"base: {STOCK}": 0.1, f"base: {COMPILED}": 0.08}
-    round = {**dict.fromkeys(flops, 0.05), **peers, "base: peak": 8e14}
-    found = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[:16]}
-    assert found["base: tokens/s, pairwise, fast / stock Trainer"] == (pytest.approx(2), "≥ 1.5")
-    assert found["base: tokens/s, pairwise, faithful / stock Trainer"] == (pytest.approx(2), None)
-    assert found["base: tokens/s, pairwise, fast / Trainer, compiled"] == (pytest.approx(1.6), None)
-    shares = {figure.name: (figure.value(round), figure.target) for figure in figures("base", CUDA, flops)[-8:]}
-    assert shares["base: shared, fast: MFU"] == (pytest.approx(50), "≥ 45")
-    assert shares["base: shared, faithful: MFU"] == (pytest.approx(50), None)
-    assert figures("base", CPU, {})[0].target == "≥ 1.2"
-
-
-def test_every_saving_that_is_timed_writes_weights_and_a_checkpoint(folder, task, tmp_path):
-    ours = Ours(task, "original", "faithful", tmp_path)
-    ours.seconds(1)
-    assert min(ours.saving(), ours.saving()) > 0
-    assert sorted(file.name for file in (tmp_path / "weights").glob("*.safetensors")) == [
-        "step-00000001.safetensors",
-        "step-00000002.safetensors",
-    ]
-    assert [directory.name for directory in sorted((tmp_path / "resume").iterdir())] == [
-        "step-00000001",
-        "step-00000002",
-    ]
 
 
 def test_a_machine_that_shows_several_gpus_is_refused_because_the_trainer_takes_them_all():
@@ -186,16 +139,3 @@ def test_the_authors_way_trains_with_the_paper_s_optimizer_and_reads_no_loss_bac
 def test_the_authors_way_on_two_gpus_is_refused_because_its_micro_batch_would_be_twice_ours(authors):
     assert authors.returncode == 1
     assert "Trainer computes 4 sequences at a time instead of 2: on 2 GPUs" in authors.stderr
-
-
-def settled() -> tuple[str, str]:
-    """What torch says of products in fp32 once they were settled."""
-    torch.backends.fp32_precision = "tf32"  # as transformers does for a compiled model
-    settle_tf32()
-    return torch.get_float32_matmul_precision(), torch.backends.fp32_precision
-
-
-def test_torch_says_whether_tf32_is_allowed_after_transformers_set_it():
-    """In a process of its own: not all of torch's switches go back."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.apply(settled) == ("high", "tf32")

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from chaos import disk
-from chaos.campaign import Campaign, outcome_of, page_of, read_record
-from chaos.faults import DAMAGES, FULL, NAMES, STOPPED, TIME, Fault, Undisturbed, draw_trial
+from chaos.campaign import Campaign
+from chaos.faults import FULL, STOPPED, Fault, Undisturbed, draw_trial
 from chaos.preload import Call, Notes, compile_library, compiler, unsynced
-from chaos.stages import TARGETS, Folder, Start, artefacts, difference, is_compared, is_measured
-from chaos.trial import Result, Trial
+from chaos.stages import TARGETS, Folder, Start, artefacts, difference
+from chaos.trial import Trial
 
 FEW = 4  # faults of each stage in the short campaign
 needs_compiler = pytest.mark.skipif(
@@ -91,15 +91,6 @@ def test_the_clock_jumps_and_the_monotonic_one_does_not(tmp_path, library):
     assert now > tmp_path.stat().st_mtime + 80000 and passed < 60
 
 
-@needs_compiler
-def test_other_processes_and_files_elsewhere_meet_no_fault(tmp_path, library):
-    code = PUBLISH.replace("results/", "elsewhere/") + "print(os.system('touch results/x'))"
-    (tmp_path / "elsewhere").mkdir()
-    ended, notes = run_job(code, tmp_path, library, ("open", 1, "kill", 0))
-    assert ended.returncode == 0 and notes.struck() == {}
-    assert Call("-", "open", "results/x") in notes.trace()[0], "it is noted all the same"
-
-
 def test_what_a_reboot_cuts_was_written_and_not_synchronised_since(tmp_path):
     (tmp_path / "results").mkdir()
     for name in ("synced", "written", "again"):
@@ -111,45 +102,6 @@ def test_what_a_reboot_cuts_was_written_and_not_synchronised_since(tmp_path):
         Call("job", "write", "results/again"),
     ]
     assert [file.name for file in unsynced(calls, tmp_path)] == ["again", "written"]
-
-
-def undisturbed():
-    """A stage in which there is a job of every reader, and every kind of call."""
-    readers = sorted({f"results/logs/{damage.reader}.log" for kinds in DAMAGES.values() for damage in kinds})
-    calls = [
-        Call(process, name, "resume/.step/seed-1")
-        for process in ("snakemake", *readers)
-        for name in ("open", "write", "fsync", "rename", "unlink", "mkdir") * 3
-    ]
-    return Undisturbed(tuple(calls), dict.fromkeys(readers, 3.0))
-
-
-def test_a_campaign_has_faults_of_all_kinds_and_a_trial_is_a_function_of_its_seed():
-    stage = undisturbed()
-    drawn = [fault for name in TARGETS for seed in range(40) for fault in draw_trial(name, stage, random.Random(seed))]
-    assert {fault.kind for fault in drawn} == set(NAMES)
-    assert all(1 <= fault.count <= 3 for fault in drawn if fault.call not in ("", TIME))
-    assert draw_trial("glue", stage, random.Random("7 1")) == draw_trial("glue", stage, random.Random("7 1"))
-    assert draw_trial("glue", stage, random.Random("7 1")) != draw_trial("glue", stage, random.Random("7 2"))
-
-
-def test_two_runs_are_compared_by_artefacts_weights_and_records_and_not_by_what_tells_of_the_machine(tmp_path):
-    run, scores = "pretrain/tiny-original/seed-1", "glue/tiny-original/seed-1/step-20"
-    compared = [f"{run}/done.json", f"{run}/state/weights/step-5.safetensors", f"{scores}/state/mrpc/seed-1-ab.json"]
-    others = [f"{run}/timing.json", f"{run}/lock", f"{run}/state/status.json", f"{run}/state/resume/step-5/x", "logs/a"]
-    others += ["settings/.pack.json.begun.tmp"]
-    path = type(tmp_path)
-    assert [is_compared(path(name)) for name in (*compared, *others)] == [True] * 3 + [False] * 6
-
-
-def test_what_shows_how_long_jobs_took_is_known():
-    shown = ["report/tables/runs.csv", "report/tables/table2_training.tex", "report/report.html"]
-    others = [
-        "report/tables/table3_glue.csv",
-        "report/figures/figure2_tiny.png",
-        "pretrain/tiny-original/seed-1/done.json",
-    ]
-    assert [is_measured(name) for name in (*shown, *others)] == [True] * 3 + [False] * 3
 
 
 def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
@@ -190,23 +142,6 @@ def test_a_folder_that_a_line_says_to_delete_is_deleted(tmp_path):
     line = "symbert pretrain-model: results/state/resume: no intact checkpoint; delete results/state and start over"
     assert disk.follow([line], tmp_path) == (line, [])
     assert not (tmp_path / "results/state").exists()
-
-
-def test_a_line_that_says_nothing_of_the_kind_is_no_remedy(tmp_path):
-    assert disk.follow(["symbert filter-part: x: No space left on device; free space and run again"], tmp_path) is None
-
-
-def test_the_page_counts_each_fault_once(tmp_path):
-    fault = Fault(0, FULL)
-    results = [Result(), Result(refused={0}), Result(unexplained={0: "Traceback"}), Result(lost="1 files differ")]
-    facts = {"seed": 7, "trial": 0, "stage": "glue", "kind": FULL, "point": fault.point, "commit": "abc"}
-    lines = [{**facts, **outcome_of(fault, result)} for result in results]
-    assert [line["outcome"] for line in lines] == ["equal", "refused", "unexplained", "lost"]
-    page = page_of(lines)
-    assert f"| {FULL} | glue | 4 | 1 | 1 | 1 | 1 |" in page and "| glue | 4 | 1 | 0 | 1 | 1 | 1 | 1 |" in page
-    record = tmp_path / "record.jsonl"
-    record.write_text('{"trial": 0}\n{"tri')
-    assert read_record(record) == [{"trial": 0}], "the campaign was killed while it wrote"
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

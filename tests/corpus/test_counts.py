@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert.corpus.counts import EDGES, count_batch, histogram, is_full
-from symbert.errors import UsageError
 from symbert.files import read_json
-
-
-def test_edges_are_ten_to_the_decade():
-    for edges in EDGES.values():
-        assert edges[0] == 1.0
-        assert edges[10] == 10.0
-        assert np.allclose(np.diff(np.log10(edges)), 0.1, atol=1e-4)
 
 
 @given(st.sampled_from(sorted(EDGES)), st.lists(st.floats(0, 1e9)), st.lists(st.sampled_from([1.0, 10.0, 1.259])))
@@ -51,8 +43,3 @@ def test_documents_fill_the_corpus(batches, write_section, max_documents, full):
     intake = write_section("intake", max_documents=max_documents)
     assert [is_full(batch, intake) for batch in batches] == full
     assert not is_full(None, intake)
-
-
-def test_a_batch_without_a_limit_is_refused(batches):
-    with pytest.raises(UsageError, match="--intake"):
-        is_full(batches[0], None)

@@ -316,16 +316,6 @@ def test_a_part_that_may_not_be_read_is_told_so_and_not_that_it_is_damaged(tmp_p
         list(documents(path, "computed", refuse))
 
 
-def test_a_disk_that_fails_while_a_part_is_read_is_told_with_the_part(tmp_path, monkeypatch):
-    def failing(content):
-        raise OSError(5, "Input/output error")
-
-    (tmp_path / "a.jsonl").write_bytes(LINES[0])
-    monkeypatch.setattr("symbert.corpus.lines._blocks", failing)
-    with pytest.raises(InputOutputError, match=r"a\.jsonl: cannot be read: Input/output error"):
-        list(documents(tmp_path / "a.jsonl", "computed", refuse))
-
-
 @pytest.mark.parametrize("annotations", ["computed", "published"])
 @pytest.mark.parametrize(
     "text",

@@ -13,7 +13,7 @@ import pytest
 
 from corpus import sites
 from symbert.corpus.digests import Digest
-from symbert.corpus.download import LARGE, Remote, RetryPolicy, download, refuse_downgrade, seconds_asked
+from symbert.corpus.download import Remote, RetryPolicy, download, refuse_downgrade
 from symbert.errors import (
     FullDiskError,
     InputOutputError,
@@ -181,23 +181,6 @@ def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_limit(site, output, ask
     assert_published(output)
 
 
-def test_the_header_of_a_wait_is_read_in_both_forms():
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    assert seconds_asked({"Retry-After": "120"}) == 120
-    assert 85 < seconds_asked({"Retry-After": date}) <= 90
-    for value in ("Wed, 21 Oct 2015 07:28:00 GMT", "soon", "-5", ""):
-        assert seconds_asked({"Retry-After": value}) == 0
-    assert seconds_asked({}) == 0
-
-
-def test_pauses_double_up_to_a_limit_and_differ():
-    policy = RetryPolicy(pause=1, longest_pause=20, longest_wait=100)
-    pauses = {attempt: [policy.pause_before(attempt, 0) for _ in range(200)] for attempt in (2, 3, 6, 7, 50)}
-    for attempt, longest in ((2, 1), (3, 2), (6, 16), (7, 20), (50, 20)):
-        assert 0.5 * longest <= min(pauses[attempt]) < max(pauses[attempt]) <= longest
-    assert policy.pause_before(2, 30) == 30 and policy.pause_before(2, 1000) == 100
-
-
 @pytest.mark.parametrize(
     ("code", "kind", "remedy"),
     [
@@ -282,23 +265,11 @@ def test_bytes_that_are_wrong_twice_are_refused_with_both_digests(site, output, 
     assert names(output) == set(), "wrong bytes are not kept for the next attempt"
 
 
-def test_a_file_without_a_length_is_taken_by_its_digest(site, output):
-    site.fail(PATH, sites.chunked())
-    get(site, output)
-    assert_published(output)
-
-
 def test_a_digest_that_changes_with_the_file_is_asked_for_anew(site, output):
     digests = iter([Digest("md5", "0" * 32), Digest("md5", hashlib.md5(BODY).hexdigest())])
     download(Remote(site.address + PATH, "", ""), output, lambda: next(digests), SHORT)
     assert_published(output)
     assert site.count(PATH) == 2
-
-
-def test_an_empty_file_is_a_file(site, output):
-    site.bodies[PATH] = b""
-    get(site, output, Digest("sha256", hashlib.sha256(b"").hexdigest()))
-    assert_published(output, b"")
 
 
 def test_a_full_disk_is_said_with_what_is_needed(site, output):
@@ -330,14 +301,6 @@ def test_two_processes_do_not_write_the_same_file(site, output):
     assert site.count(PATH) == 0
     get(site, output)
     assert_published(output)
-
-
-def test_a_large_file_says_how_far_it_is(site, output, capsys):
-    site.bodies[PATH] = bytes(LARGE + 1)
-    get(site, output, digest=None)
-    assert output.stat().st_size == LARGE + 1
-    said = capsys.readouterr().err
-    assert said.startswith("download part.zst: 11/11 MB, ") and said.count("\n") == 1
 
 
 def test_a_redirection_away_from_https_is_refused():

@@ -13,19 +13,17 @@ from corpus.oscar import refuse
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.blocklist import build_blocklist
 from symbert.corpus.document import documents
-from symbert.corpus.documentation import DOCUMENTATION, Passage
-from symbert.corpus.embedded import LINES_PER_PAGE, documentation_pages, write_embedded_corpus
+from symbert.corpus.documentation import DOCUMENTATION
+from symbert.corpus.embedded import write_embedded_corpus
 from symbert.corpus.parts import filter_part
 from symbert.corpus.sources import (
     CORPUS_CHECKSUMS,
     HARMFUL_MODEL,
-    VOCABULARY,
     download_blocklist,
     download_part,
     part_file,
     resolve_corpus,
 )
-from symbert.corpus.wordpiece import read_vocabulary
 from symbert.files import read_json
 from symbert.filters import REASONS
 
@@ -70,20 +68,6 @@ def test_another_process_writes_the_same_bytes(root, brief, tmp_path):
     assert files_below(tmp_path / "other") | {"documentation.parquet": ANY} == files_below(root)
 
 
-def test_the_layout_is_the_publishers(root):
-    assert set(files_below(root)) == {
-        "documentation.parquet",
-        "google-bert/bert-base-uncased/vocab.txt",
-        "oscar-corpus/OSCAR-2301/en_meta/checksum.sha256",
-        "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_1.jsonl.zst",
-        "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_2.jsonl.zst",
-        "oscar-corpus/harmful-kenlms/en.arpa",
-        "ut1/MD5SUM.LST",
-        "ut1/blacklists.tar.gz",
-    }
-    assert len(read_vocabulary(root / VOCABULARY.location)) == 500
-
-
 def test_every_filter_is_seen_to_act_and_most_text_is_kept(root, tmp_path, write_section):
     source = write_section("corpus_source", root=str(root))
     rules = write_section("filter")
@@ -111,27 +95,3 @@ def test_annotations_are_those_of_our_own_rules(root):
         assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
         assert document.metadata.harmful_pp in (None, perplexity(document.content))
     assert len({document.record_id for document in pages}) == len(pages)
-
-
-def passage(text: str, path: str = "a/b.py") -> Passage:
-    return Passage("numpy", "2.0", path, "a.b", text)
-
-
-def test_short_paragraphs_are_joined_until_the_line_is_long():
-    pages = documentation_pages([passage(character * 40) for character in "abcde"])
-    assert [page.text.split("\n") for page in pages] == [
-        [f"{'a' * 40} {'b' * 40} {'c' * 40}", f"{'d' * 40} {'e' * 40}"]
-    ]
-
-
-def test_a_long_file_becomes_pages_of_even_length_and_nothing_is_lost():
-    texts = [f"{number:03} {'x' * 100}" for number in range(3 * LINES_PER_PAGE + 5)]
-    pages = documentation_pages([passage(text) for text in texts] + [passage("alone", "z.py")])
-    lines = [page.text.split("\n") for page in pages]
-    assert sorted(line for page in lines for line in page) == sorted([*texts, "alone"])
-    assert sorted(map(len, lines)) == [1, 13, 14, 14]
-    assert pages == sorted(pages, key=lambda page: page.record_id)
-    assert {page.url for page in pages} == {
-        "https://github.com/numpy/numpy/blob/v2.0/a/b.py",
-        "https://github.com/numpy/numpy/blob/v2.0/z.py",
-    }

@@ -50,24 +50,6 @@ def test_exactly_the_code_points_whose_ids_differ_are_not_trusted(fast, referenc
         assert (found != expected) == (point in differing) or is_not_used(point), hex(point)
 
 
-def test_what_is_trusted_does_not_depend_on_what_was_asked_before(reference, fast):
-    at_once = guarded(reference)
-    at_once._agreement.holds(np.array(POINTS[::-1]))
-    assert differing_of(at_once, POINTS) == differing_of(fast, POINTS)
-
-
-def test_code_points_that_no_text_should_have_are_not_trusted(fast):
-    unused = [point for point in POINTS if is_not_used(point)]
-    assert differing_of(fast, unused) == unused
-    assert not differing_of(fast, range(0xE000, 0xE100)), "icons are compared"
-
-
-def test_text_of_common_scripts_is_trusted(fast):
-    for character in "é中한あяα\u200d\u00a0“”–€👍🎉":
-        assert not differing_of(fast, [ord(character)]), unicodedata.name(character)
-    assert differing_of(fast, range(128)) == [127]
-
-
 def test_a_letter_after_which_tokie_forgets_the_end_of_a_word_is_not_trusted(tmp_path):
     """A word may end within the pieces that could follow, but at the end of none: it is [UNK], and tokie loses b."""
     path = tmp_path / "vocab.txt"
@@ -138,12 +120,6 @@ def test_without_tokie_tokenizers_is_used_and_that_is_said(reference, monkeypatc
     monkeypatch.setitem(sys.modules, "tokie", None)
     assert guarded(reference) is None
     assert "tokie is not installed" in capsys.readouterr().err
-
-
-def test_ids_are_those_of_hugging_face_on_hard_texts(vocabulary, reference, fast):
-    for text, expected in zip(TEXTS, stock_ids(vocabulary, TEXTS), strict=True):
-        assert reference.encode(text).tolist() == expected, text[:60]
-        assert fast.encode(text).tolist() == expected, text[:60]
 
 
 @settings(max_examples=400)

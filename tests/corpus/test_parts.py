@@ -206,15 +206,6 @@ def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
     assert counts["file_sha256"] == sha256_of(tmp_path / "en_meta_part_1.jsonl.zst"), "though its publisher lists none"
 
 
-def test_counts_do_not_depend_on_how_often_they_are_added_up(run, monkeypatch):
-    _, whole = run([line for line, _ in CASES])
-    monkeypatch.setattr("symbert.corpus.counts.FOLDED_AT_ONCE", 3)
-    _, folded = run([line for line, _ in CASES])
-    assert folded == whole
-    assert sum(whole["histograms"]["characters"]["read"]) == len(CASES)
-    assert sum(whole["histograms"]["characters"]["kept"]) == whole["kept"]
-
-
 def test_a_filter_needs_its_model_or_blocklist_and_says_so(run):
     with pytest.raises(UsageError, match="--harmful-model"):
         run([record()], annotations="computed")

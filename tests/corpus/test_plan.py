@@ -11,7 +11,6 @@ from symbert.config import merge
 from symbert.corpus import plan
 from symbert.corpus.plan import contents_in_words, intake, plan_of
 from symbert.errors import MissingInputError
-from symbert.report import published
 
 ROOT = Path(__file__).parents[2]
 PAPER = merge(yaml.safe_load((ROOT / "config.yaml").read_text()), {"scale": "paper", "source": "hub"})
@@ -19,12 +18,6 @@ PAPER = merge(yaml.safe_load((ROOT / "config.yaml").read_text()), {"scale": "pap
 
 def planned(**corpus):
     return plan_of(merge(PAPER, {"corpus": corpus}))
-
-
-def test_the_constants_are_the_papers():
-    assert published.CORPUS["kept"] == plan.PAPER_DOCUMENTS and published.CORPUS["tokens"] == plan.PAPER_TOKENS
-    assert PAPER["corpus"]["parts"] == plan.PAPER_PARTS
-    assert PAPER["corpus"]["pack"]["max_documents"] == plan.PAPER_DOCUMENTS
 
 
 def test_300_parts_hold_the_papers_corpus():
@@ -48,42 +41,6 @@ def test_disk_of_the_papers_corpus():
     assert found.download == pytest.approx(70e9 * 4.68 / 0.67 * 0.382, rel=1e-9) == pytest.approx(186.78e9, rel=1e-4)
     assert found.disk["raw parts"] == pytest.approx(found.download / 15)
     assert found.high_water_mark == pytest.approx(sum(found.disk.values()) - found.disk["raw parts"])
-
-
-def test_kept_raw_parts_stay_until_the_end():
-    found = planned(keep_raw=True)
-    assert found.disk["raw parts"] == pytest.approx(found.download)
-    assert found.high_water_mark == pytest.approx(sum(found.disk.values()))
-
-
-def test_few_parts_are_fullest_while_they_are_read():
-    """20 parts, all there at a time, of which only a few documents are packed: no shards to speak of."""
-    found = planned(parts=20, pack={"max_documents": 10})
-    assert found.high_water_mark == pytest.approx(
-        sum(found.disk[name] for name in ("raw parts", "filtered documents", "token streams"))
-    )
-
-
-def test_core_hours_are_work_over_speed():
-    found = planned()
-    text = 70e9 * 4.68 / 0.67
-    assert found.core_hours["filter-part"] == pytest.approx(text * 1.34 / plan.FILTER / 3600)
-    assert found.core_hours["tokenize-part"] == pytest.approx(70e9 / plan.TOKENIZE / 3600)
-    assert found.core_hours["pack-shards"] == pytest.approx(70e9 / plan.PACK / 3600)
-    scored = planned(annotations="computed").core_hours["filter-part"] - found.core_hours["filter-part"]
-    assert scored == pytest.approx(text / plan.SCORE / 3600)
-
-
-def test_fewer_documents_end_the_intake_earlier():
-    """250,000 documents are in 3 parts of 100,000; batches of 2 give 4, and the third batch is under way."""
-    found = planned(parts_per_batch=2, pack={"max_documents": 250_000})
-    assert found.parts == 6
-    assert found.rows["train"] + 10_000 == 250_000 * 70_000 // 30 // 512
-
-
-def test_parts_that_hold_too_little_are_all_read():
-    found = planned(parts=30)
-    assert (found.parts, round(found.documents_kept)) == (30, 3_000_000)
 
 
 @given(st.integers(1, 700), st.integers(1, 40))

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from corpus import sites
-from corpus.hub_site import COMMIT, TOKEN, served_hub
+from corpus.hub_site import COMMIT, served_hub
 from corpus.oscar import record, write_part
-from symbert.cli import main
 from symbert.corpus.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -34,7 +33,6 @@ from symbert.errors import (
     IntegrityError,
     MissingInputError,
     RemoteError,
-    UsageError,
 )
 from symbert.files import read_json
 
@@ -193,17 +191,6 @@ def test_a_part_that_the_list_does_not_have_is_refused_with_the_lists_size(brief
         download_part(brief, resolved(brief), "en_meta_part_3", output)
 
 
-def test_a_list_that_is_none_is_refused_with_the_line(brief, published, resolved):
-    (published / CORPUS_CHECKSUMS.location).write_text("<html>\n")
-    with pytest.raises(DataError, match=r"checksum\.sha256:1: expected"):
-        resolved(brief)
-
-
-def test_a_repository_of_nobody_is_refused(brief, resolved):
-    with pytest.raises(UsageError, match="'some/other' is none of oscar-corpus/OSCAR-2301, "):
-        resolved(brief, "some/other")
-
-
 def test_a_part_that_is_not_needed_is_empty_and_not_asked_for(
     hub, hub_brief, resolved, output, tmp_path, write_section
 ):
@@ -249,14 +236,6 @@ def test_a_repository_that_is_not_needed_is_not_asked_for(hub, hub_brief, resolv
         download_harmful_model(hub_brief, sources, "en.binary", output)
 
 
-def test_a_branch_that_moves_does_not_change_what_is_downloaded(hub, hub_brief, resolved, output):
-    sources = resolved(hub_brief)
-    hub.host.bodies[hub.interface("model", BERT)] = json.dumps({"id": BERT, "sha": "2" * 40}).encode()
-    hub.host.bodies[hub.path("model", BERT, "vocab.txt", "2" * 40)] = b"[CLS]\n"
-    download_vocabulary(hub_brief, sources, output)
-    assert output.read_bytes() == b"[PAD]\n"
-
-
 def test_a_part_that_the_publishers_list_knows_otherwise_is_refused(hub, hub_brief, resolved, output):
     sources = resolved(hub_brief)
     hub.add_large("dataset", OSCAR, part_file(PART).path, b"another part")
@@ -291,17 +270,6 @@ def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, hub_brief, resol
         resolved(hub_brief)
     assert hub.host.asked == []
     assert read_json(resolved(hub_brief, BERT))["repositories"][BERT]["commit"] == COMMIT, "which is open to all"
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_names_the_page_and_the_token_but_not_its_value(hub, hub_brief, resolved, tmp_path, capfd, status):
-    hub.host.fail(hub.path("dataset", OSCAR, CORPUS_CHECKSUMS.path), sites.status(status))
-    options = ["--settings", str(hub_brief), "--repositories", OSCAR, "--output", str(tmp_path / "sources.json")]
-    assert main(["resolve-corpus", *options]) == 65
-    said = capfd.readouterr().err
-    assert said.startswith("symbert resolve-corpus: ") and said.count("\n") == 1
-    assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in said
-    assert TOKEN not in said and not (tmp_path / "sources.json").exists()
 
 
 def test_the_blocklist_is_checked_and_written_down(hub, ut1_brief, ut1, output):
@@ -379,16 +347,6 @@ def test_an_archive_that_somebody_has_may_stand_without_a_list(write_section, pu
     download_blocklist(brief, output, note)
     said = capsys.readouterr().err
     assert said.startswith("warning: ") and "blacklists.tar.gz: taken unchecked, no MD5SUM.LST beside it" in said
-
-
-def test_the_command_leaves_with_the_documented_exit_code_and_one_line(brief, published, resolved, output, capsys):
-    sources = resolved(brief)
-    (published / VOCABULARY.location).unlink()
-    options = ["--settings", str(brief), "--sources", str(sources), "--output", str(output)]
-    assert main(["download-vocabulary", *options]) == 65
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert json.loads(brief.read_text())["root"] in message
 
 
 def test_the_record_of_sources_knows_the_users_files(tmp_path):

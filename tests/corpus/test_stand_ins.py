@@ -1,7 +1,7 @@
 import pytest
 
 from symbert.corpus.annotation import harmful_perplexity
-from symbert.corpus.stand_ins import BEGIN, HARMFUL, UNKNOWN, estimate, gibberish, harmful_text, write_arpa
+from symbert.corpus.stand_ins import BEGIN, HARMFUL, estimate, gibberish, harmful_text, write_arpa
 
 TEXTS = ["the function returns the value", "the value is returned by the function"] * 4
 
@@ -20,11 +20,6 @@ def test_the_probabilities_after_every_word_sum_to_one(model):
     for history in [BEGIN, *model.unigrams]:
         total = sum(probability(model, history, word) for word in model.unigrams)
         assert total == pytest.approx(1.0, abs=1e-9), history
-
-
-def test_unknown_words_have_the_mass_of_one_occurrence(model):
-    occurrences = "".join(TEXTS).count("returned")
-    assert model.unigrams["returned"] == pytest.approx(occurrences * model.unigrams[UNKNOWN])
 
 
 def test_the_model_separates_harmful_ordinary_and_meaningless_text(tmp_path):

@@ -1,7 +1,6 @@
 import hashlib
 import re
 import sys
-from importlib import metadata
 
 import numpy as np
 import pyarrow
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from corpus.stock import TEXTS, stock_ids
 from symbert.corpus import guarded, tokens
 from symbert.corpus.counts import EDGES
-from symbert.corpus.tokens import OFFSET, count_words, id_hash, tokenize_part
+from symbert.corpus.tokens import OFFSET, count_words, tokenize_part
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of
 
@@ -98,19 +97,6 @@ def test_the_bytes_do_not_depend_on_batches_row_groups_or_encoder(
     assert found == expected
 
 
-def test_without_tokie_the_bytes_are_the_same(tmp_path, vocabulary, capsys):
-    expected = tokenize(tmp_path / "a", write_documents(tmp_path / "part.parquet", MANY), vocabulary)[2]
-    found = tokenize_by_tokenizers(tmp_path / "b", MANY, vocabulary)
-    assert "tokie is not installed" in capsys.readouterr().err
-    assert found.pop("encoder") == {"name": f"tokenizers {tokenizers_version()}", "checked": 0, "reference": 0}
-    del expected["encoder"]
-    assert found == expected
-
-
-def tokenizers_version():
-    return metadata.version("tokenizers")
-
-
 class Liar:
     """tokie, but wrong about one word, or broken."""
 
@@ -185,7 +171,3 @@ def test_what_is_no_part_is_named(tmp_path, vocabulary):
     pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "text": ["b"]}), tmp_path / "old.parquet")
     with pytest.raises(DataError, match=r"old\.parquet: no column 'line'; delete it and run filter-part"):
         tokenize(tmp_path, tmp_path / "old.parquet", vocabulary)
-
-
-def test_id_hash_is_64_bits_of_sha256():
-    assert id_hash("a") == int(hashlib.sha256(b"a").hexdigest()[:16], 16)

@@ -8,7 +8,7 @@ from corpus.stock import TEXTS, hard_texts, stock_ids
 from symbert.corpus import wordpiece
 from symbert.corpus.sources import VOCABULARY
 from symbert.corpus.wordpiece import Reference, encoder, read_vocabulary
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
@@ -53,20 +53,9 @@ def test_an_unusable_vocabulary_is_named(tmp_path, lines, reason):
         read_vocabulary(path)
 
 
-def test_a_missing_vocabulary_is_named(tmp_path):
-    with pytest.raises(MissingInputError, match=r"none\.txt"):
-        encoder(tmp_path / "none.txt")
-
-
 @pytest.fixture(scope="module")
 def reference(vocabulary):
     return Reference(encoder(vocabulary))
-
-
-@pytest.fixture
-def short_pieces(monkeypatch):
-    """Texts are cut every five characters, if they can."""
-    monkeypatch.setattr(wordpiece, "PIECE", 5)
 
 
 @settings(max_examples=300)
@@ -75,21 +64,6 @@ def test_cutting_a_text_does_not_change_its_ids(vocabulary, reference, text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wordpiece, "PIECE", 5)
         assert reference.encode(text).tolist() == stock_ids(vocabulary, [text])[0]
-
-
-def test_a_text_is_cut_at_the_last_break_that_fits_or_at_the_first_one_after(reference, short_pieces):
-    assert reference.pieces("ab cd ef") == ["ab cd", " ef"]
-    assert reference.pieces("ab cdefg") == ["ab", " cdefg"]
-    assert reference.pieces("abcdefgh ij") == ["abcdefgh", " ij"]
-    assert reference.pieces("abcdefgh") == ["abcdefgh"]
-    assert reference.pieces("") == [""]
-
-
-def test_text_without_blanks_is_cut_before_whatever_ends_a_word(reference, short_pieces):
-    assert reference.pieces("ab;cd/ef") == ["ab;cd", "/ef"]
-    assert reference.pieces("ab\u1361cd\u1361ef") == ["ab\u1361cd", "\u1361ef"], "the word space of Ethiopic"
-    assert reference.pieces("ab\u3000cd\u20acef") == ["ab", "\u3000cd\u20acef"], "currency is no punctuation"
-    assert reference.pieces("[SEP][SEP]x]]]]]]]]]") == ["[SEP]", "[SEP]x", "]]]]]", "]]]]"]
 
 
 ENDLESS = [*("a", "ж", "ก", "\u0e31", "👍", "\u0301", "\u302e", "\u0323", "\u200b", "\x00", "\ufe0f", "각", "ᄀ", "ᅡ")]

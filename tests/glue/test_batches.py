@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from symbert.errors import DataError
-from symbert.glue.batches import read_rows, read_sets, shuffled_batches, sorted_batches
+from symbert.glue.batches import read_rows, read_sets, shuffled_batches
 from symbert.tasks import GLUE
 
 CPU = torch.device("cpu")
@@ -42,15 +42,6 @@ def test_the_order_follows_from_seed_and_epoch_alone(rows):
     assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
 
 
-def test_a_batch_has_the_tokens_of_its_rows_and_no_padding(rows):
-    lengths = []
-    for index, batch in sorted_batches(rows, 10):
-        assert len(batch.input_ids) == len(batch.token_type_ids) == rows.lengths[index].sum()
-        assert (batch.input_ids != 0).all()
-        lengths += rows.lengths[index].tolist()
-    assert lengths == sorted(rows.lengths.tolist())
-
-
 def test_sets_are_read_by_their_names(tmp_path):
     columns = {"set": ["hans", "ax", "hans"], "input_ids": [[2, 5, 3], [2, 3], [2, 9, 3]]}
     table = pa.table({**columns, "token_type_ids": [[0, 0, 1], [0, 0], [0, 0, 0]], "label": [0, 2, 1]})
@@ -60,11 +51,6 @@ def test_sets_are_read_by_their_names(tmp_path):
     batch = sets["hans"].batch(np.array([1, 0]))
     assert separated(batch.input_ids, batch) == [[2, 9, 3], [2, 5, 3]]
     assert separated(batch.token_type_ids, batch) == [[0, 0, 0], [0, 0, 1]]
-
-
-def test_grades_are_floats_and_classes_integers(prepared):
-    assert read_rows(prepared("stsb"), GLUE["stsb"], CPU)["train"].labels.dtype == torch.float32
-    assert read_rows(prepared("mnli"), GLUE["mnli"], CPU)["train"].labels.dtype == torch.int64
 
 
 def test_a_flipped_bit_among_prepared_rows_is_not_another_row(prepared):

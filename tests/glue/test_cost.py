@@ -6,7 +6,7 @@ import pytest
 from symbert.blimp import PIECES
 from symbert.config import merge
 from symbert.corpus.documentation import read_documentation
-from symbert.cost import Work, configured_speed
+from symbert.cost import Work
 from symbert.flops import encoder_flops, step_flops
 from symbert.glue import embedded_superglue
 from symbert.glue.cost import (
@@ -17,7 +17,6 @@ from symbert.glue.cost import (
     finetuning_work,
     judging_work,
     missing_tasks,
-    robustness_work,
 )
 from symbert.glue.embedded import STAND_IN_ROWS, Pool, of_split, sentences_in
 from symbert.glue.forms import candidates
@@ -87,15 +86,6 @@ def test_fine_tuning_the_base_model_is_nine_minutes_of_an_h200s_peak(paper):
     assert found.layers == 12 * 1_483_075
 
 
-def test_robustness_of_models_that_were_not_kept_is_fine_tuned_again(experiment):
-    kept = robustness_work(experiment, "tiny", "rte", 2)
-    unkept = Experiment(merge(experiment.config, {"glue": {"keep_finetuned": False}}))
-    again = robustness_work(unkept, "tiny", "rte", 2)
-    assert again == kept + finetuning_work(experiment, "tiny", "rte", 2)
-    quiet = Experiment(merge(experiment.config, {"glue": {"robustness": {"noise": []}}}))
-    assert robustness_work(quiet, "tiny", "rte", 2).flops * 4 == pytest.approx(kept.flops), "three levels and none"
-
-
 def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_its_cores(changed):
     small = changed({"sweep": {"sizes": ["small"], "curve": {"sizes": []}}})
     hours = {("finetune", "small-original-seed-1-step-2400"): 1.0}
@@ -106,21 +96,6 @@ def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_
     write(timing, {"device": "cpu", "threads": 4})
     found = finetuning_speed(small, "small", hours)
     assert not found.on_gpu and found.hours(amount).core == pytest.approx(4)
-
-
-def test_fine_tuning_is_as_fast_as_the_slowest_job_of_the_experiment(experiment):
-    """A job that found seeds in its state folder was short. The demo fine-tunes step 300 with one seed."""
-    amount = sum((finetuning_work(experiment, "tiny", task) for task in experiment.tasks), Work())
-    reckoned = configured_speed(experiment.config["rates"], SIZES["tiny"]).hours(amount).core
-    names = "tiny-original-seed-1-step-300", "tiny-shared-seed-1-step-300"
-    hours = {("finetune", name): spent for name, spent in zip(names, (2 * reckoned, 1 / 3600), strict=True)}
-    found = finetuning_speed(experiment, "tiny", hours)
-    assert found.hours(amount).core == pytest.approx(2 * reckoned) and found.measured == experiment.name
-
-
-def test_without_a_finished_job_fine_tuning_is_as_fast_as_configured(experiment):
-    configured = configured_speed(experiment.config["rates"], SIZES["tiny"])
-    assert finetuning_speed(experiment, "tiny", {}) == configured
 
 
 def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_tokens(paper, folder):

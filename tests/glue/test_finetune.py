@@ -1,17 +1,14 @@
 import json
 import os
-import platform
 import signal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from damage import CONTENTS
-from symbert import __version__
 from symbert.cli import main
-from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError, UsageError
+from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
 from symbert.glue.finetune import finetune
@@ -104,25 +101,6 @@ def test_every_task_is_scored_in_its_columns(run):
             assert score == pytest.approx(sum(parts.values()) / len(parts)) and -1 <= score <= 1
 
 
-def test_a_record_says_what_it_is_of(run):
-    ((record,),) = run()
-    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300, "origin": "finetune"}
-    assert identity.items() <= record.items()
-    assert record["rows"] == {"train": 64, "validation": 40}
-    assert record["official_rows"] == {"train": 2490, "validation": 277}
-    assert record["partial"] and record["stand_in"]
-    assert (record["precision"], record["recipe"]) == ("fp32", "faithful")
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "symbert": __version__}
-    assert versions.items() <= record["versions"].items() and "transformers" in record["versions"]
-
-
-def test_the_majority_baseline_is_of_the_rows_used(run, prepared):
-    ((record,),) = run()
-    labels = pq.read_table(prepared("rte"))["label"].to_pylist()
-    constant = int(sum(labels[:64]) > 32)
-    assert record["majority"] == {"rte": pytest.approx(labels[64:].count(constant) / 40)}
-
-
 def test_a_seed_that_another_experiment_keeps_is_not_computed_and_that_one_stays_as_it_is(run, counted, tmp_path):
     ((first,),) = run(seeds=[1])
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "state").rglob("*")}
@@ -175,14 +153,6 @@ def test_an_edited_operator_does_not_keep_the_scores_of_a_start_that_it_leaves_a
     assert counted == [1, 1]
 
 
-def test_a_repeated_run_gives_the_same_scores(run, tmp_path):
-    ((first,),) = run()
-    for kept in (tmp_path / "state/rte").iterdir():
-        kept.unlink()
-    ((again,),) = run()
-    assert again == first
-
-
 def test_predictions_are_kept_beside_the_record(run, tmp_path, prepared):
     ((record,),) = run()
     (kept,) = (tmp_path / "state/rte").glob("seed-1-*.json")
@@ -223,15 +193,6 @@ def test_weights_of_an_earlier_model_do_not_stay_beside_a_new_record(run, tmp_pa
     assert kept.exists() and kept_files(tmp_path, ".safetensors") == []
 
 
-def test_what_killed_processes_left_half_written_is_removed(run, tmp_path):
-    run()
-    left = [tmp_path / "state/rte" / name for name in (".tmpA1b2C3", ".seed-1.safetensors.99999999.tmp")]
-    for path in left:
-        path.write_text("half")
-    run()
-    assert not any(path.exists() for path in left)
-
-
 class KilledInSeed2(Progress):
     def update(self, done, note=""):
         if "seed 2" in self.label.rpartition(":")[2] and done == 3:
@@ -267,25 +228,9 @@ def test_the_fast_recipe_and_the_dropout_that_the_device_decides_are_recorded(ru
     assert fast["settings_hash"] != faithful["settings_hash"]
 
 
-def test_a_collapsed_run_is_flagged(run, monkeypatch):
-    monkeypatch.setattr(
-        module, "predict", lambda model, rows, precision: torch.ones(len(rows), dtype=torch.long).numpy()
-    )
-    ((record,),) = run()
-    assert record["constant_prediction"]
-
-
 def test_a_checkpoint_of_another_operator_is_refused(run):
     with pytest.raises(ConfigError, match="'attention' is pairwise, expected original"):
         run(attention="original")
-
-
-def test_a_task_without_output_is_refused(tmp_path, write_section, checkpoint):
-    with pytest.raises(UsageError, match="2 files in --data, 1 in --output"):
-        finetune(
-            checkpoint(), [tmp_path / "a", tmp_path / "b"], write_section("glue"), "tiny", "pairwise", 1, 1, [1],
-            tmp_path / "state", [tmp_path / "c"], 1,
-        )  # fmt: skip
 
 
 def test_the_command_line_runs_it(tmp_path, write_section, prepared, checkpoint, capfd):
@@ -295,15 +240,6 @@ def test_the_command_line_runs_it(tmp_path, write_section, prepared, checkpoint,
     assert main(["finetune", *options.split()]) == 0
     assert len(json.loads((tmp_path / "cola.json").read_text())) == 2
     assert "finetune tiny-pairwise seed 1 step 300: cola seed 2: 4/4 steps" in capfd.readouterr().err
-
-
-def test_the_command_line_names_a_checkpoint_that_is_absent(tmp_path, write_section, prepared, capfd):
-    options = f"--checkpoint {tmp_path / 'none'} --data {prepared('cola')} --settings {write_section('glue')}"
-    options += " --size tiny --attention pairwise --pretrain-seed 1 --step 300 --finetune-seeds 1"
-    options += f" --state {tmp_path / 'state'} --output {tmp_path / 'cola.json'} --threads 1"
-    assert main(["finetune", *options.split()]) == 65
-    assert "model.safetensors" in capfd.readouterr().err
-    assert not (tmp_path / "cola.json").exists()
 
 
 @pytest.mark.parametrize("content", CONTENTS)

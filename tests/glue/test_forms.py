@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from symbert.errors import DataError
-from symbert.files import read_json
 from symbert.glue import forms
 from symbert.glue.batches import read_rows, shuffled_batches
-from symbert.glue.forms import formed, normal, overlap
+from symbert.glue.forms import formed, overlap
 from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, prepare_task, sample
@@ -175,10 +174,6 @@ def test_overlap_is_the_f1_of_words_without_case_punctuation_and_articles(text, 
     assert overlap(text, answer) == pytest.approx(squad_f1(text, answer))
 
 
-def test_texts_are_compared_as_the_official_scripts_do():
-    assert normal("The  U.S. Army, an army") == "us army army"
-
-
 answer = st.tuples(st.integers(0, 3), st.integers(0, 1), st.floats(0, 1, width=16), st.integers(-3, 3))
 answered = st.lists(answer, min_size=1, max_size=20)
 
@@ -321,10 +316,3 @@ def test_the_phrases_of_real_wsc_stand_where_their_indices_say(mirror):
         for row in rows
     ]
     assert len(rows) == 658 and np.mean(stand) > 0.95
-
-
-def test_a_commit_of_the_suite_stands_beside_that_of_glue(tmp_path, write_section):
-    source = write_section("glue_source", source="mirror", root=str(tmp_path))
-    resolve_glue(source, tmp_path / "sources.json")
-    assert read_json(tmp_path / "sources.json")["repositories"] == {}
-    assert re.fullmatch("[0-9a-f]{40}", SUITES["superglue"].revision)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from symbert.glue.metrics import METRICS, majority, measure
+from symbert.glue.metrics import METRICS, majority
 from symbert.tasks import GLUE
 
 classes = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=40)
@@ -70,12 +70,6 @@ def test_correlations_are_those_of_scipy_to_the_last_bit(pairs):
     assume(np.ptp(labels) > 0 and np.ptp(predictions) > 1e-3)
     assert METRICS["pearson"](labels, predictions) == pearsonr(labels, predictions)[0]
     assert METRICS["spearman"](labels, predictions) == spearmanr(labels, predictions)[0]
-
-
-def test_the_score_of_mrpc_is_of_accuracy_and_f1_and_of_cola_the_matthews_correlation():
-    labels, predictions = np.array([1, 1, 1, 0]), np.array([1, 1, 0, 1])
-    assert measure(GLUE["mrpc"], labels, predictions) == pytest.approx({"accuracy": 0.5, "f1": 2 / 3})
-    assert measure(GLUE["cola"], labels, predictions) == pytest.approx({"matthews": -1 / 3})
 
 
 def test_the_majority_class_is_that_of_the_training_rows():

@@ -53,11 +53,6 @@ def test_the_noise_of_a_text_depends_on_its_own_numbers_alone(texts, kind, share
     assert noisy(texts, kind, share, 2, numbers, 0) == alone
 
 
-def test_another_row_has_another_noise():
-    assert len(set(noisy(["the same words"] * 50, "mixed", 0.4, 1, np.arange(50)))) > 45
-    assert noisy(["the same words"], "mixed", 0.4, 1, 0) != noisy(["the same words"], "mixed", 0.4, 2, 0)
-
-
 LETTERS = 40_000
 
 
@@ -96,35 +91,6 @@ def test_mixed_noise_has_each_kind_equally_often():
     kinds = Counter("drop" if not word else "insert" if len(word) == 2 else "keyboard" for word in found if word != "a")
     for kind in ("drop", "insert", "keyboard"):
         check_share(kinds[kind], LETTERS, 0.1)
-
-
-def test_inserted_letters_and_neighbouring_keys_are_drawn_evenly():
-    inserted = Counter(word[1] for word in noisy(["g " * LETTERS], "insert", 1.0, 6)[0].split())
-    hit = Counter(noisy(["g " * LETTERS], "keyboard", 1.0, 6)[0].split())
-    assert len(inserted) == 26 and set(hit) == set("tyfhvb")
-    for counts in (inserted, hit):
-        for count in counts.values():
-            check_share(count, LETTERS, 1 / len(counts))
-
-
-def test_a_larger_share_strikes_the_letters_of_a_smaller_one_and_more():
-    def struck(kind_share):
-        (found,) = noisy([text], "keyboard", kind_share, 7)
-        return {place for place, (a, b) in enumerate(zip(text, found, strict=True)) if a != b}
-
-    text = "some words of a text " * 50
-    assert struck(0.1) < struck(0.2) < struck(0.4) < struck(1.0)
-
-
-def test_keys_touch_as_on_a_keyboard():
-    assert {key: set(NEIGHBOURS[key]) for key in "qgpm"} == {
-        "q": set("wa"),
-        "g": set("tyfhvb"),
-        "p": set("ol"),
-        "m": set("njk"),
-    }
-    assert all(a in NEIGHBOURS[b] for a in NEIGHBOURS for b in NEIGHBOURS[a])
-    assert sum(map(len, NEIGHBOURS.values())) == 2 * (9 + 8 + 6 + 2 * 9 + 2 * 7)
 
 
 def test_hand_made_cases():

@@ -5,7 +5,6 @@ import re
 import shutil
 
 import datasets
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -20,8 +19,6 @@ from symbert.glue.own_files import identity_of, read_own_split, refuse_shared_te
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.robustness_sets import prepare_robustness
 from symbert.glue.sources import download_task, published_schema, resolve_glue
-from symbert.glue.state import own_tasks
-from symbert.layout import Experiment
 from symbert.own import VARIABLE
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
@@ -113,12 +110,6 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, rows, changes, said)
     with pytest.raises(DataError) as refused:
         rows_of(tmp_path / "rows.csv", **({"metric": "accuracy"} | changes))
     assert said in str(refused.value) and "\n" not in str(refused.value)
-
-
-def test_a_label_that_is_not_a_number_in_a_parquet_file_is_empty(tmp_path):
-    ROWS.assign(ironic=[1.0, np.nan, 2.0]).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=r"row 2: 'ironic' is (empty|nan)"):
-        rows_of(tmp_path / "rows.parquet", labels=None, kind="regression", metric="pearson")
 
 
 def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
@@ -268,18 +259,6 @@ def test_another_metric_is_another_prepared_file(example, vocabulary, write_sect
         )
         prepared.append((tmp_path / f"{metric}.parquet").read_bytes())
     assert prepared[0] != prepared[1] and pq.read_table(tmp_path / "f1.parquet").num_rows == 5
-
-
-def test_its_settings_have_its_content_and_no_other_task_has_such_settings(example, tmp_path):
-    experiment = Experiment(example)
-    assert list(own_tasks(experiment)) == ["task-irony"] and own_tasks(experiment)["task-irony"]["labels"] == [
-        "no",
-        "yes",
-    ]
-    ROWS[:1].to_csv("data/dev.csv", index=False)
-    changed = own_tasks(Experiment(example))["task-irony"]["sha256"]
-    before = own_tasks(experiment)["task-irony"]["sha256"]
-    assert changed["train"] == before["train"] and changed["validation"] != before["validation"]
 
 
 def test_a_file_that_is_not_there_is_named_before_anything_runs(example):

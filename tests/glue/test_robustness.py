@@ -7,7 +7,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from damage import CONTENTS
-from symbert.cli import main
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.glue import finetune as module
@@ -108,14 +107,6 @@ def test_the_evaluation_rows_as_a_set_score_as_they_do_in_the_score_file(scores,
     assert found["constant_prediction"] == score["constant_prediction"]
 
 
-def test_a_record_says_what_it_is_of(scores, measured):
-    (score,), (record,) = scores(), measured()
-    same = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
-    for key in (*same, "versions", "recipe", "precision", "origin", "checkpoint_sha256", "data_sha256"):
-        assert record[key] == score[key]
-    assert list(record["sets"]) == list(SETS)
-
-
 def forget_robustness(tmp_path):
     for kept in (tmp_path / "state/rte").glob("robustness-*"):
         kept.unlink()
@@ -182,11 +173,6 @@ def test_other_rows_are_measured_anew(measured, trained):
     assert trained == [1, 1] and measured() == first and trained == [1, 1]
 
 
-def test_a_file_without_sets_gives_a_record_without_sets_and_trains_nothing(measured, trained):
-    (record,) = measured(facts={})
-    assert record["sets"] == record["clean"] == {} and trained == []
-
-
 def test_sets_of_another_task_are_refused_before_anything_is_trained(places, prepared, sets, tmp_path, trained):
     tasks = {**places, "data": [*places["data"], prepared("cola")]}
     outputs = [tmp_path / "rte.json", tmp_path / "cola.json"]
@@ -217,20 +203,6 @@ def test_a_predicted_class_counts_as_the_set_says():
     assert found["details"] == {name: METRICS[name](labels, counted) for name in ("accuracy", "f1")}
     assert found["score"] == pytest.approx((3 / 4 + 4 / 5) / 2)
     assert found["majority"] == pytest.approx((1 / 2 + 2 / 3) / 2) and not found["constant_prediction"]
-
-
-def test_one_file_of_each_kind_is_needed_for_each_task(places, tmp_path):
-    with pytest.raises(UsageError, match="1 files in --data, 2 in --robustness, 1 in --output"):
-        measure_robustness(**places, robustness=[tmp_path] * 2, finetune_seeds=[1], output=[tmp_path / "out"])
-
-
-def test_the_command_line_runs_it(places, sets, tmp_path, capfd):
-    options = ["--robustness", str(sets()), "--finetune-seeds", "1", "--output", str(tmp_path / "out.json")]
-    for name, value in places.items():
-        options += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
-    assert main(["measure-robustness", *options, "--keep-finetuned"]) == 0
-    assert len(json.loads((tmp_path / "out.json").read_text())) == 1
-    assert "finetune tiny-pairwise seed 1 step 300: rte seed 1: 4/4 steps" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("content", CONTENTS)

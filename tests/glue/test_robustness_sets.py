@@ -6,7 +6,7 @@ import pytest
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.prepare import facts_of, prepare_task
 from symbert.glue.robustness_sets import prepare_robustness
-from symbert.glue.sources import STAND_IN, published_schema
+from symbert.glue.sources import published_schema
 from symbert.tasks import GLUE
 
 SCHEMA = {"set": pa.string(), "input_ids": pa.list_(pa.int32()), "token_type_ids": pa.list_(pa.int8())}
@@ -67,12 +67,6 @@ def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robus
     }
 
 
-@pytest.mark.parametrize(("name", "label"), [("stsb", pa.float32()), ("cola", pa.int64())])
-def test_the_columns_are_those_of_a_prepared_task(robustness, name, label):
-    schema = pq.read_schema(robustness(name, noise=[0.4], noise_kinds=["keyboard"]))
-    assert dict(zip(schema.names, schema.types, strict=True)) == {**SCHEMA, "label": label}
-
-
 def test_noise_changes_the_rows_that_are_scored_clean(robustness, tmp_path, vocabulary, write_section):
     limits = {"max_evaluation_examples": 12}
     output = robustness("rte", task=limits, noise=[ALMOST_NOTHING, 0.4], noise_kinds=["mixed"])
@@ -100,11 +94,6 @@ def test_a_task_without_sets_has_a_valid_file_without_rows(robustness, tmp_path)
     table = pq.read_table(output)
     assert len(table) == 0 and table.column_names == [*SCHEMA, "label"]
     assert facts_of(output) == {"task": "stsb", "stand_in": False, "sets": {}}
-
-
-def test_sets_of_stand_in_rows_are_marked(robustness):
-    rows = raw_rows("sst2", 5).replace_schema_metadata({STAND_IN: b"true"})
-    assert facts_of(robustness("sst2", rows))["stand_in"] is True
 
 
 def test_real_challenge_sets_stand_beside_the_noise(robustness, mirror):

@@ -13,7 +13,7 @@ from corpus import sites
 from corpus.hub_site import COMMIT, served_hub
 from glue.originals import write_lines, write_originals
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
-from symbert.errors import DataError, IntegrityError, MissingInputError, RemoteError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import (
@@ -106,13 +106,6 @@ def test_a_missing_split_is_named_and_leaves_nothing_behind(publish_rte, tmp_pat
     assert [path.name for path in output.parent.iterdir() if "rte" in path.name] == []
 
 
-def test_a_file_that_is_not_parquet_is_refused(publish_rte, tmp_path):
-    settings, sources, output = publish_rte()
-    (tmp_path / "mirror" / published_split(GLUE["rte"], "train").location).write_text("<html>log in</html>")
-    with pytest.raises(DataError, match="not a parquet file"):
-        download_task(settings, sources, "rte", output)
-
-
 def flips(content: bytes, count: int):
     """As many copies, each with one bit changed, the same ones each time."""
     for place in random.Random(11).sample(range(8 * len(content)), count):
@@ -199,12 +192,6 @@ def test_original_files_of_real_rows_give_the_table_of_the_hub(mirror, tmp_path,
     assert splits_of(found, task, None) == rows
 
 
-def test_original_files_have_no_commit(tmp_path, write_section):
-    resolve_glue(write_section("glue_source", source="files", root=str(tmp_path)), tmp_path / "sources.json")
-    found = read_json(tmp_path / "sources.json")
-    assert (found["source"], found["repositories"]) == ("files", {})
-
-
 def test_a_bad_line_of_an_original_file_leaves_nothing_behind(tmp_path, write_section):
     source = write_section("glue_source", source="files", root=str(tmp_path / "glue"))
     resolve_glue(source, tmp_path / "sources.json")
@@ -248,13 +235,6 @@ def test_the_hub_gives_the_rows_of_the_commit_that_was_resolved(hub, hub_places)
     assert [path.name for path in output.parent.iterdir()] == ["rte.parquet"]
 
 
-def test_a_commit_in_the_settings_is_not_asked_for(hub, write_section, tmp_path):
-    settings = write_section("glue_source", source="hub", root=None)
-    resolve_glue(settings, tmp_path / "sources.json")
-    assert hub.host.asked == []
-    assert read_json(tmp_path / "sources.json")["repositories"][REPOSITORY]["commit"] == read_json(settings)["revision"]
-
-
 def test_wrong_bytes_from_the_hub_make_no_task(hub, hub_places):
     settings, sources, output = hub_places
     for path in list(hub.store.bodies):
@@ -262,19 +242,6 @@ def test_wrong_bytes_from_the_hub_make_no_task(hub, hub_places):
     with pytest.raises(IntegrityError, match=r"rte/train-00000-of-00001\.parquet: sha256 expected"):
         download_task(settings, sources, "rte", output)
     assert list(output.parent.iterdir()) == []
-
-
-def test_an_interrupted_split_waits_for_the_next_run(hub, hub_places):
-    settings, sources, output = hub_places
-    (stored,) = hub.store.bodies  # both splits have the same rows
-    hub.store.fail(stored, sites.right, sites.drop(100), sites.status(403))
-    with pytest.raises(RemoteError):
-        download_task(settings, sources, "rte", output)
-    kept = {path.name for path in output.parent.iterdir()}
-    assert kept == {f".rte-validation.parquet.{stored[1:13]}.partial"}
-    download_task(settings, sources, "rte", output)
-    assert hub.store.asked[-1].headers["range"] == "bytes=100-"
-    assert [path.name for path in output.parent.iterdir()] == ["rte.parquet"]
 
 
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
@@ -351,11 +318,6 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
     assert [(row["sentence1"], row["label"], row["idx"]) for row in evaluation] == [("c", 0, 1), ("g", 0, 3)]
 
 
-def test_mrpc_may_be_split_already(rows_of):
-    found = rows_of("mrpc", "MRPC/dev.tsv", MRPC, "1\t1\t2\ta\tb\r\n", split="validation")
-    assert found == [{"sentence1": "a", "sentence2": "b", "label": 1, "idx": 0}]
-
-
 @pytest.mark.parametrize(
     ("name", "file", "lines", "message"),
     [
@@ -401,13 +363,3 @@ def test_bytes_that_are_no_text_are_named_by_line(tmp_path):
     path.write_bytes(b"sentence\tlabel\nfine\t1\ncaf\xe9\t1\n")
     with pytest.raises(DataError, match=r"train.tsv:3: not UTF-8; get the file again"):
         list(read_original_split(tmp_path, GLUE["sst2"], "train"))
-
-
-def test_a_missing_file_is_named_with_its_archive(tmp_path):
-    with pytest.raises(MissingInputError, match="MNLI/dev_mismatched.tsv: file not found; put GLUE's MNLI there"):
-        list(read_original_split(tmp_path, GLUE["mnli"], "validation_mismatched"))
-
-
-def test_microsofts_file_without_glues_list_of_pairs_is_not_taken_for_a_split(rows_of):
-    with pytest.raises(MissingInputError, match="MRPC/dev_ids.tsv: file not found"):
-        rows_of("mrpc", "MRPC/msr_paraphrase_train.txt", MRPC, "1\t1\t2\ta\tb\r\n")

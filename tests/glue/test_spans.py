@@ -124,11 +124,6 @@ def test_a_long_question_is_cut_and_makes_windows_shorter(tokenizer):
     assert len(rows) == 3, "27 tokens of 40 at 0, 12 and 24"
 
 
-def test_training_rows_have_nothing_that_only_scores_need(tokenizer):
-    (row,) = prepared(tokenizer, published("The w1.", "w1"), split="train")
-    assert row["label"] == [5, 5] and row["context"] is row["starts"] is row["answers"] is None
-
-
 def test_an_answer_that_does_not_stand_where_it_should_is_refused(tokenizer):
     row = published("The w1.", "w1")
     row["answers"]["answer_start"] = [5]
@@ -195,14 +190,6 @@ def test_the_likeliest_span_is_that_of_a_search_through_all(tokens):
         assert span["span"] == -np.inf
     else:
         assert (span["span"], span["first"], span["last"]) == best
-
-
-def test_a_span_of_thirty_tokens_is_the_longest():
-    logits = np.zeros((1, 40, 2))
-    logits[0, 2, 0], logits[0, 31, 1], logits[0, 32, 1] = 5, 3, 4
-    everywhere = np.ones((1, 40), bool)
-    (span,) = best_spans(logits, everywhere, everywhere)
-    assert (span["first"], span["last"], span["span"]) == (2, 31, 8)
 
 
 def test_the_answer_of_a_question_is_the_likeliest_of_its_windows_and_no_answer_the_least_likely(tokenizer):

@@ -1,7 +1,5 @@
 """Small models of the hosts with weights unlike those of a start, in float64."""
 
-from torch import nn
-
 from model.models import widened
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.network import HostModel, initialize
@@ -18,8 +16,3 @@ def moved(model: HostModel) -> HostModel:
     """A model whose every parameter is moved from its start, in evaluation mode."""
     initialize(model, 1)
     return widened(model, 0.1).double().eval()
-
-
-def names_of(model: nn.Module) -> list[str]:
-    """The names of its weights, in their order."""
-    return list(model.state_dict())

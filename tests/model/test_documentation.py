@@ -27,14 +27,6 @@ def cells(page: str, name: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_every_operator_has_its_class_and_its_formula(page, name):
-    _, formula, _, _, link = cells(page, name)[0]
-    assert link.startswith(f"[`{OPERATORS[name].path.split(':')[1]}`]")
-    control_of = OPERATORS[name].description.control_of
-    assert formula.startswith(f"as `{control_of}`; " if control_of else OPERATORS[name].formula)
-
-
-@pytest.mark.parametrize("name", OPERATORS)
 def test_the_printed_parameters_are_those_of_the_module(page, name):
     assert cells(page, name)[0][3] == OPERATORS[name].counted_as.parameters
     module = attention_of(BertConfig(hidden_size=24, num_attention_heads=3, attention=name))

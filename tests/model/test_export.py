@@ -5,10 +5,9 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, BertModel
+from transformers import AutoTokenizer, BertForMaskedLM
 
-from model.models import FOLDING, HEADS, IDS, trained
-from symbert import cli
+from model.models import HEADS, IDS, trained
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
 from symbert.model.export import export
@@ -58,7 +57,7 @@ def test_a_process_that_knows_nothing_of_this_project_computes_equal_logits(tmp_
         torch.testing.assert_close(found, model(IDS).logits, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", FOLDING)
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_every_operator_is_exported_with_equal_logits(tmp_path, attention):
     model = write_checkpoint(tmp_path / "checkpoint", attention)
     export(tmp_path / "checkpoint", "bert", tmp_path / "bert")
@@ -79,26 +78,12 @@ def test_the_directory_is_plain_bert_with_its_tokenizer(checkpoint, tmp_path):
     }
 
 
-def test_the_encoder_alone_loads_as_berts(checkpoint, tmp_path):
-    export(checkpoint, "bert", tmp_path / "bert")
-    encoder = AutoModel.from_pretrained(tmp_path / "bert", add_pooling_layer=False).eval()
-    ours = AutoModelForMaskedLM.from_pretrained(checkpoint).eval().bert
-    assert type(encoder) is BertModel
-    torch.testing.assert_close(encoder(IDS).last_hidden_state, ours(IDS).last_hidden_state, rtol=0, atol=1e-5)
-
-
 def test_the_example_of_the_model_card_runs_in_the_directory(checkpoint, tmp_path, monkeypatch):
     export(checkpoint, "bert", tmp_path / "bert")
     monkeypatch.chdir(tmp_path / "bert")
     names = {}
     exec((tmp_path / "bert/README.md").read_text().split("```python\n")[1].split("```")[0], names)
     assert names["model"](**names["tokenizer"]("w1 w2", return_tensors="pt")).logits.shape == (1, 4, 200)
-
-
-def test_the_command_writes_the_directory(checkpoint, tmp_path):
-    arguments = ["export", "--checkpoint", str(checkpoint), "--to", "bert", "--output", str(tmp_path / "bert")]
-    assert cli.main(arguments) == 0
-    assert read_json(tmp_path / "bert/config.json")["model_type"] == "bert"
 
 
 def test_exporting_again_gives_the_same_bytes(checkpoint, tmp_path):
@@ -115,17 +100,13 @@ def refusal(error, *arguments) -> str:
     return str(refused.value)
 
 
-def test_an_unknown_form_names_bert(checkpoint, tmp_path):
-    assert "--to is gpt, expected bert" in refusal(UsageError, checkpoint, "gpt", tmp_path / "bert")
-
-
 def test_the_checkpoint_is_never_overwritten(checkpoint):
     before = (checkpoint / "config.json").read_bytes()
     assert "name another directory" in refusal(UsageError, checkpoint, "bert", checkpoint / ".." / "checkpoint")
     assert (checkpoint / "config.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "pytorch_model.bin", "model.safetensors.index.json"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "pytorch_model.bin"])
 def test_files_of_an_earlier_export_never_mix_with_a_new_one(checkpoint, tmp_path, name):
     """A second export was believed to replace the first: what it did not write survived and was loaded."""
     (tmp_path / "bert").mkdir()
@@ -150,9 +131,6 @@ def test_an_output_that_is_or_lies_below_a_file_is_refused(checkpoint, tmp_path,
 
 WRONG = {
     "hidden_size": ("64", "no model can be built"),
-    "pretraining": ("x", "pretraining"),
-    "hidden_act": ("gulu", "'hidden_act' is gulu, expected gelu"),
-    "dtype": ("float23", "float23"),
     "attention": ("pairwize", "attention 'pairwize' is unknown; did you mean 'pairwise'?"),
     "is_decoder": (True, "'is_decoder' is true, but this model attends in both directions"),
 }
@@ -216,14 +194,6 @@ def test_damaged_weights_are_refused(checkpoint, tmp_path):
     weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     assert str(weights) in refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
-
-
-def test_weights_of_another_shape_are_refused_instead_of_drawn_at_random(checkpoint, tmp_path):
-    config = read_json(checkpoint / "config.json")
-    (checkpoint / "config.json").write_text(json.dumps({**config, "intermediate_size": 128}))
-    said = refusal(IntegrityError, checkpoint, "bert", tmp_path / "bert")
-    assert "6 weights are missing, unknown or of another shape" in said and "intermediate.dense" in said
-    assert not (tmp_path / "bert").exists()
 
 
 def test_weights_of_an_operator_that_was_edited_since_are_not_exported(checkpoint, tmp_path):

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 from model.wrong_operators import Overflowing, Undefined
 from symbert.errors import DivergedError
@@ -69,30 +68,6 @@ def test_equal_tokens_at_equal_places_are_attended_evenly():
     flat.bert.embeddings.position_embeddings.weight.data.zero_()
     described = describe_attention(flat, torch.full((1, 16), 7))
     assert described["attention_entropy"] == pytest.approx([math.log(16)] * 2, rel=1e-6)
-
-
-class Layer(nn.Module):
-    """One attention module of base, as it starts, in the place of a model; its "ids" are hidden states."""
-
-    def __init__(self, attention: str) -> None:
-        super().__init__()
-        self.base_model = model(attention, "base", num_hidden_layers=1).bert.encoder.layer[0].attention.self
-
-
-@pytest.mark.parametrize(("attention", "spread", "entropy"), [("original", 0.31, 6.19), ("pairwise", 2.47, 3.73)])
-def test_independent_normal_hidden_states_give_the_published_confound(attention, spread, entropy):
-    """512 of them; the entropy of even attention is ln 512 = 6.24 nats."""
-    hidden = torch.randn(1, 512, 768, generator=torch.Generator().manual_seed(0))
-    described = describe_attention(Layer(attention), hidden)
-    assert described["logit_std"] == pytest.approx([spread], abs=0.03)
-    assert described["attention_entropy"] == pytest.approx([entropy], abs=0.05)
-
-
-def test_even_attention_follows_the_entropy_of_narrow_normal_logits():
-    """ln n − σ²/2, where a third of σ² is of the shared token type and does not tell the 512 tokens apart."""
-    described = describe_attention(model("original", "base", num_hidden_layers=1), draw_ids(512))
-    expected = math.log(512) - (2 / 3) * described["logit_std"][0] ** 2 / 2
-    assert described["attention_entropy"] == pytest.approx([expected], abs=0.005)
 
 
 @pytest.fixture(scope="module")

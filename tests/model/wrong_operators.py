@@ -79,27 +79,12 @@ class Overflowing(SymmetricAttention):
         return query * 1e20, key * 1e20, value
 
 
-class Misshapen(SymmetricAttention):
-    """A query whose heads are not split."""
-
-    def query_key_value(self, hidden):
-        _, key, value = super().query_key_value(hidden)
-        return self.query(hidden), key, value
-
-
 class Shortened(SymmetricAttention):
     """An output without the last token."""
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         mixed, weights = super().forward(hidden, attention_mask, **kwargs)
         return mixed[:, :-1], weights
-
-
-class Silent(SymmetricAttention):
-    """Nothing."""
-
-    def query_key_value(self, hidden):
-        pass
 
 
 class Mistyped(SymmetricAttention):
@@ -125,10 +110,6 @@ class Misdescribed(SymmetricAttention):
 
 class Incomplete(SelfAttention):
     """No `query_key_value`."""
-
-
-class Elsewhere(torch.nn.Module):
-    """No SelfAttention."""
 
 
 class Demanding(SymmetricAttention):

@@ -40,15 +40,6 @@ def test_the_start_of_a_run_follows_from_its_seed(checkpoints, tmp_path):
     pd.testing.assert_frame_equal(kept, made)
 
 
-def test_means_over_heads_are_printed(checkpoints, capsys):
-    assert cli.main(["anatomy", *map(str, checkpoints)]) == 0
-    heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split()[:5] == ["size", "attention", "pretrain_seed", "step", "layer"]
-    assert [line.split()[:5] for line in lines] == [
-        ["tiny", "pairwise", "7", step, layer] for step in ("0", "20") for layer in ("1", "2")
-    ]
-
-
 def test_a_model_of_no_run_is_called_by_its_directory_and_has_no_start(tmp_path, capsys):
     trained("original").save_pretrained(tmp_path / "mine")
     assert cli.main(["anatomy", str(tmp_path / "mine")]) == 0

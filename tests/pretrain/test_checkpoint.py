@@ -1,4 +1,3 @@
-import json
 import os
 import random
 import shutil
@@ -130,18 +129,6 @@ def test_an_optimizer_state_of_another_model_is_not_loaded(tmp_path):
         store.load_newest(model, partial)
 
 
-def test_a_new_run_has_none(tmp_path, make):
-    assert CheckpointStore(tmp_path).load_newest(*make(1)) is None
-
-
-def test_only_the_newest_are_kept(tmp_path, make):
-    store, pair = CheckpointStore(tmp_path), make(1)
-    for step in (10, 20, 30, 40, 50):
-        save(store, pair, step)
-    assert [path.name for path in sorted(store.resume.iterdir())] == [f"step-{s:08d}" for s in (30, 40, 50)]
-    assert KEEP == 3
-
-
 @pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "checkpoint.json"])
 @pytest.mark.parametrize("damage", ["flip", "truncate", "remove"])
 def test_a_damaged_checkpoint_is_skipped_by_name(tmp_path, make, capsys, file, damage):
@@ -187,13 +174,6 @@ def test_all_files_have_the_mode_of_new_files(tmp_path):
     assert len(files) == 6 and {path.stat().st_mode for path in files} == {(tmp_path / "new").stat().st_mode}
 
 
-def test_a_half_written_checkpoint_is_not_seen(tmp_path, make):
-    store, pair = CheckpointStore(tmp_path), make(1)
-    save(store, pair, 10)
-    (store.resume / ".step-00000020.tmp").mkdir()
-    assert store.load_newest(*pair).step == 10
-
-
 def test_kept_weights_are_verified_and_a_missing_step_names_the_nearest(tmp_path, make):
     store, pair = CheckpointStore(tmp_path), make(1)
     for step in (100, 200, 300, 900):
@@ -207,13 +187,6 @@ def test_kept_weights_are_verified_and_a_missing_step_names_the_nearest(tmp_path
     path.write_bytes(content)
     with pytest.raises(IntegrityError, match="step-00000300.safetensors"):
         kept_weights(tmp_path, 300)
-
-
-def test_the_manifest_of_a_checkpoint_names_both_tensor_files(tmp_path, make):
-    store = CheckpointStore(tmp_path)
-    save(store, make(1), 10)
-    facts = json.loads((store.resume / "step-00000010" / "checkpoint.json").read_text())
-    assert set(facts["sha256"]) == {"model.safetensors", "optimizer.safetensors"}
 
 
 def test_each_of_200_flipped_bits_of_the_newest_checkpoint_is_found(tmp_path, capsys):
@@ -317,16 +290,6 @@ def test_a_full_disk_is_said_with_need_space_and_mount_and_the_checkpoint_before
     loaded = tiny(0.0)
     assert store.load_newest(*loaded).step == 10 and equal(loaded, before)
     assert os.listdir(store.resume) == ["step-00000010"] and os.listdir(store.weights) == []
-
-
-def test_another_failure_of_the_format_is_not_called_a_full_disk(tmp_path, monkeypatch):
-    def broken(tensors, path, metadata):
-        raise SafetensorError("Error while serializing: something else")
-
-    monkeypatch.setattr(weights, "save_file", broken)
-    with pytest.raises(SafetensorError, match="something else"):
-        save(CheckpointStore(tmp_path), tiny(1.0), 10)
-    assert os.listdir(tmp_path / "resume") == []
 
 
 ON_A_SMALL_DISK = """

@@ -49,10 +49,6 @@ def test_another_run_is_refused_with_the_difference_and_the_remedy_and_keeps_its
     assert (tmp_path / "step-00000010/model.safetensors").read_text() == "old"
 
 
-def test_a_key_that_only_one_run_has_is_a_difference_even_when_it_is_null():
-    assert difference({"steps": 10}, {"steps": 10, "recipe": None}) == "recipe: absent → None"
-
-
 def test_another_run_supersedes_without_losing_any(tmp_path):
     state = tmp_path / "state"
     for steps in (1, 2, 3, 4):
@@ -177,10 +173,3 @@ def test_a_state_that_lies_elsewhere_is_not_started_over(tmp_path):
     old.rename(new)
     guard_settings(new, OLD, "refuse", run)
     assert read_json(run / "state.json") == {"state": "../other/state"}
-
-
-def test_a_removed_state_may_begin_anew_elsewhere(tmp_path):
-    guard_settings(tmp_path / "old", OLD, "refuse", tmp_path / "run")
-    (tmp_path / "old/identity.json").unlink()
-    guard_settings(tmp_path / "new", OLD, "refuse", tmp_path / "run")
-    assert read_json(tmp_path / "new/identity.json") == OLD

@@ -36,16 +36,6 @@ class Signs:
         return torch.stack([model(numbers), -model(numbers)], dim=-1)
 
 
-def test_a_part_has_the_rows_of_its_sequences_of_all_tensors():
-    part = PAIRS.part(1, 3)
-    assert part.numbers.tolist() == [[3.0, 4.0], [5.0, 6.0]]
-    assert part.targets.tolist() == [[1, IGNORED], [IGNORED, 0]]
-
-
-def test_ignored_targets_are_not_counted():
-    assert (PAIRS.count, PAIRS.part(1, 2).count) == (4, 1)
-
-
 def test_the_loss_is_the_sum_over_the_targets_that_count():
     """−log σ(±2x) by hand, of the four targets that are not ignored."""
     loss = Loss(Signs(), nn.Identity())(**vars(PAIRS))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from symbert.config import merge
-from symbert.cost import Work, configured_speed
+from symbert.cost import Work
 from symbert.flops import step_flops
 from symbert.layout import Experiment, Run
 from symbert.model.configuration import configuration_of
@@ -18,10 +18,6 @@ from traces import Traces, write
 
 ORIGINAL = Run("tiny", "original", 1)
 NOBODY = 2**22 + 1  # no process has it
-
-
-def test_a_run_that_left_nothing_is_missing(experiment):
-    assert run_state(experiment, ORIGINAL) == RunState(ORIGINAL, "missing", 0)
 
 
 def test_a_finished_run_is_done(experiment, traces):
@@ -158,11 +154,6 @@ def test_a_run_that_was_interrupted_has_its_other_steps_and_their_evaluations_be
     assert pretraining_work(experiment, ORIGINAL, done=2400) == Work(0, 0)
 
 
-def test_without_a_finished_run_a_speed_is_configured(experiment):
-    time_run(experiment.name, flops=None)  # of a session that timed no step
-    assert pretraining_speed(experiment, ORIGINAL) == configured_speed(experiment.config["rates"], SIZES["tiny"])
-
-
 def test_a_finished_run_of_the_size_and_operator_says_how_fast_it_is(experiment):
     time_run("other", flops=3e10, processes=2)
     found = pretraining_speed(experiment, ORIGINAL)
@@ -180,17 +171,6 @@ def test_runs_of_the_experiment_itself_stand_before_others_and_their_median_coun
     assert pretraining_speed(experiment, ORIGINAL).flops == pytest.approx(0.2e11)
 
 
-def test_what_a_cpu_did_with_all_its_threads_is_of_so_many_cores(experiment):
-    time_run("other", flops=4e10, threads=4)
-    assert pretraining_speed(experiment, ORIGINAL).flops == pytest.approx(0.1e11)
-
-
-def test_what_a_gpu_did_is_of_the_gpu_whatever_its_threads(experiment):
-    time_run("other", flops=4e10, threads=4, device="NVIDIA H200")
-    found = pretraining_speed(experiment, ORIGINAL)
-    assert found.flops == pytest.approx(0.4e11) and found.on_gpu
-
-
 def test_devices_are_not_mixed_and_the_newest_runs_counts(experiment):
     time_run(experiment.name, 9e10, 1, device="NVIDIA H200", until="2026-01-01T00:00:00Z")
     for seed, flops in ((2, 1e10), (3, 3e10)):
@@ -204,9 +184,3 @@ def test_a_timing_that_lacks_a_number_is_left_out(experiment):
     for number, odd in enumerate(odd_ones):
         write(Path(f"results/odd{number}/pretrain/tiny-original/seed-1/timing.json"), odd)
     assert pretraining_speed(experiment, ORIGINAL).measured is None
-
-
-def test_a_timing_that_cannot_be_read_is_left_out(experiment):
-    time_run("whole", flops=5e10)
-    write(Path("results/broken/pretrain/tiny-original/seed-1/timing.json"), 0).write_text("{")
-    assert pretraining_speed(experiment, ORIGINAL).measured == "whole on cpu"

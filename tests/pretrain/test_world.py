@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pretrain.corpora import options, wait_for
 from symbert.errors import InputOutputError
 from symbert.files import read_json, sha256_of
-from symbert.pretrain.world import World, alone, peers_explained
+from symbert.pretrain.world import World, peers_explained
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))
@@ -30,13 +30,6 @@ def test_shares_are_everything_once_and_differ_by_one_at_most(count, size):
     assert all(before[1] == after[0] for before, after in pairwise(shares))
     lengths = [last - first for first, last in shares]
     assert max(lengths) - min(lengths) <= 1
-
-
-def test_alone_sums_are_the_values_and_nobody_is_waited_for():
-    world = alone()
-    assert world.leads and world.total(1.5, 2.0) == world.read_total(torch.tensor(1.5), torch.tensor(2.0)) == [1.5, 2.0]
-    assert world.read_total(torch.tensor(0.5), told=(1.0, 2e9 + 1)) == [0.5, 1.0, 2e9 + 1]
-    world.wait()
 
 
 def torchrun(arguments: list[str], processes: int = 2) -> subprocess.Popen:
@@ -217,12 +210,9 @@ def test_the_survivors_of_a_killed_process_end_with_65_and_say_that_another_one_
     "said",
     [
         "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:24131",
-        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:456] writev [127.0.0.1]:1: Broken pipe",
         "NCCL error in: ProcessGroupNCCL.cpp:3690, remote process exited or there was a network error",
         "NCCL error in: ProcessGroupNCCL.cpp:77, unhandled system error\nLast error:\nrecv: Connection reset by peer",
         "[/pytorch/third_party/gloo/gloo/transport/tcp/buffer.cc:1] Timed out waiting 1800000ms for recv operation",
-        "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
-        "The client socket has timed out after 3000ms while trying to connect to (127.0.0.1, 37595).",
         "wait timeout after 6000ms, keys: /device of 1",
     ],
 )
@@ -253,8 +243,3 @@ def test_a_sum_that_fails_on_this_device_is_not_laid_on_another_process(monkeypa
     monkeypatch.setattr(dist, "all_reduce", fail)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         World(0, 2, torch.device("cpu")).total(1.0)
-
-
-def test_another_error_of_torch_is_no_process_that_is_gone():
-    with pytest.raises(RuntimeError, match="shapes"), peers_explained(0):
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")

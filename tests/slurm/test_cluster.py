@@ -36,23 +36,6 @@ def daemon(tmp_path):
         process.kill()
 
 
-def test_a_variable_names_another_slurm(monkeypatch):
-    monkeypatch.setenv("SLURM_CONF", "/etc/site.conf")
-    assert "SLURM_CONF is set" in cluster.signs_of_slurm()
-
-
-@pytest.mark.parametrize("name", ["slurm.conf", "fetched"])
-def test_files_belong_to_another_slurm_also_as_links_to_nothing(tmp_path, name):
-    (tmp_path / name).symlink_to("nothing")
-    assert f"{tmp_path / name} exists" in cluster.signs_of_slurm()
-
-
-def test_a_slurm_that_is_installed_elsewhere_is_not_debians(tmp_path):
-    controller = tmp_path / "bin/slurmctld"
-    controller.touch(mode=0o755)
-    assert f"{controller} is not Debian's" in cluster.signs_of_slurm()
-
-
 def test_a_daemon_that_runs_belongs_to_another_slurm(daemon):
     assert "slurmd runs" in cluster.signs_of_slurm()
 
@@ -86,18 +69,3 @@ def test_a_second_one_leaves_the_first_alone(monkeypatch, action):
         fcntl.flock(first, fcntl.LOCK_EX)
         assert cluster.main(action) == "another test of Slurm goes on"
     assert cluster.HOME.is_dir()
-
-
-def test_nothing_is_done_without_root(monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert cluster.main("run", "true") == "a Slurm needs root to start"
-
-
-def test_what_takes_too_long_is_killed_and_the_logs_are_shown(monkeypatch, capfd):
-    monkeypatch.setattr(cluster, "LIMIT", 1)
-    monkeypatch.setattr(cluster, "start", lambda: (cluster.HOME / "snakemake.log").write_text("12 of 40 steps"))
-    monkeypatch.setattr(cluster, "_missing", lambda: [])
-    monkeypatch.setattr(cluster, "SIGNALS", ())
-    assert cluster.run("sleep", "60") == 137
-    assert "killed after 1 s: sleep 60\n== snakemake.log\n12 of 40 steps" in capfd.readouterr().err
-    assert not cluster.HOME.exists()

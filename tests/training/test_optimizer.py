@@ -6,7 +6,6 @@ from symbert.errors import ConfigError
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel
 from symbert.settings import GlueSettings, PretrainSettings, read_settings
-from symbert.training import optimizer as module
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 
 
@@ -16,13 +15,6 @@ def settings(write_section) -> PretrainSettings:
 
 
 PEAK, WARMUP, END = 1e-4, 10_000, 200_000  # the paper's
-
-
-@pytest.mark.parametrize(
-    ("step", "rate"), [(0, 0.0), (5_000, 0.5e-4), (10_000, 1e-4), (105_000, 0.5e-4), (199_999, 1e-4 / 190_000)]
-)
-def test_the_rate_rises_and_falls_linearly(step, rate):
-    assert linear_rate(step, PEAK, WARMUP, END) == pytest.approx(rate, rel=1e-9)
 
 
 def test_the_schedule_is_hugging_faces():
@@ -110,26 +102,10 @@ def test_adamw_has_the_settings_of_its_stage(write_section, settings):
     assert (theirs.defaults["betas"], theirs.defaults["eps"]) == ((0.9, 0.999), 1e-7)
 
 
-def test_another_optimizer_is_one_function_that_names_its_own_settings(settings, monkeypatch):
-    def momentum(groups, adam_beta1):
-        return torch.optim.SGD(groups, lr=0.0, momentum=adam_beta1)
-
-    monkeypatch.setitem(module.OPTIMIZERS, "momentum", momentum)
-    built = build_optimizer(torch.nn.Linear(3, 2), settings, "momentum")
-    assert isinstance(built, torch.optim.SGD) and built.defaults["momentum"] == settings.adam_beta1
-
-
 def test_an_optimizer_that_is_not_there_is_named_with_the_key(settings):
     for path, said in (("nowhere:f", "No module named 'nowhere'"), ("json:f", "has no attribute 'f'")):
         with pytest.raises(ConfigError, match=f"'pretrain.optimizer' is {path}: .*{said}.*; write adamw, or correct"):
             build_optimizer(torch.nn.Linear(3, 2), settings, path)
-
-
-def test_the_configuration_takes_each_optimizer_and_paths(write_section):
-    for name in (*module.OPTIMIZERS, "mine:sgd", "my_package.optimizers:Lion"):
-        assert read_settings(write_section("pretrain", optimizer=name), PretrainSettings).optimizer == name
-    with pytest.raises(ConfigError, match="'optimizer' is 'adamv'"):
-        read_settings(write_section("pretrain", optimizer="adamv"), PretrainSettings)
 
 
 def test_an_updater_adds_gradients_up_clips_them_and_clears_them():

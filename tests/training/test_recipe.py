@@ -30,7 +30,7 @@ def test_the_fast_recipe_takes_the_nearest_sixteenth_on_hopper(capability, dropo
     assert recorded_dropout(RECIPES["fast"], dropout, GPU) == {"attention_dropout": expected}
 
 
-@pytest.mark.parametrize("numbers", [(8, 0), (8, 9), (10, 0), (12, 0)])
+@pytest.mark.parametrize("numbers", [(8, 0), (10, 0)])
 def test_the_dropout_is_not_rounded_where_no_kernel_wants_it(capability, numbers):
     capability(*numbers)
     for device in (CPU, GPU):
@@ -53,12 +53,6 @@ def test_cudnns_attention_is_preferred_on_hopper_only(capability, monkeypatch, n
     )
     with attention_kernels(RECIPES["fast"], GPU):
         assert preferred == first
-
-
-def test_kernels_are_left_alone_on_a_cpu():
-    before = torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()
-    with attention_kernels(RECIPES["fast"], torch.device("cpu")):
-        assert (torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()) == before
 
 
 @pytest.mark.parametrize("said", ["RuntimeError: Failed to find C compiler. Please specify", "C++ compile error"])

@@ -42,15 +42,6 @@ def test_every_table_and_figure_is_there(results):
     assert page.count("<table") >= len(TABLES) and page.count("data:image/png") == len(FIGURES)
 
 
-def test_a_run_shows_its_progress_and_ends_with_the_place_of_its_results(chain):
-    assert re.search(r"^symbert: \d+%, \d+ of \d+ jobs in ", chain.outcomes["glue"].output, re.M)
-    ends = {
-        stage: outcome.output.partition("symbert: done; ")[2].split()[0] for stage, outcome in chain.outcomes.items()
-    }
-    assert ends.pop("all") == "results/demo-embedded/report/report.html"
-    assert set(ends.values()) == {"results/demo-embedded"}
-
-
 def test_every_document_is_accounted_for_and_every_filter_acts(results):
     """The embedded corpus has documents for each drop reason, among its parts."""
     dropped = {}
@@ -85,8 +76,3 @@ def test_table_2_has_the_papers_counts_at_every_scale(results):
         text = " ".join(cell for row in csv.reader(file) for cell in row).replace(",", "")
     for count in ("28795194", "27875642", "109514298", "103017018"):
         assert count in text
-
-
-def test_a_run_says_beforehand_what_it_will_write(finished):
-    log = (finished.directory / "results/demo-embedded/logs/pretrain_model/tiny-original-seed-1.log").read_text()
-    assert "kept weights 4 × " in log and " free on " in log

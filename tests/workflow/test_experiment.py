@@ -53,16 +53,6 @@ def test_a_plan_has_the_jobs_that_snakemake_would_run(checkout, tmp_path, monkey
     assert jobs == by_stage((Counter(outcome.jobs) - Counter(all=1)).elements(), checkout.directory)
 
 
-def test_the_documents_plan_of_one_gpu_is_its_plan(checkout, root, monkeypatch, capsys):
-    """Pasted from the command's output; it ends with 65 where the disk is small."""
-    monkeypatch.chdir(checkout.directory)
-    assert cli.main(["plan", "--scale", "single-gpu", "--config", "source=hub"]) in (0, 65)
-    table = [line for line in capsys.readouterr().out.splitlines() if "|" in line]
-    printed = (root / "docs/scales.md").read_text(encoding="utf-8").splitlines()
-    first = printed.index(table[0])
-    assert printed[first : first + len(table)] == table and len(table) == 7
-
-
 def test_of_a_finished_experiment_nothing_is_to_come(plan):
     (row,) = [line.split("|")[1].split() for line in plan.splitlines() if line.startswith("all ")]
     assert row[:3] == ["0", "-", "-"] and row[-2:] == ["0", "B"], plan

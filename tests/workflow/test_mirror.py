@@ -80,22 +80,3 @@ def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(ro
     assert "en_meta_part_1.jsonl.zst" in outcome.output and "sha256" in outcome.output
     left = [path.name for path in (copy.directory / "results/demo-mirror/corpus").rglob("*") if path.is_file()]
     assert left == ["sources.json"], "written before, and whole"
-
-
-def test_a_missing_part_of_a_mirror_is_named(root, tmp_path):
-    copy = check_out(root, tmp_path / "run")
-    (tmp_path / "empty").mkdir()
-    part = "results/demo-mirror/corpus/raw/en_meta_part_1.jsonl.zst"
-    outcome = copy.tiny(part, "--config", "source=mirror", f"mirror={tmp_path / 'empty'}")
-    assert outcome.code == 1 and "checksum.sha256: file not found" in outcome.output
-
-
-def test_a_missing_token_stops_the_hub_download_with_the_page_and_the_remedy(root, tmp_path, monkeypatch):
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    copy = check_out(root, tmp_path / "run")
-    part = "results/demo-hub/corpus/raw/en_meta_part_1.jsonl.zst"
-    outcome = copy.tiny(part, "--config", "source=hub")
-    assert outcome.code == 1
-    assert "datasets/oscar-corpus/OSCAR-2301" in outcome.output and "HF_TOKEN" in outcome.output
