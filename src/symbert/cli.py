@@ -25,7 +25,6 @@ from symbert.files import reading
 from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
 from symbert.own import inherit_own
-from symbert.progress import end_line
 from symbert.syntax import sentence_of
 
 TYPED: dict[str, str] = {  # by people; a command and its function
@@ -111,14 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
     except KeyboardInterrupt:
-        end_line()
         say_last(f"symbert {_command(arguments) or ''}".rstrip() + ": interrupted; the same command resumes\n")
         return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
         if code == SymbertError.exit_code:
             traceback.print_exc()
-        end_line()
         say_last(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
         if isinstance(error, TimeLimitError):
             slurm.requeue()

@@ -22,7 +22,7 @@ from symbert.corpus.sources import (
 from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.sources import published_split
-from symbert.progress import data_size, end_line
+from symbert.progress import data_size
 from symbert.project import read_chosen
 from symbert.sources import (
     BLOCKLIST,
@@ -63,7 +63,6 @@ def fetch_mirror(
             empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
             Mirror(directory, read_fetched(directory) or empty).complete(chosen)
         except KeyboardInterrupt:
-            end_line()
             raise PreemptedError(f"{directory}: interrupted; the same command goes on") from None
     print(f"{directory}: complete; use it with --config source=mirror mirror={directory}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Progress of a long step: rate and remaining time, as a bar on a terminal and as lines in a log."""
+"""Progress of a long step: rate and remaining time as lines, which are read back from logs."""
 
 import os
 import re
@@ -8,58 +8,33 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-REDRAWN = 0.2  # seconds between two pictures of the bar
 # A line of a log, as `Progress` writes it: label, place, unit of what is counted, and the time that is left.
 PLACE = re.compile(r"(.+): ([\d,]+(?:/[\d,]+)? ([\w ]+), [\d,.]+/s(?:, (?:([\d.]+) (s|min|h)|inf h) left)?)")
 SECONDS = {"s": 1, "min": 60, "h": 3600}  # in the units of `duration`
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as `cli` writes it
 WARNING = "warning: "  # what a line begins with that its command goes on after, and that somebody should read
 END = 1 << 14  # bytes of a log that are read for its last lines
-CLEAR = "\r\x1b[K"  # back to the start of the line, which is emptied
 
 
 class Progress:
-    """Counts towards `total`, if it is known, and says so on stderr at most every `interval` seconds.
-
-    On a terminal one line with a bar is drawn anew; where stderr is a log, or `total` is unknown, it is one plain
-    line at a time. (Snakemake's jobs write to a log: several share one terminal.)
-    """
+    """Counts towards `total`, if it is known, and says so on stderr at most every `interval` seconds."""
 
     def __init__(self, label: str, total: int | None, unit: str, start: int = 0, interval: float = 5.0) -> None:
-        self.label, self.total, self.unit, self.note = label, total, unit, ""
-        self.drawn = bool(total) and sys.stderr.isatty()
-        self.interval = min(interval, REDRAWN) if self.drawn else interval
-        self.start = start
+        self.label, self.total, self.unit, self.start, self.interval = label, total, unit, start, interval
         self.begun = self.spoken = time.monotonic()
 
     def update(self, done: int, note: str = "") -> None:
         """Say where the work stands if the last line is old enough, or if it is done."""
-        self.note = note or self.note
         now = time.monotonic()
         if now - self.spoken < self.interval and done != self.total:
             return
         self.spoken = now
         rate = (done - self.start) / max(now - self.begun, 1e-9)
-        if self.drawn:
-            self._draw(done, f"{self._place(done, rate)}{self._with(self.note)}")
-        else:
-            print(f"{self.label}: {self._place(done, rate)}{self._with(note)}", file=sys.stderr, flush=True)
-
-    def _place(self, done: int, rate: float) -> str:
-        if self.total is None:
-            return f"{done:,} {self.unit}, {rate:,.1f}/s"
-        remaining = (self.total - done) / rate if rate else float("inf")
-        return f"{done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {duration(remaining)} left"
-
-    def _with(self, note: str) -> str:
-        return f", {note}" if note else ""
-
-    def _draw(self, done: int, words: str) -> None:
-        """The line, cut to the terminal's width; it ends when the work does, or with `end_line`."""
-        line = f"{self.label}: {bar(done / self.total)} {words}"
-        finished = done == self.total
-        print(CLEAR + line[: _columns() - 1], end="\n" if finished else "", file=sys.stderr, flush=True)
-        _Line.open = not finished
+        place = f"{done:,} {self.unit}, {rate:,.1f}/s"
+        if self.total is not None:
+            remaining = (self.total - done) / rate if rate else float("inf")
+            place = f"{done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {duration(remaining)} left"
+        print(f"{self.label}: {place}{note and f', {note}'}", file=sys.stderr, flush=True)
 
 
 def last_place(log: Path, since: float = 0.0) -> tuple[str, float | None]:
@@ -101,26 +76,6 @@ def last_lines(log: Path, since: float = 0.0) -> list[str]:
             return [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     except OSError:
         return []
-
-
-class _Line:
-    """Whether the terminal's line is that of a bar."""
-
-    open = False
-
-
-def end_line() -> None:
-    """End the line of an unfinished bar, so that the next words on stderr begin a line of their own."""
-    if _Line.open:
-        print(file=sys.stderr, flush=True)
-        _Line.open = False
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except OSError:
-        return 80
 
 
 def bar(part: float, width: int = 20) -> str:

@@ -268,14 +268,3 @@ def test_what_is_planned_is_known_without_torch():
     program = f"import sys; from symbert.experiment import {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-
-
-def test_hours_of_jobs_are_those_of_legible_benchmark_files(tmp_path):
-    (tmp_path / "finetune").mkdir()
-    for name, text in (
-        ("pack_shards", "s\tcpu_time\n3600.0\tNA\n"),
-        ("finetune/a", "s\n1800\n"),
-        ("finetune/b", "s\nNA\n"),
-    ):
-        (tmp_path / f"{name}.tsv").write_text(text)
-    assert plan.measured_hours(tmp_path) == {("pack_shards", "pack_shards"): 1.0, ("finetune", "a"): 0.5}

@@ -12,7 +12,6 @@ from symbert.glue import embedded_superglue
 from symbert.glue.cost import (
     bytes_to_download,
     evaluated_rows,
-    finetuning_speed,
     finetuning_steps,
     finetuning_work,
     judging_work,
@@ -84,18 +83,6 @@ def test_fine_tuning_the_base_model_is_nine_minutes_of_an_h200s_peak(paper):
     found = sum((finetuning_work(paper, "base", task, 5) for task in paper.tasks), Work())
     assert found.flops / 790e12 / 60 == pytest.approx(9, abs=0.5)
     assert found.layers == 12 * 1_483_075
-
-
-def test_fine_tuning_on_a_machine_without_a_gpu_takes_no_gpu_hours_but_those_of_its_cores(changed):
-    small = changed({"sweep": {"sizes": ["small"], "curve": {"sizes": []}}})
-    hours = {("finetune", "small-original-seed-1-step-2400"): 1.0}
-    amount = sum((finetuning_work(small, "small", task, 2) for task in small.tasks), Work())
-    found = finetuning_speed(small, "small", hours)
-    assert found.on_gpu and found.hours(amount).core == pytest.approx(1)
-    timing = small.place(small.run, Run("small", "original", 1)) / "timing.json"
-    write(timing, {"device": "cpu", "threads": 4})
-    found = finetuning_speed(small, "small", hours)
-    assert not found.on_gpu and found.hours(amount).core == pytest.approx(4)
 
 
 def test_the_pairs_are_downloaded_once_and_judged_as_many_copies_as_they_have_tokens(paper, folder):

@@ -1,12 +1,10 @@
 """What an experiment will cost, before anything is spent: jobs, hours, disk and download of each stage."""
 
-import csv
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from symbert.commit import PROJECT
 from symbert.config import source_of
 from symbert.corpus import state as corpus
 from symbert.corpus.plan import contents_in_words
-from symbert.cost import Cost, Files, Hours
+from symbert.cost import Cost, Files, Hours, configured_speed
 from symbert.errors import ConfigError, DataError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.glue import cost as glue
@@ -23,6 +21,7 @@ from symbert.layout import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size
 from symbert.project import STAGES, read_experiment, stages_of_rules
+from symbert.sizes import SIZES
 
 WHEN_CHANGED = {
     "refuse": "on_settings_change: refuse: a start that trains it ends with exit code 64; name a new 'experiment'",
@@ -113,26 +112,12 @@ def by_stage(rules: Iterable[str], project: Path = PROJECT) -> Counter[str]:
     return Counter(stages.get(rule, "report") for rule in rules)
 
 
-def measured_hours(folder: Path) -> dict[tuple[str, str], float]:
-    """Hours of jobs by rule and name, from Snakemake's legible benchmark files, <rule>.tsv or <rule>/<name>.tsv.
-
-    These are no input of any rule, because a lost one must not run a training again.
-    """
-    hours = {}
-    for file in sorted(folder.rglob("*.tsv")):
-        rule = file.relative_to(folder).parts[0].removesuffix(".tsv")
-        with open(file, newline="", encoding="utf-8") as lines, suppress(KeyError, TypeError, ValueError):
-            hours[rule, file.stem] = sum(float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")) / 3600
-    return hours
-
-
 def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Counter[str]) -> ExperimentPlan:
     """The plan of an experiment with these jobs by stage; MissingInputError names a part that a mirror lacks."""
     runs = [run_state(experiment, run) for run in experiment.pretrainings()]
     training = {state.run: pretraining_speed(experiment, state.run) for state in runs}
-    hours = measured_hours(Path(experiment.results) / "benchmarks")
-    sizes = experiment.config["sweep"]["sizes"]
-    finetuning = {size: glue.finetuning_speed(experiment, size, hours) for size in sizes}
+    rates = experiment.config["rates"]
+    finetuning = {size: configured_speed(rates, SIZES[size]) for size in experiment.config["sweep"]["sizes"]}
 
     costs = dict.fromkeys(STAGES, Cost()) | {"corpus": corpus.corpus_cost(experiment)}
     files = files_of(experiment, runs)
@@ -145,12 +130,11 @@ def plan_experiment(experiment: Experiment, jobs: Counter[str], jobs_to_come: Co
     download = {"corpus": corpus.bytes_to_download(experiment), "glue": glue.bytes_to_download(experiment)}
     stages = []
     for name in STAGES:
-        seconds = (count[name] * experiment.config["rates"]["job_seconds"] for count in (jobs, jobs_to_come))
+        seconds = (count[name] * rates["job_seconds"] for count in (jobs, jobs_to_come))
         cost = costs[name] + Cost(*(Hours(core=each / 3600) for each in seconds))
         own = [one for one in files if one.stage == name]
         stages.append(Stage(name, jobs[name], jobs_to_come[name], cost, download.get(name, 0), own))
     measured = [f"pre-training {run}: {speed.measured}" for run, speed in training.items() if speed.measured]
-    measured += [f"fine-tuning {size}: {speed.measured}" for size, speed in finetuning.items() if speed.measured]
     return ExperimentPlan(stages, runs, measured)
 
 

@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES, STAND_IN_PAIRS
 from symbert.config import source_of
-from symbert.cost import Cost, Files, Speed, Work, configured_speed
-from symbert.files import read_json_or_empty
+from symbert.cost import Cost, Files, Speed, Work
 from symbert.flops import encoder_flops, head_flops
 from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.state import (
@@ -23,7 +21,7 @@ from symbert.glue.state import (
 )
 from symbert.hosts import ENCODER
 from symbert.layout import Experiment, Run
-from symbert.pretrain.state import RunState, run_home
+from symbert.pretrain.state import RunState
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.sizes import SIZES
 from symbert.sources import SOURCES, is_stand_in
@@ -124,37 +122,6 @@ def judging_cost(experiment: Experiment, state: RunState, step: int, speed: Spee
     """Of one checkpoint, on BLiMP's pairs."""
     work = judging_work(experiment, state.run)
     return speed.cost(work, Work() if is_judged(experiment, state, step) else work)
-
-
-def finetuning_speed(experiment: Experiment, size: str, hours: dict[tuple[str, str], float]) -> Speed:
-    """The speed that this experiment's jobs of fine-tuning a size measured, given the `hours` of each by rule and name.
-
-    The slowest job counts: one that only added to the work of an earlier one was short.
-    """
-    speed, slowest = configured_speed(experiment.config["rates"], SIZES[size]), 0.0
-    for run, step in experiment.checkpoints():
-        name = f"{run.size}-{run.attention}-seed-{run.pretrain_seed}-step-{step}"
-        for suite in experiment.suites if run.size == size else []:
-            if (suite.rule, name) in hours:
-                tasks, seeds = tasks_of_suite(suite.name, experiment.tasks), len(experiment.finetune_seeds(size, step))
-                work = sum((finetuning_work(experiment, size, task, seeds) for task in tasks), Work())
-                slowest = max(slowest, hours[suite.rule, name] / speed.hours(work).core)
-    if not slowest:
-        return speed
-    timings = [
-        read_json_or_empty(home.place(home.run, run) / "timing.json")
-        for run in experiment.runs([size])
-        if (home := run_home(experiment, run))
-    ]
-    cores = max((timing.get("threads", 1) for timing in timings if timing.get("device") == "cpu"), default=0)
-    slowest *= cores or 1
-    return replace(
-        speed,
-        on_gpu=speed.on_gpu and not cores,
-        flops=speed.flops / slowest,
-        layer_seconds=speed.layer_seconds * slowest,
-        measured=experiment.name,
-    )
 
 
 def missing_tasks(experiment: Experiment) -> list[str]:
