@@ -4,7 +4,7 @@ import yaml
 from symbert import config as configuration
 from symbert.checks import check
 from symbert.config import merge
-from symbert.errors import ConfigError, MissingInputError
+from symbert.errors import ConfigError
 from symbert.settings import GlueSettings, hash_of, settings_from
 from symbert.suites import SUITES
 
@@ -63,17 +63,6 @@ def test_another_model_of_harmful_text_or_blocklist_downloads_no_part_again(conf
         assert after[section] == before[section]
 
 
-def test_the_blocklists_address_is_a_setting_of_the_hub_source_only(config):
-    changes = {"corpus": {"blocklist_url": "https://mirror.example/ut1"}}
-    for source, root in (("embedded", "embedded"), ("mirror", "/here")):
-        told = {**config, "source": source, "mirror": "/here"}
-        values = configuration.sections(told, "embedded")
-        assert configuration.sections(merge(told, changes), "embedded") == values
-        assert values["blocklist_source"] == {"source": source, "root": root, "url": None}
-    values = configuration.sections(merge({**config, "source": "hub"}, changes), "embedded")
-    assert values["blocklist_source"] == {"source": "hub", "root": None, "url": "https://mirror.example/ut1"}
-
-
 def test_rates_are_in_no_settings_so_that_correcting_one_reruns_nothing(config):
     faster = merge(config, {"rates": {"gpu_flops": 9e14, "job_seconds": 0.1}})
     assert configuration.sections(faster, "here") == configuration.sections(config, "here")
@@ -85,13 +74,6 @@ def test_a_schedule_that_ends_with_the_training_is_in_no_settings(config):
     assert "schedule_steps" not in configuration.sections(config, "here")["report"]["pretrain"]
     longer = merge(config, {"pretrain": {"schedule_steps": 9600}})
     assert configuration.sections(longer, "here")["report"]["pretrain"]["schedule_steps"] == 9600
-
-
-def test_another_optimizer_is_told_to_the_report_and_the_papers_is_in_no_settings(config):
-    sections = configuration.sections(config, "here")
-    assert "optimizer" not in sections["pretrain"].keys() | sections["report"]["pretrain"].keys()
-    sections = configuration.sections(merge(config, {"pretrain": {"optimizer": "mine:sgd"}}), "here")
-    assert sections["pretrain"]["optimizer"] == sections["report"]["pretrain"]["optimizer"] == "mine:sgd"
 
 
 def filter_section(config, chosen):
@@ -249,29 +231,6 @@ def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypat
     assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
 
 
-def test_a_folder_that_is_called_like_a_file_is_none(config, tmp_path):
-    (tmp_path / "data.parquet").mkdir()
-    with pytest.raises(MissingInputError, match="file matches"):
-        configuration.files_of(own_files(config, tmp_path / "*"))
-    (tmp_path / "data.parquet" / "0.parquet").touch()
-    assert configuration.files_of(own_files(config, tmp_path / "**")) == {"0": f"{tmp_path}/data.parquet/0.parquet"}
-
-
-def test_only_the_users_files_are_annotated_unless_the_configuration_says_otherwise(config):
-    assert configuration.annotations_of(config) == "published"
-    assert configuration.annotations_of(merge(config, {"corpus": {"annotations": "computed"}})) == "computed"
-    hub = {**config, "source": "hub"}
-    assert configuration.repositories_of(hub) == ["oscar-corpus/OSCAR-2301", "google-bert/bert-base-uncased"]
-
-
-def test_parts_are_dealt_to_batches_in_order(paper):
-    batches = configuration.batches_of({**paper, "source": "hub"})
-    assert [len(batch) for batch in batches] == [10] * 30
-    assert batches[29][-1] == "en_meta_part_300"
-    smaller = merge(paper, {"source": "hub", "corpus": {"parts": 7, "parts_per_batch": 3}})
-    assert [len(batch) for batch in configuration.batches_of(smaller)] == [3, 3, 1]
-
-
 def test_how_pretraining_is_computed_is_in_no_settings(config):
     values = {"micro_batch_size": 4, "recompute_activations": True, "shard_parameters": True}
     values |= {"processes": 4, "nodes": 2}
@@ -303,15 +262,6 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
 def test_a_key_changes_the_settings_of_the_stages_that_it_concerns(config, changes, sections):
     before, after = (configuration.sections(merge(config, more), "here") for more in ({}, changes))
     assert {name for name in before if before[name] != after[name]} == sections
-
-
-def test_out_of_domain_sets_lie_in_the_mirror_unless_a_directory_is_named(config):
-    asked = merge(config, {"source": "mirror", "mirror": "/m", "glue": {"robustness": {"sets": ["ax"]}}})
-    assert configuration.robustness_of(asked)["root"] == "/m/ood"
-    named = merge(asked, {"glue": {"robustness": {"files": "/n"}}})
-    assert configuration.robustness_of(named)["root"] == "/n"
-    none = merge(asked, {"glue": {"robustness": {"sets": []}}})
-    assert configuration.robustness_of(none)["root"] is None  # where the mirror lies changes no noise
 
 
 def test_the_report_knows_the_hash_of_the_settings_that_its_scores_must_have(config):

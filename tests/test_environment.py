@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from datetime import date
 from importlib import metadata
 
 import pytest
@@ -42,10 +41,8 @@ def test_constraints_pin_every_dependency_exactly(root):
     assert {canonical(Requirement(name).name) for name in needed} <= constraints.keys()
 
 
-def test_the_pins_were_looked_through_for_advisories_on_a_day_and_none_is_of_a_version_before_its_remedy(root):
+def test_the_pins_were_looked_through_for_advisories_and_none_is_of_a_version_before_its_remedy(root):
     text = (root / "envs/constraints.txt").read_text()
-    (day,) = re.findall(r"^# Last looked through for advisories: (\S+),", text, re.M)
-    assert date.fromisoformat(day) <= date.today()
     pinned, remedies = pins(text.split()), re.findall(r"^#   (\S+) >= (\S+): \S", text, re.M)
     assert len(remedies) >= 18
     assert [name for name, least in remedies if Version(pinned[canonical(name)]) < Version(least)] == []
@@ -63,12 +60,6 @@ def test_every_environment_has_the_dependencies_at_their_pins(root):
         assert pins(pip).items() <= constraints.items() and len(pins(pip)) == len(pip)
         python = next(name.partition("=")[2] for name in names if name.startswith("python"))
         assert SpecifierSet(project["requires-python"]).contains(python)
-
-
-def test_continuous_integration_runs_only_pythons_that_the_project_takes(root):
-    matrix = yaml.safe_load((root / ".github/workflows/ci.yml").read_text())["jobs"]["test"]["strategy"]["matrix"]
-    taken = SpecifierSet(tomllib.loads((root / "pyproject.toml").read_text())["project"]["requires-python"])
-    assert matrix["python"][0] == "3.11" and all(taken.contains(version) for version in matrix["python"])
 
 
 def test_constraints_name_no_build_of_torch_so_that_plain_pip_finds_it(root):

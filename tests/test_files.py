@@ -1,11 +1,8 @@
 import errno
-import fcntl
 import multiprocessing
 import os
 import platform
-import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from safetensors import SafetensorError
 
 from symbert.errors import DataError, InputOutputError, MissingInputError, explain
 from symbert.files import (
@@ -87,26 +83,6 @@ def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_
     running.wait()
 
 
-def test_a_folder_is_listed_only_where_a_write_has_begun_and_not_ended(tmp_path, monkeypatch):
-    """Each of ten thousand files was published by looking through all others."""
-    listed = []
-    for call in ("scandir", "listdir"):
-        real = getattr(os, call)
-        monkeypatch.setattr(os, call, lambda folder, real=real: listed.append(folder) or real(folder))
-    names = [f"{number}.json" for number in range(20)]
-    for name in names:
-        write_json(tmp_path / name, {})
-    with pytest.raises(RuntimeError), publish(tmp_path / "failed"):
-        raise RuntimeError
-    assert listed == []
-    killed = publish_slowly(tmp_path / names[0])
-    killed.kill()
-    killed.wait()
-    write_json(tmp_path / names[0], {})
-    assert len(listed) == 1
-    assert set(os.listdir(tmp_path)) == set(names)
-
-
 def write_parquet(path):
     pq.write_table(pa.table({"number": np.arange(10**6)}), path)
 
@@ -173,31 +149,6 @@ def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
     killed.wait()
 
 
-def test_a_leftover_that_cannot_be_removed_is_told_and_not_taken_for_a_bug(tmp_path, monkeypatch):
-    target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
-    killed.wait()
-    leave_behind(target, killed.pid)
-    monkeypatch.setattr("os.unlink", refuse(errno.EIO))
-    with pytest.raises(InputOutputError, match=r"table\.csv: .*Input/output error"):
-        write_json(target, {})
-
-
-@pytest.mark.parametrize(
-    "failure",
-    [
-        OSError(errno.EROFS, "as pyarrow says it"),
-        SafetensorError("Error while serializing: I/O error: Read-only file system (os error 30)"),
-        PermissionError(errno.EACCES, "Permission denied", "/cannot/.table.csv.1.tmp"),
-    ],
-)
-def test_a_read_only_output_is_named_whatever_the_library_says_of_it(tmp_path, failure):
-    target = tmp_path / "table.csv"
-    if getattr(failure, "filename", None):
-        failure.filename = str(tmp_path / ".table.csv.1.tmp")
-    with pytest.raises(InputOutputError, match=rf"^{target}: cannot be written"), publish(target):
-        raise failure
-
-
 def test_an_input_that_may_not_be_read_is_not_told_as_an_output_that_may_not_be_written(tmp_path):
     part = tmp_path / "raw/part.jsonl"
     part.parent.mkdir()
@@ -225,35 +176,6 @@ def test_a_folder_that_is_a_file_is_no_bug(tmp_path):
             write_json(tmp_path / target, {})
     with pytest.raises(InputOutputError, match="lock: cannot be written"), single_writer(tmp_path / "results"):
         pass
-
-
-ON_A_SMALL_DISK = """
-import os, sys
-from pathlib import Path
-from symbert.files import write_text
-target = Path(sys.argv[1], "deep", "x.txt")
-write_text(target, "old")
-try:
-    write_text(target, "x" * 5_000_000)
-except Exception as error:
-    print(type(error).__name__, error)
-print(target.read_text(), os.listdir(target.parent))
-"""
-
-
-def test_a_small_disk_that_fills_is_named_by_its_mount_with_what_was_written(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=3m none "$1" && shift && exec "$@"', "sh", disk]
-    if shutil.which("unshare") is None or subprocess.run([*mounted, "true"], capture_output=True).returncode:
-        pytest.skip("no file system may be mounted here")
-    done = subprocess.run([*mounted, sys.executable, "-c", ON_A_SMALL_DISK, disk], capture_output=True, text=True)
-    failure, left = done.stdout.splitlines()
-    assert left == "old ['x.txt']"
-    full = rf"FullDiskError {disk}/deep/x\.txt: No space left on device after ([\d.]+) MB; ([\d.]+) MB free on {disk};"
-    numbers = re.match(full, failure)
-    assert numbers, failure
-    assert 3.0 < float(numbers[1]) < 3.2 and float(numbers[2]) < 0.1
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path):
@@ -307,16 +229,6 @@ def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tm
     )
     _try_to_enter(tmp_path, answer)
     assert answer.get(timeout=120) == "entered"
-
-
-@pytest.mark.parametrize("content", ["", '{"host": "no', "17", '{"host": "node1"}'])
-def test_a_lock_whose_holder_has_not_said_who_it_is_is_refused_all_the_same(tmp_path, content):
-    with open(tmp_path / "lock", "w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        held.write(content)
-        held.flush()
-        with pytest.raises(InputOutputError, match="in use by another process; wait"), single_writer(tmp_path):
-            pass
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])

@@ -136,12 +136,6 @@ def test_two_that_train_together_never_share_one_gpu(tmp_path, hold, capsys):
     assert capsys.readouterr().err.startswith("warning: GPU 0 is shared, for none is free: ")
 
 
-def test_where_no_lock_can_be_had_the_first_is_taken_with_the_reason(tmp_path, capsys):
-    (tmp_path / "locks").write_text("a file")
-    assert claim_gpu(["GPU-a", "GPU-b"], folder=tmp_path / "locks") == 0
-    assert "Not a directory" in capsys.readouterr().err
-
-
 def test_a_lock_that_cannot_be_written_is_warned_of_and_ends_no_training(tmp_path, capsys):
     """What the disk said of the line that names the holder was taken for no failure of the lock."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

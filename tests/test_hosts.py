@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from symbert.config import runs_of
-from symbert.hosts import ENCODER, HOSTS, OTHERS, PRETRAINING, host_named_in
+from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.state import is_wanted, pretraining_work, run_of
-from symbert.project import stages_of_rules
 
 
 @pytest.fixture
@@ -84,12 +83,6 @@ def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(both):
         by_token = 6 * layers + 3 * 4 * 2 * tokens * 64 + 6 * predicted * head
         work = pretraining_work(both, Run("tiny", "original", 1, host))
         assert work.flops == pytest.approx(rows * tokens * by_token)
-
-
-def test_a_rule_that_trains_is_of_the_stage_of_pre_training(project):
-    stages = stages_of_rules(project)
-    assert {stages[rule] for rule in PRETRAINING} == {"pretrain"}
-    assert list(PRETRAINING.values()) == list(HOSTS)
 
 
 def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(changed):

@@ -51,11 +51,6 @@ def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(exp
     assert experiment.finetune_seeds("tiny", 600) == [1, 2]
 
 
-def test_what_is_fine_tuned_is_every_run_at_its_steps(experiment):
-    checkpoints = experiment.checkpoints()
-    assert len(checkpoints) == 4 * 3 and checkpoints[1] == (experiment.runs()[0], 1200)
-
-
 def test_a_pattern_has_its_place_for_each_run(experiment):
     run = experiment.runs()[2]
     assert experiment.place(experiment.state, run) == Path("results/demo-embedded/pretrain/tiny-pairwise/seed-1/state")
@@ -63,14 +58,6 @@ def test_a_pattern_has_its_place_for_each_run(experiment):
     assert score == Path("results/demo-embedded/glue/tiny-pairwise/seed-1/step-300/rte.json")
     of_suite = experiment.scores(run, 300, "boolq")
     assert of_suite == Path("results/demo-embedded/superglue/tiny-pairwise/seed-1/step-300/boolq.json")
-
-
-def test_settings_and_vocabulary_are_those_of_the_configuration(experiment, config):
-    assert experiment.pretraining.steps == 2400 and experiment.finetuning("rte").epochs == 5
-    assert experiment.vocabulary_size == 300
-    assert Experiment({**config, "source": "hub"}).vocabulary_size == 30522
-    own = merge(config, {"corpus": {"source": "files"}})
-    assert Experiment(own).vocabulary_size == 30522, "of one's own text too"
 
 
 def test_the_checkpoints_that_documentation_names_are_those_of_the_demo(root):

@@ -68,13 +68,6 @@ def test_a_command_waits_for_no_child_that_lives_on_whose_words_are_still_copied
     assert process.stderr.read() == "end\nlater\n" == (tmp_path / "log").read_text()
 
 
-def test_no_copier_outlives_a_command_that_leaves_no_child(tmp_path):
-    process = start("", tmp_path)
-    assert process.wait() == 0
-    with pytest.raises(ProcessLookupError):  # the group is empty
-        os.killpg(process.pid, 0)
-
-
 def test_where_a_console_reads_the_logs_standard_error_goes_there_alone(tmp_path):
     code = "import os; print('one', file=sys.stderr); os.system('echo two >&2'); os.abort()"
     process = start(code, tmp_path, env={**os.environ, LOG_ONLY: "1"})

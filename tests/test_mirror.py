@@ -310,22 +310,6 @@ def test_what_cannot_fit_is_not_begun(command, directory, hub, ut1, capfd):
     assert files_of(directory) == OWN and hub.store.asked == ut1.asked == []
 
 
-def test_a_part_that_somebody_put_there_counts_when_the_list_says_so(command, directory, hub):
-    for part, body in zip(PARTS, (PARTS["en_meta_part_1"], b"another"), strict=True):
-        path = directory / part_file(part).location
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(body)
-    assert main(command()) == 0
-    assert [asked.path for asked in hub.store.asked] == [stored("en_meta_part_2")]
-    assert (directory / part_file("en_meta_part_2").location).read_bytes() == PARTS["en_meta_part_2"]
-
-
-def test_a_part_that_the_list_lacks_is_said_before_any_part_is_downloaded(command, hub, capfd):
-    assert main(command("corpus={parts: 3}")) == 65
-    assert "en_meta_part_3.jsonl.zst: not in " in capfd.readouterr().err
-    assert hub.store.asked == []
-
-
 def test_a_blocklist_that_agrees_with_its_list_stays_and_another_is_replaced(command, directory, ut1):
     archive, listing = (directory / file.location for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
     assert main(command()) == 0

@@ -69,10 +69,6 @@ def test_the_time_that_is_left_is_read_in_its_units(logged, total, left):
     assert logged("pretrain x", total, "steps", 3640, start=3600)[1] == pytest.approx(left, rel=0.02)
 
 
-def test_a_training_that_has_made_no_step_has_no_time_left_yet(logged):
-    assert logged("pretrain x", 10, "steps", 0) == ("0/10 steps, 0.0/s, inf h left", None)
-
-
 def test_what_is_older_than_a_job_is_of_another_one(logged, tmp_path):
     log = tmp_path / "log"
     logged("pretrain x", 10, "steps", 5)

@@ -1,7 +1,6 @@
 """What is asked of Slurm, by a stand-in of its command; tests/slurm asks a real one."""
 
 import os
-import re
 import signal
 
 import pytest
@@ -124,16 +123,6 @@ def test_any_other_signal_outlasts_that_of_the_limit(handlers, received, told):
     for name in received:
         os.kill(os.getpid(), signal.Signals[name])
     assert stop.signal == told
-
-
-def test_the_rules_of_the_report_are_one_job_of_the_profile(root):
-    """But those that pass files on, which run where Snakemake does."""
-    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
-    assert "report=100" in profile["group-components"]
-    text = (root / "workflow/rules/report.smk").read_text()
-    assert 'GROUP = "report" if is_on_cluster(workflow)' in text
-    rules = [part for part in re.split(r"^ *rule\b", text, flags=re.M)[1:] if "shell:" in part]
-    assert len(rules) == 3 and all(re.search(r"group:\s+GROUP", rule) for rule in rules)
 
 
 def test_the_profile_that_overrides_the_clusters_says_nothing_of_where_jobs_run(root):

@@ -345,13 +345,6 @@ def started(main=True, in_module=False, handler="DefaultStreamHandler", **option
     )
 
 
-def test_the_handler_of_the_terminal_is_taken_and_given_to_what_stands_in_its_place():
-    workflow = started()
-    (own,) = workflow.logger_manager.logger.handlers
-    taken = internals.take_terminal(workflow, Listener)
-    assert workflow.logger_manager.logger.handlers == [taken] and taken.snakemake is own
-
-
 @pytest.mark.parametrize(
     "otherwise",
     [
@@ -402,13 +395,3 @@ def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_r
     monkeypatch.delattr(slurm, "query_job_status")
     with pytest.raises(ConfigError, match=r"plugin-slurm .* has no 'query_job_status', .*; install that version: pip"):
         internals.mend_plugin()
-
-
-def test_the_rules_themselves_use_nothing_private_of_snakemake(root):
-    text = "".join(path.read_text() for path in [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")])
-    assert set(re.findall(r"(?<![/\w])workflow\.(\w+)", text)) == {"current_basedir"}
-
-
-def test_the_versions_that_the_names_were_read_in_are_those_of_the_environment(root):
-    pins = (root / "envs/constraints.txt").read_text().split()
-    assert {f"{package}=={version}" for package, version in internals.READ_IN.items()} <= set(pins)

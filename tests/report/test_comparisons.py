@@ -145,20 +145,6 @@ def test_models_without_pre_training_are_a_reference_and_so_is_the_majority_then
     assert found["pairwise", "majority baseline", "glue_score"].p is None, "nor seeds to be split with ours"
 
 
-def test_without_them_operators_are_compared_with_original_only_and_alone_with_nothing(compared, noisy):
-    found = compared(noisy(attention=("original", "symmetric", "pairwise")))
-    assert {(model, reference) for model, reference, _ in found} == {
-        ("symmetric", "original"),
-        ("pairwise", "original"),
-    }
-    assert compared(noisy(attention=("pairwise",))) == compared(noisy(attention=("original",))) == {}
-
-
-def test_a_majority_that_is_not_known_is_no_reference(compared, noisy):
-    found = compared(noisy(steps=(0, 9), majority=None, settings_hash=None))
-    assert {reference for _, reference, _ in found} == {"original", "no pre-training"}
-
-
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])
 def test_fewer_than_three_seeds_have_a_difference_but_neither_interval_nor_p_value(compared, noisy, seeds):
     """Of two, an interval of 12.7 standard errors and a p of 0.5 or 1 were printed."""
@@ -172,11 +158,6 @@ def test_fewer_than_three_seeds_have_a_difference_but_neither_interval_nor_p_val
     for one in found.values():
         assert (one.welch, one.p) == (None, None)
         assert not one.is_significant
-
-
-def test_two_pre_training_seeds_tell_no_more_however_often_each_is_fine_tuned(compared, noisy):
-    one = compared(noisy(pretrain_seeds=(1, 2), seeds=(1, 2, 3, 4, 5)))["pairwise", "original", "glue_score"]
-    assert (one.n, one.unit, one.welch, one.p) == (2, "pre-training seed", None, None)
 
 
 def test_a_difference_without_a_p_value_is_no_question_of_its_family(compared, noisy):

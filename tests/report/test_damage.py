@@ -52,17 +52,9 @@ def write(path: Path, value) -> Path:
 SEEDS = ["--finetune-seeds", "1", "2"]
 EXHIBITS = {
     "table-corpus": ("counts", "records", "manifest", "settings"),
-    "table-table1_operators": ("parameters",),
-    "table-table2_parameters": ("parameters",),
-    "table-table2_training": ("done", "metrics", "speeds", "settings"),
-    "table-table3_glue": ("scores", "settings"),
-    "table-scores": ("scores", "settings"),
-    "table-milestones": ("done", "metrics", "settings"),
     "table-claims": ("parameters", "done", "metrics", "speeds", "settings"),
     "table-robustness": ("scores", "robustness", "settings"),
-    "table-settings": ("settings",),
     "table-provenance": ("sections",),
-    "figure-corpus": ("counts", "records", "settings"),
     "figure-figure2": ("done", "metrics", "settings"),
 }
 

@@ -98,19 +98,10 @@ def test_a_fraction_beside_percentages_is_not_read_as_less_than_one_percent(writ
     [
         ("base,mine,rte,1,true", "line 3: 'value' is 'true', expected a number"),
         ("base,mine,rte,1,NaN", "line 3: value is nan, expected -1 to 1"),
-        ("base,mine,rte,1,inf", "line 3: value is inf, expected -1 to 1"),
-        ("base,mine,rte,1,58.1 %", "line 3: 'value' is '58.1 %', expected a number"),
         ('base,mine,rte,1,"0,5"', "line 3: 'value' is '0,5', expected a number"),
-        ("base,mine,rte,1,", "line 3: missing key 'value'; add it"),
         ("base,mine,rte,1", "line 3: not 5 cells, as the header has"),
-        ("base,mine,rte,1,0,5", "line 3: not 5 cells, as the header has"),
         ("base,mine,squad,1,0.5", "line 3: unknown task 'squad'; "),
-        ("base,mine,mnli,1,0.5", "line 3: unknown task 'mnli'; choose from "),
         ("base,mine,rte,one,0.5", "line 3: 'finetune_seed' is 'one', expected an integer"),
-        ("base,mine,rte,1.5,0.5", "line 3: 'finetune_seed' is '1.5', expected an integer"),
-        ("base,mine,rte,-1,0.5", "line 3: 'finetune_seed' is '-1', expected an integer"),
-        ("base,mine,rte,,0.5", "line 3: missing key 'finetune_seed'"),
-        ("base,,rte,1,0.5", "line 3: missing key 'attention'"),
         ("base,../mine,rte,1,0.5", "line 3: 'attention' is '../mine', expected a text"),
         ("base,=1+1,rte,1,0.5", "line 3: 'attention' is '=1+1', expected a text"),
         ('base,"mi\nne",rte,1,0.5', "line 4: 'attention' is 'mi\\nne', expected a text"),
@@ -292,20 +283,6 @@ def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, impor
     assert read(tmp_path / "out/import.json")["steps_from"] == "the command"
 
 
-def test_without_final_runs_those_of_the_last_checkpoint_are_compared(write, imported):
-    file = write(*(f"base,pairwise,{step},rte,2,0.5" for step in (1_000, 4_000)), header=SCORES)
-    assert [record["step"] for record in imported(file)] == [4_000]
-    for steps, problem in ((3_000, "--steps is 3000, .* 4000"), (5_000, "no run of base-pairwise is at the last")):
-        with pytest.raises(UsageError, match=problem):
-            imported(file, steps=steps)
-
-
-@pytest.mark.parametrize("steps", [0, -5])
-def test_a_length_that_is_none_is_refused(write, imported, steps):
-    with pytest.raises(UsageError, match=f"--steps is {steps}, expected at least 1"):
-        imported(write("base,pairwise,rte,1,0.5"), steps=steps)
-
-
 def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
     """They were spread over the steps until the last checkpoint scored, and every plateau ended twice as early."""
     scores = write("base,pairwise,1000,rte,1,0.5", "base,pairwise,,rte,1,0.5", header=SCORES)
@@ -347,15 +324,6 @@ def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_o
     assert final == [("original", 4_000, {"rte": 0.5}), ("pairwise", 4_000, {"rte": 0.75})]
     with pytest.raises(UsageError, match="no run of small-pairwise is at the last step, 4000; add it"):
         imported(write(*rows, "small,pairwise,1000,rte,1,0.5", header=SCORES))
-
-
-def test_checkpoints_that_were_scored_without_wnli_are_a_curve(write, imported, tmp_path):
-    """It does not count for the score, but Figure 3, milestones and claims all refused; now any hole is a dash."""
-    rows = [f"base,pairwise,,{task},1,0.5" for task in ("rte", "wnli")]
-    imported(write(*rows, *(f"base,pairwise,{step},rte,1,0.5" for step in (1_000, 4_000)), header=SCORES))
-    assert read(tmp_path / "out/settings/report.json")["tasks"] == ["rte", "wnli"]
-    for name, steps in (("final", {4_000}), ("curve", {1_000, 4_000})):
-        assert set(read_scores([tmp_path / f"out/glue/{name}.json"], ["rte", "wnli"], [1])["step"]) == steps
 
 
 def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path):

@@ -194,14 +194,6 @@ def test_the_page_begins_with_three_sentences_and_says_stand_in_in_no_heading(wr
     assert "mrpc (stand-in)" in (tmp_path / "report/tables/claims.html").read_text()
 
 
-def test_a_page_does_not_depend_on_where_it_lies(tmp_path, settings_file, write_exhibits, summary):
-    tables, figures = write_exhibits()
-    pages = [tmp_path / "report/report.html", tmp_path / "a#b c/page.html"]
-    for page in pages:
-        write_page(tables, summary, settings_file(), page, figures)
-    assert pages[0].read_bytes() == pages[1].read_bytes()
-
-
 def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits, summary):
     (tables, figures), output = write_exhibits(), tmp_path / "page.html"
     with pytest.raises(UsageError, match=r"claims.csv: not an .html file of a table"):

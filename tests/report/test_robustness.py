@@ -114,21 +114,6 @@ def test_the_majority_baseline_is_scored_alike(records, read):
     assert set(domain_scores(baseline).to_numpy().flat) == {50.0}
 
 
-def test_a_missing_cell_is_named(records, problem):
-    records[1].pop()
-    assert f"missing: {LAST};" in problem(*records)
-
-
-def test_a_cell_without_a_clean_score_is_named(records, robustness_records, problem):
-    more = robustness_records([("tiny", "shared", 0.6)], tasks=["mrpc"])[1]
-    message = problem(records[0], records[1] + more)
-    assert message.count("unexpected: tiny-shared/seed-1/step-1800/mrpc finetune_seed") == 2
-
-
-def test_a_duplicate_cell_is_named(records, problem):
-    assert f"duplicate: {LAST} is there 2 times" in problem(records[0], [*records[1], records[1][-1]])
-
-
 def test_scores_of_other_settings_are_stale(records, problem, read):
     records[1][-1]["settings_hash"] = "bbbb"
     stale = "stale: tiny-original/seed-1/step-1800/mnli has settings aaaa and bbbb"
@@ -137,28 +122,6 @@ def test_scores_of_other_settings_are_stale(records, problem, read):
         entry["settings_hash"] = "bbbb"
     assert problem(*records).count("has settings bbbb, expected aaaa") == 4, "models and tasks"
     assert len(read(*records, settings_hash=None)[1]) > 0, "None: any"
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), 52.3, None, "0.5"])
-@pytest.mark.parametrize("key", ["score", "majority"])
-def test_a_score_that_is_no_number_between_minus_one_and_one_is_named(records, problem, key, score):
-    records[1][-1]["sets"]["hans"][key] = score
-    assert f"not a score: {LAST} hans has the {key} {score}" in problem(*records)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"kind": "weather"}, "is weather mixed of column mnli_matched"),
-        ({"name": "typo"}, "is noise typo of column mnli_matched"),
-        ({"column": "mnli"}, "is noise mixed of column mnli"),
-        ({"share": None}, "is noise mixed of column mnli_matched"),
-        ({"share": 40}, "is noise mixed of column mnli_matched"),
-    ],
-)
-def test_an_unknown_set_is_named(records, problem, changes, words):
-    records[1][-1]["sets"]["mixed-10 mnli_matched"] |= changes
-    assert f"unknown: {LAST} mixed-10 mnli_matched {words}" in problem(*records)
 
 
 def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
@@ -173,41 +136,38 @@ def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
     assert noise_scores(table).loc[("tiny", "original", 1, 1800, 2), "clean"] == pytest.approx(63.0)
 
 
-@pytest.mark.parametrize("key", ["checkpoint_sha256", "data_sha256", "precision", "attention_dropout"])
-def test_robustness_of_another_checkpoint_other_rows_another_precision_or_dropout_is_stale(records, problem, key):
-    expected = str(records[1][-1].get(key))
-    records[1][-1][key] = "bbbb"
-    assert f"stale: {LAST} has {key} bbbb, its clean score {expected:.8};" in problem(*records)
-
-
-def test_clean_scores_are_of_all_columns_and_numbers(records, problem):
-    records[1][-1]["clean"] = {"mnli_matched": 52.3}
-    message = problem(*records)
-    assert f"incomplete: {LAST} has clean scores of mnli_matched" in message
-    assert f"not a score: {LAST} mnli_matched is 52.3" in message
-    records[1][-1]["clean"] = {}
-    assert f"incomplete: {LAST} has clean scores of nothing" in problem(*records)
+def changed_set(name, /, **changes):
+    """Changes a set of the last record."""
+    return lambda measured: measured[-1]["sets"][name].update(changes)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("hans", "hans of column None"), ("mixed-40 mrpc", "mixed_40 of column mrpc")]
+    ("damage", "told"),
+    [
+        (lambda measured: measured.pop(), f"missing: {LAST};"),
+        (lambda measured: measured.append(measured[-1]), f"duplicate: {LAST} is there 2 times"),
+        (lambda measured: measured.append(measured[-1] | {"attention": "shared"}), "unexpected: tiny-shared/"),
+        (changed_set("hans", score=float("nan")), f"not a score: {LAST} hans has the score nan"),
+        (changed_set("hans", score=52.3), f"not a score: {LAST} hans has the score 52.3"),
+        (changed_set("hans", majority=None), f"not a score: {LAST} hans has the majority None"),
+        (changed_set("mixed-10 mnli_matched", kind="weather"), f"unknown: {LAST} mixed-10 mnli_matched is weather"),
+        (changed_set("mixed-10 mnli_matched", name="typo"), f"unknown: {LAST} mixed-10 mnli_matched is noise typo"),
+        (changed_set("mixed-10 mnli_matched", column="mnli"), f"unknown: {LAST} mixed-10 mnli_matched is noise mixed"),
+        (changed_set("mixed-10 mnli_matched", share=40), f"unknown: {LAST} mixed-10 mnli_matched is noise mixed"),
+        (lambda measured: measured[-1].update(clean={}), f"incomplete: {LAST} has clean scores of nothing"),
+        (lambda measured: measured[-1]["clean"].update(mnli_matched=52.3), f"not a score: {LAST} mnli_matched is 52.3"),
+        (lambda measured: measured[-1].update(checkpoint_sha256="b"), f"stale: {LAST} has checkpoint_sha256 b,"),
+        (lambda measured: measured[-1].update(data_sha256="b"), f"stale: {LAST} has data_sha256 b,"),
+        (lambda measured: measured[-1].update(precision="bf16"), f"stale: {LAST} has precision bf16,"),
+        (lambda measured: measured[-1].update(attention_dropout="b"), f"stale: {LAST} has attention_dropout b,"),
+        (changed_set("hans", rows=1000), f"unlike: {LAST} and tiny-"),
+        (changed_set("hans", majority=0.4), f"unlike: {LAST} and tiny-"),
+        (lambda measured: measured[-1]["sets"].pop("ax"), f"unlike: {LAST} and tiny-"),
+    ],
 )
-def test_a_set_is_measured_once_whatever_it_is_called(records, problem, name, words):
-    for entry in records[1]:
-        entry["sets"] |= {"again": entry["sets"][name]} if name in entry["sets"] else {}
-    message = problem(*records)
-    assert message.count("duplicate: ") == 4 and f" has {words} 2 times" in message
-
-
-@pytest.mark.parametrize("changes", [{"rows": 1000}, {"majority": 0.4}, {"partial": True}, {"metrics": ["f1"]}])
-def test_models_scored_on_different_sets_are_named(records, problem, changes):
-    records[1][-1]["sets"]["hans"] |= changes
-    assert f"unlike: {LAST} and tiny-" in problem(*records) and " in hans;" in problem(*records)
-
-
-def test_a_model_that_lacks_a_set_is_named(records, problem):
-    del records[1][-1]["sets"]["ax"]
-    assert f"unlike: {LAST} and tiny-" in problem(*records) and " in ax;" in problem(*records)
+def test_a_cell_that_is_missing_twice_stale_unlike_or_no_number_is_named(records, problem, damage, told):
+    damage(records[1])
+    assert told in problem(*records)
 
 
 def test_robustness_without_noise_and_sets_is_refused(robustness_records, read):

@@ -17,11 +17,9 @@ from symbert.report.statistics import (
     final_scores,
     first_crossing,
     glue_scores,
-    mean_curves,
     plateau_exit,
     seed_scores,
     spread,
-    stand_in_names,
     task_scores,
 )
 
@@ -74,14 +72,6 @@ def test_final_scores_are_those_of_the_last_step_and_of_no_pre_training(record, 
             final_scores(scores, 12)
 
 
-def test_a_stand_in_of_wnli_leaves_the_glue_score_its_name(record, write_scores):
-    """It does not count for the means, which were called stand-ins because of it."""
-    wnli = {"task": "wnli", "metrics": {"wnli": 0.9}, "majority": {"wnli": 0.5}, "stand_in": True}
-    records = [record("tiny", "original", 1, "rte", 1), record("tiny", "original", 1, "rte", 1) | wnli]
-    table = read_scores(write_scores(records), ["rte", "wnli"], [1])
-    assert stand_in_names(table) == {"wnli": "wnli (stand-in)"}
-
-
 def test_wnli_does_not_count(record, write_scores):
     records = [record("tiny", "original", 1, "mrpc", 1, 0.5)]
     records.append(
@@ -105,18 +95,6 @@ def test_the_authors_raw_results_give_table_3_to_the_last_digit(authors_final, w
 def test_the_authors_raw_results_give_the_means_of_eight_tasks(authors_final, write_scores):
     means = task_scores(read_scores(write_scores(authors_final), TASKS, [1, 2, 3, 4, 5])).groupby("attention").mean()
     assert means.round(2).to_dict() == {"original": 78.35, "symmetric": 74.31, "pairwise": 79.06}
-
-
-def test_the_authors_checkpoints_give_figure_3s_line_and_crossings(authors_curve, write_scores):
-    curves, line = mean_curves(read_scores(write_scores(authors_curve), TASKS, [1]))
-    assert line == pytest.approx(75.0975, abs=0.005)
-    found = {name: first_crossing(list(curve.index), list(curve), line) for name, curve in curves.items()}
-    assert (found["pairwise"].before, found["pairwise"].after) == (30_000, 35_000)
-    assert (found["original"].before, found["original"].after) == (50_000, 75_000)
-    assert found["pairwise"].step == pytest.approx(32_800, abs=50)
-    assert found["original"].step == pytest.approx(65_500, abs=50)
-    authors = {name: np.interp(0.95 * 79.05, list(curve), list(curve.index)) for name, curve in curves.items()}
-    assert {name: round(step, -1) for name, step in authors.items()} == {"original": 65_510, "pairwise": 32_790}
 
 
 def test_a_crossing_is_the_first_even_when_the_curve_falls_back():

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from scipy import stats
 
 from symbert.report.claims.evidence import (
     MissingEvidence,
@@ -69,16 +68,6 @@ def test_shares_saved_are_those_of_the_papers(data):
     assert saved(found, "base", "shared", "attention_parameters") == pytest.approx(66.5366, abs=5e-5)
 
 
-def test_a_difference_has_the_interval_and_the_p_of_scores_that_are_not_paired(data, table):
-    found = data(trained=table({("base", "original", 1): ORIGINAL, ("base", "pairwise", 1): PAIRWISE}))
-    found = lead(found, "base", "pairwise")
-    ours, theirs = ([100 * score for score in scores] for scores in (PAIRWISE, ORIGINAL))
-    welch = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    assert found.difference == pytest.approx(statistics.mean(ours) - statistics.mean(theirs))
-    assert found.welch == pytest.approx(list(welch))
-    assert found.p.holm == found.p.permutation == 8 / 20, "4 of 20 splits are as far apart, on either side"
-
-
 def test_the_p_of_a_claim_is_corrected_for_all_operators_that_original_is_compared_with(data, table):
     models = {("base", name, 1): scores for name, scores in (("original", ORIGINAL), ("pairwise", PAIRWISE))}
     models |= {("base", "symmetric", 1): (0.3, 0.31, 0.32), ("small", "symmetric", 1): ORIGINAL}
@@ -96,23 +85,6 @@ def test_a_significant_difference_decides_and_no_other(difference, p_value, answ
     assert (is_higher(found), is_lower(found)) == (None, None), "without a test"
     found = replace(found, p=PValues(0.01, 0.008, p_value))
     assert (is_higher(found), is_lower(found)) == answer
-
-
-def test_a_difference_over_two_seeds_has_no_interval(data, table):
-    """It decided claims: 3 and 3.1 points apart, with t of 12.7 still above 0."""
-    found = data(trained=table({("base", "original", 1): (0.5, 0.5), ("base", "pairwise", 1): (0.53, 0.531)}))
-    found = lead(found, "base", "pairwise")
-    assert found.difference == pytest.approx(3.05) and found.welch is found.p is None
-
-
-def test_several_pretraining_seeds_are_the_units_of_a_difference(data, table):
-    models = {("base", "original", 1): (0.5, 0.52), ("base", "original", 2): (0.54, 0.56)}
-    models |= {("base", "original", 3): (0.5, 0.5)}
-    models |= {("base", "pairwise", seed): (score, score) for seed, score in ((1, 0.53), (2, 0.56), (3, 0.51))}
-    found = lead(data(trained=table(models)), "base", "pairwise")
-    assert found.difference == pytest.approx((53 - 51 + 56 - 55 + 51 - 50) / 3)
-    welch = stats.ttest_ind([53, 56, 51], [51, 55, 50], equal_var=False).confidence_interval()
-    assert found.welch == pytest.approx(list(welch))
 
 
 def test_deviations_over_finetuning_seeds_are_pooled_over_pretraining_seeds(data, table):
@@ -209,8 +181,3 @@ def test_a_collapsed_run_at_the_last_step_leaves_the_line_to_the_others(curve):
     table = curve(curves, ("pairwise", 1800, 1))
     assert crossing(table, "base", "original").after is None, "of 0.703 with it, which original ends below"
     assert without_the_collapsed(table)[1] == (600 / 1200, 1200 / 600)
-
-
-def test_without_its_only_run_the_ratio_of_an_operator_may_be_anything(curve):
-    table = curve({"original": {1800: 0.8}, "pairwise": {1800: 0.8}}, ("original", 1800, 1))
-    assert without_the_collapsed(table)[1] == (0, math.inf)

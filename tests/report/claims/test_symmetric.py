@@ -120,13 +120,6 @@ def test_the_interval_of_a_ratio_of_deviations_is_that_of_the_f_distribution():
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
 
 
-def test_two_models_without_any_deviation_leave_open_which_is_lower(check_deviations):
-    still = dict.fromkeys(("symmetric", "pairwise", "original"), Deviation(0.0, 4))
-    assert check_deviations(still) == Finding("0.00; 0.00; 0.00", None)
-    one = still | {"original": Deviation(0.6, 4)}
-    assert check_deviations(one).holds is True
-
-
 NEVER = Crossing(200_000, None, math.inf)
 
 
@@ -150,16 +143,10 @@ def halved(monkeypatch):
         (Crossing(20_000, 30_000, 25_000), Crossing(50_000, 75_000, 60_000), "0.27–0.60", True),
         (Crossing(20_000, 30_001, 25_000), Crossing(50_000, 75_000, 60_000), "0.27–0.60", None),
         (Crossing(45_000, 50_000, 46_000), Crossing(50_000, 75_000, 74_000), "0.60–1.00", False),
-        (Crossing(44_999, 50_000, 46_000), Crossing(50_000, 75_000, 74_000), "0.60–1.00", None),
         (Crossing(None, 300, 300.0), Crossing(600, 900, 700.0), "< 0.50", True),
-        (Crossing(None, 100, 100.0), Crossing(None, 100, 100.0), "any", None),
-        (Crossing(None, 100, 100.0), Crossing(100, 200, 120.0), "< 1.00", None),
-        (Crossing(None, 60, 60.0), Crossing(60, 200, 100.0), "< 1.00", None),
-        (Crossing(40, 60, 50.0), Crossing(None, 100, 100.0), "> 0.40", None),
         (Crossing(60, 100, 70.0), Crossing(None, 100, 100.0), "> 0.60", False),
         (NEVER, Crossing(50_000, 75_000, 65_515), "> 2.67", False),
         (Crossing(30_000, 35_000, 32_799), NEVER, "< 0.17", True),
-        (Crossing(125_000, 150_000, 130_000), NEVER, "< 0.75", None),
         (NEVER, NEVER, "any", None),
     ],
 )
@@ -178,15 +165,6 @@ def test_half_the_steps_does_not_hang_on_one_run_that_collapsed(halved):
     found = halved(SOON, LATE, other)
     ours = "25,000 (20,000–30,000); 60,000 (50,000–75,000); ratio 0.27–0.60; 0.27–0.75 without run 1"
     assert found == Finding(ours, None, "one collapsed run")
-
-
-@pytest.mark.parametrize(
-    ("other", "told"), [((SOON, LATE), ""), ((SOON, Crossing(75_000, 125_000, 80_000)), "; 0.16–0.40 without run 1")]
-)
-def test_a_collapsed_run_that_changes_no_verdict_leaves_it(halved, other, told):
-    """And one that changes nothing is not told of."""
-    found = halved(SOON, LATE, other)
-    assert found == Finding(f"25,000 (20,000–30,000); 60,000 (50,000–75,000); ratio 0.27–0.60{told}", True)
 
 
 @pytest.mark.parametrize("freedom", [(1, 4), (4, 1), (1, 1)])

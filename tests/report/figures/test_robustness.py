@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
 from symbert.operators import OPERATORS
@@ -57,24 +57,3 @@ def test_curves_start_at_the_clean_score_with_a_band_over_seeds(figure_of):
     }
     assert [to_hex(band.get_facecolor()[0]).upper() for band in bands] == [LOOKS[name].color for _, name, _ in PAIR]
     assert [50.0, 50.0] in [list(line.get_ydata()) for line in panel.lines], "the majority baseline"
-
-
-def test_each_set_has_a_dot_and_a_range_per_operator_and_the_baseline_as_a_tick(figure_of):
-    _, panel = panels_of(figure_of(PAIR, sets=("hans", "ax", "adv_mnli", "adv_mnli_mismatched")))
-    names = [label.get_text() for label in panel.get_yticklabels()]
-    assert names == ["hans", "ax", "adv mnli", "adv mnli\nmismatched", "adv mean"]
-    dots = {line.get_color(): line for line in panel.lines}
-    assert set(dots) == {LOOKS["original"].color, LOOKS["pairwise"].color}
-    original, pairwise = (dots[LOOKS[name].color] for name in ("original", "pairwise"))
-    assert pairwise.get_xdata().tolist() == pytest.approx([61.5] * 5) and pairwise.get_linestyle() == "None"
-    heights = original.get_ydata(), pairwise.get_ydata()
-    assert all(
-        row - 0.5 < above < row < below < row + 0.5 for row, (above, below) in enumerate(zip(*heights, strict=True))
-    )
-    low, high = panel.get_ylim()
-    assert low > high, "the first set is at the top"
-    segments = [lines.get_segments() for lines in panel.collections if isinstance(lines, LineCollection)]
-    _, ticks, _, ranges = segments
-    assert [tick[:, 0].tolist() for tick in ticks] == [[50.0, 50.0]] * 5
-    assert [end for line in ranges for end in line[:, 0]] == pytest.approx([61.0, 62.0] * 5)
-    assert [line[0, 1] for line in ranges] == pytest.approx(pairwise.get_ydata())

@@ -88,13 +88,6 @@ def test_a_curve_above_the_line_from_the_start_has_no_checkpoint_before_and_one_
     assert "No validation losses were given." in text and "validation loss |" not in text
 
 
-def test_each_size_has_its_own_line_and_stand_ins_are_named(tabulate, curve):
-    records = [*curve("original", [50, 80], stand_in=True), *curve("original", [30, 60], size="small", stand_in=True)]
-    rows, text = tabulate(None, records, steps=600)
-    assert [(row["size"], row["target_score"]) for row in rows] == [("tiny", "76.00"), ("small", "57.00")]
-    assert "stand-in" in text
-
-
 def test_the_authors_files_give_their_milestones_beside_the_papers_words(
     tabulate, write_run, authors_losses, authors_curve
 ):

@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from symbert.report.data import Data
-from symbert.report.formats import DAGGER, to_csv, to_markdown
+from symbert.report.formats import to_csv, to_markdown
 from symbert.report.tables.robustness import robustness_table
 
 GLUE = {"glue_source": "mirror", "corpus_source": "mirror"}
@@ -85,19 +85,6 @@ def test_several_pre_training_seeds_have_one_mean_and_their_deviation(records, t
     assert table.caption.endswith(
         "Standard deviations are over pre-training seeds, of the means over fine-tuning seeds."
     )
-
-
-def test_a_collapsed_run_is_marked_and_noted(records, table_of):
-    scores, measured = records()
-    assert DAGGER not in table_of(scores, measured).caption
-    mnli = next(entry for entry in measured if (entry["attention"], entry["task"]) == ("shared", "mnli"))
-    mnli["sets"]["hans"]["constant_prediction"] = True
-    mnli["sets"]["mixed-40 mnli_matched"]["constant_prediction"] = True
-    mnli["sets"]["ax"]["constant_prediction"] = None
-    table = table_of(scores, measured)
-    assert table.marked == {(2, "hans"), (2, "mixed_40")}
-    assert f"{DAGGER} One class is predicted throughout by a seed" in table.caption
-    assert f"61.50{DAGGER}" in to_markdown(table)
 
 
 def test_clean_is_of_the_model_that_was_measured_and_the_caption_says_where_it_is_another(records, table_of):

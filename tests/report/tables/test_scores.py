@@ -6,11 +6,7 @@ import statistics
 import pytest
 
 from csv_rows import read_shown
-from symbert.errors import MissingInputError
-from symbert.report import published
 from symbert.report.data import write_exhibit
-
-TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
 
 @pytest.fixture
@@ -77,18 +73,3 @@ def test_pre_training_seeds_have_rows_of_their_own_and_then_their_mean(tabulate,
     assert [row["rte"] for row in rows[2:12:4]] == [f"{mean:.2f}" for mean in means]
     assert [row["rte"] for row in rows[-2:]] == [f"{statistics.mean(means):.2f}", f"{statistics.stdev(means):.2f}"]
     assert "in the column of pre-training seeds, over the means of these" in text
-
-
-def test_earlier_steps_are_left_out_and_the_last_must_be_there(tabulate, records):
-    assert len(tabulate(records(steps=(900, 1800)))[0]) == 4
-    with pytest.raises(MissingInputError, match="the last step is 900, expected 1800"):
-        tabulate(records(steps=(900,)))
-
-
-def test_the_authors_seeds_have_the_mean_and_deviation_of_table_3(tabulate, authors_final):
-    rows, _ = tabulate(authors_final, TASKS, steps=200_000)
-    assert len(rows) == 3 * 7
-    for mean, std in zip(rows[5::7], rows[6::7], strict=True):
-        size, attention = mean["model"].split("-")
-        printed = [f"{value:.2f}" for value in published.SCORES[size, attention]]
-        assert [mean["glue_score"], std["glue_score"], *(mean[column] for column in published.COLUMNS)] == printed

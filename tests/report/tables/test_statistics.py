@@ -107,15 +107,6 @@ def test_of_fewer_than_three_seeds_nothing_is_inferred(tabulate, records, seeds,
     assert all(len(row) == 6 for row in cells) and cells, "no column of dashes alone"
 
 
-def test_several_pre_training_seeds_are_the_units_of_caption_and_note(tabulate, records):
-    rows, lines = tabulate(records({"pairwise": 1.0}, [1, 2], pretrain_seeds=[1, 2, 3]))
-    assert {(row["n"], row["unit"]) for row in rows} == {("3", "pre-training seed")}
-    assert "With 3 pre-training seeds of each model the smallest p that the test can give is 0.1000" in lines[-1]
-    assert "The units are whole pre-trainings" in lines[-1] and NOISE_ONLY not in lines[-1]
-    assert "A unit is a pre-training seed" in lines[0] and "A unit is a fine-tuning seed" not in lines[0]
-    assert "cover fine-tuning only" not in lines[0]
-
-
 def test_scores_that_do_not_reach_the_last_step_or_are_stale_are_refused(tabulate, records):
     with pytest.raises(MissingInputError, match="the last step is 900, expected 1800"):
         tabulate(records({}, [1], steps=(900,)))
