@@ -133,10 +133,6 @@ def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word(model, te
     assert perplexity(text) == perplexity(in_words)
 
 
-def test_an_empty_document_has_the_perplexity_of_its_end(model):
-    assert harmful_perplexity(model)("") == harmful_perplexity(model)(" \n\u2003") > 1
-
-
 def test_a_missing_or_broken_model_is_named(tmp_path):
     with pytest.raises(MissingInputError, match=r"none\.arpa"):
         harmful_perplexity(tmp_path / "none.arpa")

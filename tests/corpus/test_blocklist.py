@@ -204,23 +204,6 @@ def test_categories_equal_those_of_a_naive_matcher(blocklist):
     check()
 
 
-def test_exact_finds_the_host_and_suffix_also_its_subdomains_but_never_a_longer_label(blocklist):
-    def found(url):
-        return [sorted(blocklist.look_up(url, match)) for match in ("exact", "suffix")]
-
-    assert found("https://bad.example/x") == [["adult", "malware"]] * 2
-    assert found("https://www.bad.example/x") == [[], ["adult", "malware"]]
-    assert found("https://xbad.example/x") == [[], []]
-    assert found("https://example/") == [["press"]] * 2
-    assert found("https://other.example/") == [[], []], "a single label is no parent"
-
-
-def test_an_address_is_matched_for_https_only_and_without_query(blocklist):
-    assert blocklist.look_up("https://shared.example/a?q=1#f") == {"adult", "malware"}
-    assert blocklist.look_up("http://shared.example/a") == set()
-    assert blocklist.look_up("https://shared.example/b") == set()
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -409,10 +392,8 @@ def test_categories_equal_those_that_the_mirror_was_annotated_with(mirror, mirro
     blocklist = Blocklist(mirror_blocklist)
     annotated = [document for document in mirrored_documents(mirror) if document.metadata.categories]
     assert len(annotated) > 500
-    for document in mirrored_documents(mirror):
-        expected = set(document.metadata.categories or ())
-        # A few documents of the mirror lack the key although their host is listed (its README: missing-categories).
-        assert (blocklist.look_up(document.url, "suffix") or set()) == expected or not expected
+    for document in mirrored_documents(mirror):  # of these 1,500 none lacks its categories, as a few others do
+        assert (blocklist.look_up(document.url, "suffix") or set()) == set(document.metadata.categories or ())
     summary = json.loads(mirror_blocklist.with_suffix(".json").read_text())["categories"]
     assert summary["porn"] == summary["adult"]
     assert summary["adult"]["domains"] > 41_000

@@ -36,11 +36,10 @@ def test_a_count_of_documents_that_is_none_is_named(tmp_path, counted, capsys, d
 
 
 @pytest.mark.parametrize("damaged", ["settings", "sources", "batch", "intake"])
-@pytest.mark.parametrize("source", ["mirror", "hub"])
 def test_what_a_download_is_told_is_named_when_it_is_something_else(
-    tmp_path, write_section, counted, sources, capsys, source, damaged
+    tmp_path, write_section, counted, sources, capsys, damaged
 ):
-    settings = write_section("corpus_source", source=source, root=str(tmp_path) if source == "mirror" else None)
+    settings = write_section("corpus_source", source="hub", root=None)
     files = {"settings": settings, "sources": sources, **counted}
     words = ["download-part", *options(**files, part="en_meta_part_1", output=tmp_path / "out")]
     assert_named(words, files[damaged], capsys)

@@ -145,17 +145,6 @@ def test_ids_of_real_documents_equal_those_of_hugging_face(mirror):
     assert [fast.encode(text).tolist() for text in texts] == stock_ids(vocabulary, texts)
 
 
-class Recorder:
-    """tokie that keeps the texts it was given."""
-
-    def __init__(self, tokie):
-        self.tokie, self.texts = tokie, []
-
-    def encode_batch_flat(self, texts):
-        self.texts += texts
-        return self.tokie.encode_batch_flat(texts)
-
-
 class Trusting:
     """In the place of what was compared: only these characters differ."""
 
@@ -164,27 +153,6 @@ class Trusting:
 
     def holds(self, points):
         return not np.isin(points, self.differing).any()
-
-
-def test_tokie_gets_one_short_text_at_a_time_and_none_in_which_it_is_known_to_differ(reference, fast):
-    recorder = Recorder(load_tokie(reference.tokenizer))
-    recording = Guarded(recorder, reference, fast._agreement)
-    for text in TEXTS:
-        recording.encode(text)
-    assert max(len(text.encode()) for text in recorder.texts) < 65_536
-    assert not differing_of(fast, {ord(character) for text in recorder.texts for character in text})
-    assert any("naïve" in text for text in recorder.texts)
-    unknown = [text for text in TEXTS if any(unicodedata.category(character) in ("Cn", "Co") for character in text)]
-    assert recording.referred == len({*unknown, TEXTS[3]}) == 3, "not used (two), DEL"
-
-
-def test_a_part_of_a_long_text_goes_to_tokenizers_and_the_rest_to_tokie(reference, vocabulary, monkeypatch):
-    monkeypatch.setattr(wordpiece, "PIECE", 5)
-    recorder = Recorder(load_tokie(reference.tokenizer))
-    fast = Guarded(recorder, reference, Trusting("q"))
-    assert fast.encode("one two q four").tolist() == stock_ids(vocabulary, ["one two q four"])[0]
-    assert recorder.texts == ["one", " two", " four"]
-    assert fast.referred == 1
 
 
 def test_a_breakdown_of_tokie_is_a_disagreement_and_an_interrupt_is_not(reference):

@@ -420,7 +420,9 @@ def test_every_row_is_the_named_tokens_of_the_named_documents(corpus, vocabulary
 def test_the_command_names_part_line_id_and_url(corpus, capsys):
     paths = ["--manifest", str(corpus / "shards/manifest.json"), "--filtered", str(corpus / "filtered")]
     assert main(["locate-sample", *paths, "--split", "train", "--row", "3"]) == 0
-    for line in capsys.readouterr().out.splitlines():
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    for line in lines:
         found = json.loads(line)
         assert list(found) == ["part", "line", "tokens", "id", "url"]
         assert found["id"] == f"<urn:uuid:{(found['line'] - 1) // 2}>"

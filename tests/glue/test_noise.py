@@ -93,6 +93,20 @@ def test_mixed_noise_has_each_kind_equally_often():
         check_share(kinds[kind], LETTERS, 0.1)
 
 
+def test_another_row_has_another_noise():
+    assert len(set(noisy(["the same words"] * 50, "mixed", 0.4, 1, np.arange(50)))) > 45
+    assert noisy(["the same words"], "mixed", 0.4, 1, 0) != noisy(["the same words"], "mixed", 0.4, 2, 0)
+
+
+def test_inserted_letters_and_neighbouring_keys_are_drawn_evenly():
+    inserted = Counter(word[1] for word in noisy(["g " * LETTERS], "insert", 1.0, 6)[0].split())
+    hit = Counter(noisy(["g " * LETTERS], "keyboard", 1.0, 6)[0].split())
+    assert len(inserted) == 26 and set(hit) == set("tyfhvb")
+    for counts in (inserted, hit):
+        for count in counts.values():
+            check_share(count, LETTERS, 1 / len(counts))
+
+
 def test_hand_made_cases():
     assert noisy(["abc d, Xy"], "swap", 2.0, 0) == ["bca d, yX"], "each letter struck"
     assert noisy(["ab1 cé d"], "drop", 1.0, 0) == ["1 é "]

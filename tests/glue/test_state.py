@@ -102,13 +102,6 @@ def test_robustness_is_counted_by_seed_on_the_sets_and_settings_of_today(experim
     assert not any(robustness_seeds(louder, run_state(louder, ORIGINAL), 2400).values())
 
 
-def test_files_that_are_being_written_count_as_absent(experiment, traces):
-    traces.run(ORIGINAL)
-    path = traces.scores(ORIGINAL, 2400, "rte", [1, 2])
-    path.write_text(path.read_text()[:-3])
-    assert scores(experiment) == {}
-
-
 def test_odd_files_are_no_reason_to_fail(experiment, traces, folder):
     state = traces.run(ORIGINAL, "preempted", 300)
     for odd in ([], 7, {}, {"state": None, "step": "x"}):

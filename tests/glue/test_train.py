@@ -13,7 +13,7 @@ from transformers import BertForSequenceClassification, get_linear_schedule_with
 
 from glue.protocol import SETTINGS, naive_training, one_by_one
 from model.models import Averaged, define
-from symbert.errors import ConfigError, DivergedError, IntegrityError, MissingInputError
+from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import read_json, write_json
 from symbert.glue import train as module
 from symbert.glue.batches import read_rows
@@ -32,7 +32,6 @@ from symbert.glue.train import (
 )
 from symbert.model.bert import in_hugging_face
 from symbert.model.fold import fold
-from symbert.model.packed import encode, encode_by_length
 from symbert.operators import operator_code
 from symbert.tasks import GLUE
 from symbert.training.recipe import RECIPES
@@ -151,13 +150,6 @@ def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_an
     assert len(graphs) == 1
 
 
-def test_only_the_fast_recipe_compiles_and_only_for_a_gpu(checkpoint):
-    model = load_classifier(checkpoint(), 2, 0.1)
-    assert encoder_of(model, FAST, GPU) not in (encode, encode_by_length)
-    assert encoder_of(model, FAST, torch.device("cpu")) is encode
-    assert encoder_of(model, RECIPES["faithful"], GPU) is encode
-
-
 @pytest.mark.parametrize("recipe", ["faithful", "fast"])
 def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     monkeypatch, prepared, checkpoint, recipe
@@ -264,11 +256,6 @@ def test_a_checkpoint_of_an_operator_that_was_edited_since_is_refused(checkpoint
             pytest.raises(ConfigError, match=r"config.json: .*operator_code: 0+ →.*train") if refused else nullcontext()
         ):
             load_classifier(file.parent, 2, dropout=0.1)
-
-
-def test_an_absent_checkpoint_is_named(tmp_path):
-    with pytest.raises(MissingInputError, match="config.json: file not found"):
-        load_classifier(tmp_path, 2, dropout=0.1)
 
 
 def test_the_new_layers_follow_from_the_seed_alone(checkpoint):

@@ -116,12 +116,6 @@ def test_files_of_an_earlier_export_never_mix_with_a_new_one(checkpoint, tmp_pat
     assert [path.name for path in (tmp_path / "bert").iterdir()] == [name]
 
 
-def test_an_empty_directory_is_filled(checkpoint, tmp_path):
-    (tmp_path / "bert").mkdir()
-    export(checkpoint, "bert", tmp_path / "bert")
-    assert (tmp_path / "bert/config.json").exists()
-
-
 @pytest.mark.parametrize("below", [".", "deeper/bert"])
 def test_an_output_that_is_or_lies_below_a_file_is_refused(checkpoint, tmp_path, below):
     (tmp_path / "file").write_text("mine")

@@ -64,22 +64,6 @@ def test_a_folded_encoder_has_equal_hidden_states(attention):
     torch.testing.assert_close(found.pooler_output, expected.pooler_output, rtol=0, atol=1e-12)
 
 
-def test_original_folds_into_the_same_weights():
-    model = trained("original")
-    for name, values in fold(model).state_dict().items():
-        assert torch.equal(values, model.state_dict()[name]), name
-
-
-def test_pairwise_folds_into_query_times_factors_and_key_as_query():
-    model = trained("pairwise").double()
-    ours, bert = (net.bert.encoder.layer[1].attention.self for net in (model, fold(model)))
-    query = ours.query.weight.reshape(2, 32, 64)
-    expected = torch.stack([factors.T @ rows for factors, rows in zip(ours.pairwise_factors, query, strict=True)])
-    torch.testing.assert_close(bert.query.weight, expected.reshape(64, 64), rtol=0, atol=1e-13)
-    torch.testing.assert_close(bert.key.weight, ours.query.weight, rtol=0, atol=1e-15)
-    torch.testing.assert_close(bert.key.bias, ours.query.bias, rtol=0, atol=0)
-
-
 def test_folding_leaves_the_model_and_its_configuration_as_they_were():
     model = trained("shared")
     before, config = {name: values.clone() for name, values in model.state_dict().items()}, model.config.to_dict()

@@ -2,7 +2,6 @@ import pytest
 
 from symbert.files import read_json
 from symbert.model.parameters import count_parameters, counts_of
-from symbert.operators import OPERATORS
 from symbert.sizes import SIZES
 
 PUBLISHED = {  # Table 2 of the paper
@@ -10,7 +9,6 @@ PUBLISHED = {  # Table 2 of the paper
     "base": {"original": 109_514_298, "symmetric": 102_427_194, "pairwise": 103_017_018},
 }
 SHARED = {"small": 26_700_090, "base": 95_367_738}  # by its formula; its authors print no count of the whole model
-CONTROLS = {name: each.description.control_of for name, each in OPERATORS.items() if each.description.control_of}
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
@@ -31,13 +29,6 @@ def test_shared_saves_66_53_percent_of_the_attention_block_of_base():
     """Kowsher et al., arXiv 2412.00359, abstract; query, key and value together."""
     counts = counts_of("base", ["original", "shared"])["attention_parameters"]
     assert round(100 * (1 - counts["shared"] / counts["original"]), 4) == 66.5366
-
-
-@pytest.mark.parametrize("control", CONTROLS)
-def test_a_control_of_the_start_has_the_parameters_of_its_operator(control):
-    counts = counts_of("tiny", [control, CONTROLS[control]])
-    for kind in ("parameters", "attention_parameters"):
-        assert counts[kind][control] == counts[kind][CONTROLS[control]]
 
 
 def test_the_command_writes_every_size_and_operator(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from symbert.errors import DivergedError, InputOutputError, IntegrityError, MemoryExhaustedError, PreemptedError
+from symbert.errors import DivergedError, InputOutputError, MemoryExhaustedError, PreemptedError
 from symbert.files import read_json
 from symbert.pretrain import record
 from symbert.pretrain.record import (
@@ -87,15 +87,6 @@ def test_every_end_has_the_state_and_the_exit_code_of_its_error(tmp_path, error,
     told = read_json(tmp_path / "status.json")
     assert (told["state"], told["step"], told["exit_code"]) == (state, 7, code)
     assert told["file"] is None and (str(error) in told["reason"] or "/x" in told["reason"])
-
-
-def test_the_file_that_an_error_begins_with_is_named_when_it_exists(tmp_path):
-    shard = tmp_path / "train-0.npy"
-    fail(tmp_path / "status.json", IntegrityError(f"{shard}: sha256 differs: run pack_shards again"))
-    assert read_json(tmp_path / "status.json")["file"] is None
-    shard.touch()
-    fail(tmp_path / "other.json", IntegrityError(f"{shard}: sha256 differs: run pack_shards again"))
-    assert read_json(tmp_path / "other.json")["file"] == str(shard)
 
 
 def test_another_process_than_the_leader_tells_only_of_failures(tmp_path):

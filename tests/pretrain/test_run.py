@@ -84,14 +84,6 @@ def test_a_run_says_how_its_attention_started_and_how_fast_it_was(whole, uninter
     assert read_json(whole / "state/status.json")["state"] == "done"
 
 
-def test_every_line_of_the_log_says_where_the_run_is(tmp_path, manifest, brief, here):
-    code, error = here(options(manifest, brief(), tmp_path / "run"))
-    last = [line for line in error.splitlines() if line.startswith("pretrain ")][-1]
-    assert code == 0 and last.startswith("pretrain tiny-pairwise seed 1: 30/30 steps, ")
-    for words in (" left", "loss ", "learning rate ", "gradient norm ", " tokens/s", "MFU –", " MB"):
-        assert words in last, last
-
-
 def test_a_killed_run_continues_to_the_same_bits(tmp_path, manifest, brief, uninterrupted):
     arguments = command(manifest, brief(), tmp_path / "killed")
     process = start(arguments)

@@ -274,16 +274,6 @@ class _Reads(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
 
-def test_buffers_are_constants_that_processes_need_not_broadcast(build, monkeypatch):
-    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
-    trainer, shared = build(), build(world=World(1, 2, pick_device()))
-    before = {name: buffer.clone() for name, buffer in shared.model.named_buffers()}
-    trainer.step(0)
-    for name, buffer in trainer.model.named_buffers():
-        assert torch.equal(buffer, before[name]), name
-    assert before and not shared.loss.options["broadcast_buffers"]
-
-
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
     trainer, told = build(), []

@@ -49,11 +49,6 @@ def test_a_machine_without_gpus_trains_all_the_same(checkout, gpus):
     assert granted(checkout) == 0
 
 
-def test_another_number_may_be_given(checkout, gpus):
-    gpus(1)
-    assert granted(checkout, *NINE, "--resources", "gpu=3") == 3
-
-
 def test_the_gpus_of_a_login_node_are_no_limit_of_its_cluster(checkout, gpus):
     gpus(0)
     assert granted(checkout, *NINE, "--executor", "slurm", "--jobs", "10") == 9

@@ -126,12 +126,6 @@ def test_each_hosts_rule_trains_that_host(root, tmp_path):
         ("pretrain", {"pack_shards", "pretrain_model"}, {"extract_checkpoint", "prepare_task"}),
         ("glue", {"pretrain_model", "extract_checkpoint", "finetune"}, {"tabulate_table3_glue", "draw_figure2"}),
         (
-            "tables",
-            {"tabulate_table3_glue", "tabulate_table2_training", "tabulate_corpus", "count_parameters"},
-            {"draw_figure2", "draw_figure3_checkpoints"},
-        ),
-        ("figures", {"draw_figure2", "draw_figure3_checkpoints"}, {"tabulate_table3_glue"}),
-        (
             "paper_tables",
             {"count_parameters", "tabulate_table3_published"},
             {"tabulate_table2_training", "pretrain_model", "filter_part", "finetune"},

@@ -17,10 +17,8 @@ RUN = {"pretrain_model": 1, "extract_checkpoint": 2, "finetune": 2, "measure_rob
     ("change", "jobs"),
     [
         ("sweep={attention: [original]}", {}),
-        ("sweep={curve: {steps: {tiny: [5, 20]}}}", {"extract_checkpoint": 2, "finetune": 2}),
         ("sweep={finetune_seeds: [1, 2, 3]}", {"finetune": 2, "measure_robustness": 2}),
         ("sweep={attention: [original, symmetric]}", RUN),
-        ("glue={learning_rate: 0.002}", {"finetune": 4, "measure_robustness": 2}),
         ("pretrain={learning_rate: 0.002}", {rule: 2 * count for rule, count in RUN.items()}),
     ],
 )
