@@ -128,9 +128,8 @@ def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(c
 
 
 def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config):
-    """Settings of all filters are those of before there was a choice, so that no corpus is filtered again."""
     check(config)
-    assert "rules" not in configuration.sections(config, "here")["filter"]
+    assert configuration.sections(config, "here")["filter"]["rules"] == list(configuration.PAPERS_FILTERS)
     assert "rules" not in configuration.sections(config, "here")["report"]
     computed = merge(config, {"corpus": {"annotations": "computed"}})
     assert configuration.needs_harmful_model(computed)

@@ -31,7 +31,7 @@ def reasons(
         min_harmful_perplexity=5.0,
         max_harmful_perplexity=100_000.0,
         max_bad_fraction=0.0,
-        rules=rules,
+        rules=list(FILTERS) if rules is None else rules,
     )
     document = decode(json.dumps(line).encode(), "x:1")
     return make_rules(settings)(document, found)

@@ -12,10 +12,8 @@ from symbert.errors import ConfigError
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.noise import EDITS
 from symbert.settings import (
-    PAPERS_FILTERS,
     SECTIONS,
     Challenge,
-    FilterSettings,
     GlueSettings,
     NoiseKind,
     PackSettings,
@@ -134,12 +132,6 @@ def test_null_is_allowed_only_where_the_class_says_so():
     assert settings_from(task, TaskSettings, "here").max_examples is None
     with pytest.raises(ConfigError, match="max_length"):
         settings_from({**task, "max_length": None}, TaskSettings, "here")
-
-
-def test_a_filter_that_is_new_is_in_no_corpus_from_before_it(write_section):
-    """Null stood for all filters: a fourth one would have filtered every corpus again, by its rule too."""
-    settings = read_settings(write_section("filter"), FilterSettings)
-    assert settings.rules is None and all(map(settings.has, PAPERS_FILTERS)) and not settings.has("length")
 
 
 class LaterSettings(GlueSettings):

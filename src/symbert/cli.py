@@ -77,7 +77,7 @@ JOBS: dict[str, str] = {  # that rules run
     "write-page": "symbert.report.page:write_page",
     "write-study-text": "symbert.study.commands:write_study_text",
     "train-cell": "symbert.study.commands:train_cell",
-    "collect-runs": "symbert.study.commands:collect_runs",
+    "collect-runs": "symbert.study.results:collect_runs",
     "write-study": "symbert.study.page:write_study",
 }
 COMMANDS = TYPED | JOBS

@@ -158,13 +158,13 @@ def _filter(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
-    filters are in their own order, and left out where the paper's are chosen, as before the key existed.
+    filters are in their own order.
     """
     chosen = config["corpus"]["filter"]
     rules = [rule for rule in FILTERS if rule in chosen["rules"]]
     readers = {key: marks["filter"] for key, marks in marks_of(Filter).items()}
     values = {key: chosen[key] if name in (None, *rules) else NO_FILTER[key] for key, name in readers.items()}
-    return values if rules == list(PAPERS_FILTERS) else {**values, "rules": rules}
+    return {**values, "rules": rules}
 
 
 def robustness_of(config: Config) -> Config:
@@ -204,7 +204,7 @@ def _report(config: Config) -> Config:
         **_runs_of_other_hosts(config),
         **_overrides(config),
         **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
-        **{key: chosen[key] for key in chosen if key == "rules"},
+        **({} if chosen["rules"] == list(PAPERS_FILTERS) else {"rules": chosen["rules"]}),
         **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
     }
 

@@ -45,7 +45,7 @@ NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[keys_of("symbert.glue.challenges", "COLLECTIONS")]
 Run = list[str | int]  # size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
-PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")  # of every corpus made before the key existed
+PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")
 
 # A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
 NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
@@ -102,11 +102,11 @@ class FilterSettings(Filter):
     """Which documents are kept, by which annotations and filters."""
 
     annotations: Annotator
-    rules: list[Literal[FILTERS]] | None = None  # the filters that are chosen; None: the paper's
+    rules: list[Literal[FILTERS]]  # the filters that are chosen
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
-        return rule in (PAPERS_FILTERS if self.rules is None else self.rules)
+        return rule in self.rules
 
 
 class IntakeSettings(Settings):

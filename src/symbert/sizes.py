@@ -48,10 +48,6 @@ class Shape:
         """Those of BERT's head, whose decoder is tied to the embeddings."""
         return (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size + vocabulary_size
 
-    def decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
-        """Parameters of the causal decoder with the operator `original`: the encoder's, whose head is the same."""
-        return self.parameters(vocabulary_size)
-
     def encoder_decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
         """Parameters of encoder and decoder with the operator `original`: the encoder has no head, the decoder a
         cross-attention in each layer."""

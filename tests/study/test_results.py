@@ -17,7 +17,7 @@ from symbert.report.inference import holm
 from symbert.report.statistics import plateau_exit
 from symbert.study.design import Study, read_study, seeds_by_cell
 from symbert.study.page import draw_grid, write_study
-from symbert.study.results import answers_of, complete_grids, read_runs, runs_of, write_runs
+from symbert.study.results import answers_of, collect_runs, complete_grids, read_runs, runs_of
 from symbert.study.texts import write_study_text
 from symbert.study.train import train_runs
 
@@ -57,7 +57,7 @@ def runs(study, tmp_path) -> Path:
         ]
         definition = {**cell.definition, "pretrain": {**cell.definition["pretrain"], "evaluate_every": 50}}
         write_json(files[-1], {"text": cell.text_name, "cell": definition, "curves": curves})
-    write_runs(files, tmp_path / "runs.csv")
+    collect_runs(files, tmp_path / "runs.csv")
     return tmp_path / "runs.csv"
 
 
@@ -128,7 +128,7 @@ def test_an_exit_is_verified_by_the_number_it_was_computed_from(study, tmp_path)
     curve |= {"machine": {"processor": "AMD EPYC", "versions": {"torch": "2.13.0+cpu"}}}
     definition = {**cell.definition, "pretrain": {**cell.definition["pretrain"], "evaluate_every": 25}}
     write_json(tmp_path / "cell.json", {"text": cell.text_name, "cell": definition, "curves": [curve]})
-    write_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
+    collect_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
     (found,) = read_runs(tmp_path / "runs.csv")["exit"]
     assert found == plateau_exit(steps, [round(loss, 4) for loss in losses])
 
@@ -159,7 +159,7 @@ def test_a_run_that_diverges_keeps_the_losses_from_before(study, tmp_path, monke
     curves = train_runs(cell, [1, 2], tmp_path / "manifest.json", tmp_path, SimpleNamespace(signal=None))
     assert [curve["steps"] for curve in curves] == [[], [5, 10]]
     write_json(tmp_path / "cell.json", {"text": cell.text_name, "cell": cell.definition, "curves": curves})
-    write_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
+    collect_runs([tmp_path / "cell.json"], tmp_path / "runs.csv")
     runs = runs_of(read_runs(tmp_path / "runs.csv"), cell, [1, 2])
     assert runs.exits.steps.tolist() == [0, 10] and not runs.exits.left.any()
 

@@ -75,35 +75,24 @@ def count_jobs(
 ) -> tuple[Counter[str], Counter[str]]:
     """Jobs by stage, in all and of them to come, in the graph that `snakemake --dag` prints with these options.
 
-    SymbertError with Snakemake's last words where it prints none.
-    """
-    graph = print_graph("--dag", scale, configfile, config)
-    nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', graph, re.M)
-    if not nodes:
-        raise SymbertError("snakemake --dag: no graph; run snakemake --dry-run with the same options to see why")
-    jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]  # dashed: it need not run
-    return by_stage(rule for rule, _ in jobs), by_stage(rule for rule, needed in jobs if needed)
-
-
-def print_graph(option: str, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> str:
-    """What Snakemake prints with `option` (`--dag`, `--rulegraph mermaid-js`) of this workflow, in this folder.
-
     ConfigError or DataError where the workflow refuses its configuration or a file of the user's, SymbertError with
-    Snakemake's last words where it fails otherwise.
+    Snakemake's last words where it prints no graph.
     """
     words = list(config or [])
     if scale is not None:  # it stands above a scale in `config`, and Snakemake takes no key twice
         words = [*(word for word in words if not word.startswith("scale=")), f"scale={scale}"]
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile"), *option.split()]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile"), "--dag"]
     command += ["--configfile", *map(str, configfile)] if configfile else []
     command += ["--config", *words] if words else []
     done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        if done.returncode in (kinds := {kind.exit_code: kind for kind in (ConfigError, DataError)}):
-            raise kinds[done.returncode](last.removeprefix("symbert: "))
-        raise SymbertError(f"snakemake {option}: {last}; run snakemake --dry-run with the same options to see why")
-    return done.stdout
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    if done.returncode in (kinds := {kind.exit_code: kind for kind in (ConfigError, DataError)}):
+        raise kinds[done.returncode](last.removeprefix("symbert: "))
+    nodes = re.findall(r'^\s*\d+\[label = "(\w+).*style="rounded(,dashed)?"\];$', done.stdout, re.M)
+    if done.returncode or not nodes:
+        raise SymbertError(f"snakemake --dag: {last}; run snakemake --dry-run with the same options to see why")
+    jobs = [(rule, not dashed) for rule, dashed in nodes if rule != "all"]  # dashed: it need not run
+    return by_stage(rule for rule, _ in jobs), by_stage(rule for rule, needed in jobs if needed)
 
 
 def by_stage(rules: Iterable[str], project: Path = PROJECT) -> Counter[str]:

@@ -13,11 +13,8 @@ from typing import Any
 from symbert.errors import DivergedError, PreemptedError, SymbertError, explain
 from symbert.files import read_json, write_json
 
-# Every fact of a session is on exactly one of these lists.
-# Those that may change the last bits.
+# The facts of a session that may change the last bits.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
-SCIENTIFIC = ("precision", "recipe")  # part of the run's identity: any change is another run
-INCIDENTAL = ("host", "commit")  # of the code, the operator's is part of the run's identity
 
 FAILURES = ("failed", "diverged")
 
@@ -29,9 +26,6 @@ def read_sessions(path: Path) -> list[dict[str, Any]]:
 
 def open_session(path: Path, facts: dict[str, Any]) -> None:
     """Add a session; one line on stderr for each soft fact that differs from the session before."""
-    unlisted = facts.keys() - {*SOFT, *SCIENTIFIC, *INCIDENTAL}
-    if unlisted:
-        raise ValueError(f"facts on no list: {', '.join(sorted(unlisted))}")
     sessions = read_sessions(path) if path.is_file() else []
     if sessions:
         before, now = _soft_facts(sessions[-1]), _soft_facts(facts)

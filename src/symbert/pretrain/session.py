@@ -1,7 +1,6 @@
 """A session of a run: the training loop, and what surrounds it so that nothing is mixed, lost, or published twice."""
 
 import math
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from symbert.pretrain.log import METRICS, MetricsLog
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
 from symbert.pretrain.stop import LIMIT, StopRequest
-from symbert.pretrain.storage import plan, refuse_full, storage_of
+from symbert.pretrain.storage import refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
@@ -106,13 +105,12 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
 
 
 def _open_records(trainer: Trainer, options: SessionOptions) -> None:
-    """Print what the run writes, refuse a disk that is too small, and record what the session runs on.
+    """Refuse a disk that is too small, and record what the session runs on.
 
     A run whose facts change goes on, but not with the same bits.
     """
-    state, storage = trainer.state, storage_of(trainer.parameters, trainer.settings)
-    print(f"pretrain {trainer.run}: {plan(storage, state)}", file=sys.stderr)
-    refuse_full(storage, state)
+    state = trainer.state
+    refuse_full(storage_of(trainer.parameters, trainer.settings), state)
     write_json(state / "config.json", trainer.model.config.to_dict())
     facts = {
         **facts_of_machine(trainer.device),

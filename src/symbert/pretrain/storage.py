@@ -1,7 +1,4 @@
-"""What a run writes into its state directory: how much, planned beforehand, and the weights kept.
-
-Imports no torch but for an optimizer of the user's own, whose state is measured.
-"""
+"""What a run writes into its state directory: how much, planned beforehand, and the weights kept. Imports no torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +20,7 @@ DIVERGED = (
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
-MOMENTS = {"adamw": 2}  # numbers that an optimizer keeps of each weight, where that is known without torch
+MOMENTS = 2  # numbers that AdamW keeps of each weight; of an optimizer of the user's own as many are assumed
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class StorageNeed:
 
     weights: int  # of one kept step
     kept: int  # steps
-    moments: float = MOMENTS["adamw"]  # of the optimizer, by weight
 
     @property
     def weights_bytes(self) -> int:
@@ -42,30 +38,18 @@ class StorageNeed:
     @property
     def checkpoint_bytes(self) -> int:
         """A checkpoint to resume from: weights, and what the optimizer keeps."""
-        return round((1 + self.moments) * self.weights)
+        return (1 + MOMENTS) * self.weights
 
     @property
     def resume_bytes(self) -> int:
         """All checkpoints to resume from, while one more than KEEP is being written."""
         return (KEEP + 1) * self.checkpoint_bytes
 
-    def __str__(self) -> str:
-        return (
-            f"kept weights {self.kept} × {data_size(self.weights)} = "
-            f"{data_size(self.weights_bytes)}, resume checkpoints at most {KEEP + 1} × "
-            f"{data_size(self.checkpoint_bytes)} = {data_size(self.resume_bytes)}"
-        )
-
 
 def storage_of(parameters: int, settings: PretrainSettings) -> StorageNeed:
     """What a run of a model with so many parameters writes: all in float32, whatever the precision of training."""
     kept = settings.steps // settings.save_every + (settings.steps % settings.save_every > 0)
-    moments: float | None = MOMENTS.get(settings.optimizer)
-    if moments is None:
-        from symbert.training.optimizer import moments_of
-
-        moments = moments_of(settings)
-    return StorageNeed(FLOAT32 * parameters, kept, MOMENTS["adamw"] if moments is None else moments)
+    return StorageNeed(FLOAT32 * parameters, kept)
 
 
 def parameters_of(run: Run, vocabulary_size: int) -> int:
@@ -77,12 +61,6 @@ def parameters_of(run: Run, vocabulary_size: int) -> int:
     saved = 0 if counts[0] is None else counts[1] - counts[0]
     host = HOSTS[run.host]
     return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
-
-
-def plan(storage: StorageNeed, state: Path) -> str:
-    """One sentence: the bytes that a run writes, and those that are free on its disk."""
-    free, mount = free_space(state)
-    return f"{storage}; {data_size(free)} free on {mount}"
 
 
 def refuse_full(storage: StorageNeed, state: Path) -> None:

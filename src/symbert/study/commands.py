@@ -27,10 +27,3 @@ def train_cell(text: str, cell: str, seeds: list[int], manifest: Path, runs: Pat
     definition = json.loads(cell)
     curves = train_runs(cell_of(text, definition), seeds, manifest, runs, stop)
     write_json(output, {"text": text, "cell": definition, "curves": curves})
-
-
-def collect_runs(cells: list[Path], output: Path) -> None:
-    """Publish a row per run of the files of cells, with its exit and its losses."""
-    from symbert.study.results import write_runs
-
-    write_runs(cells, output)

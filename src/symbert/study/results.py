@@ -24,7 +24,7 @@ COLUMNS = ("cell", *AXES, *SETTINGS, "seed", "corpus_hash", "commit", "cpu_secon
 COLUMNS += ("processor", "torch", "evaluate_every", "exit", "losses")
 
 
-def write_runs(cells: list[Path], output: Path) -> None:
+def collect_runs(cells: list[Path], output: Path) -> None:
     """Publish a row per run of the files of cells, by cell and seed.
 
     `logit_std` and `attention_entropy` (nats) are those of the untrained model, means over its layers, and `losses` are

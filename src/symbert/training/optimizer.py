@@ -58,24 +58,6 @@ def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Opt
     return build(groups, **{key: getattr(settings, key) for key in own})
 
 
-def moments_of(settings: Any) -> float | None:
-    """How many numbers the optimizer of these settings keeps of each weight, in float32: after a step on a matrix.
-
-    None where it takes no step on that matrix. The state of PyTorch's generator stays as it was.
-    """
-    model = nn.Module()
-    model.weight = nn.Parameter(torch.zeros(64, 64))
-    model.weight.grad = torch.ones(64, 64)
-    with torch.random.fork_rng(devices=[]):
-        optimizer = build_optimizer(model, settings, settings.optimizer)
-        try:
-            optimizer.step()
-        except Exception:  # whatever it is, a forecast of bytes ends no training
-            return None
-    kept = [each for state in optimizer.state.values() for each in state.values() if isinstance(each, Tensor)]
-    return sum(each.nbytes for each in kept if each.numel() > 1) / model.weight.nbytes
-
-
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:
     """The learning rate of `step` (from 0): linear from 0 to `peak` over `warmup_steps`, then linear to 0 at `end`."""
     if step < warmup_steps:
