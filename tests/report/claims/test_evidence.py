@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from symbert.report.claims.evidence import (
+from symbert.report.claims import (
     MissingEvidence,
     crossing,
+    deviation,
     final_scores_of,
     is_higher,
     is_lower,
@@ -21,7 +22,6 @@ from symbert.report.claims.evidence import (
     saved,
     validation_losses,
 )
-from symbert.report.claims.symmetric import deviation
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.runs import read_runs
 from symbert.report.scores import read_scores

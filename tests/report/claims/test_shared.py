@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from symbert.report.claims import evidence, shared
-from symbert.report.claims.evidence import Finding, MissingEvidence
+from symbert.report import claims
+from symbert.report.claims import Finding, MissingEvidence
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
 from symbert.report.scores import read_scores
@@ -17,7 +17,7 @@ from symbert.report.speeds import read_speeds
 @pytest.mark.parametrize(("share", "ours", "holds"), [(66.5366, "66.5366 %", True), (66.5401, "66.5401 %", False)])
 def test_the_share_that_shared_saves_is_cut_off_as_it_is_printed(share, ours, holds):
     counts = {"base": {"attention_parameters": {"original": 1.0, "shared": 1 - share / 100}}}
-    assert shared.check_attention_parameters(SimpleNamespace(parameters=counts), "base") == Finding(ours, holds)
+    assert claims.check_attention_parameters(SimpleNamespace(parameters=counts), "base") == Finding(ours, holds)
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_a_tenth_less_time_is_judged_by_an_interval_over_rounds(write_speeds, sh
     original = pace[: len(shares)]
     file = write_speeds("base", original=original, shared=[a * b for a, b in zip(original, shares, strict=True)])
     found = SimpleNamespace(speeds=read_speeds([file]))
-    assert shared.check_step_time(found, "base") == Finding(ours, holds)
+    assert claims.check_step_time(found, "base") == Finding(ours, holds)
     with pytest.raises(MissingEvidence, match="^no step times of small-shared$"):
-        shared.check_step_time(found, "small")
+        claims.check_step_time(found, "small")
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
     p_values = iter(PValues(0.01, 0.008, p_value) for _, p_value in (noisy, domain))
     scores = pd.DataFrame({"clean": [0.5], "mixed_10": [0.5]})
     for name, answer in {"noise_scores": scores, "domain_scores": scores}.items():
-        monkeypatch.setattr(shared, name, lambda robustness, answer=answer: answer)
-    monkeypatch.setattr(evidence, "lead_in", lambda *scores: replace(next(leads), p=next(p_values)))
-    finding = shared.check_robustness(SimpleNamespace(robustness=scores), "base")
+        monkeypatch.setattr(claims, name, lambda robustness, answer=answer: answer)
+    monkeypatch.setattr(claims, "lead_in", lambda *scores: replace(next(leads), p=next(p_values)))
+    finding = claims.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
     assert finding.ours.startswith(f"0.5 [−0.3, 1.3], p {noisy[1]:.3f} on noise; ")
 
@@ -67,4 +67,4 @@ def test_a_difference_may_be_of_some_columns(record, write_scores):
         for at, name in enumerate(("original", "shared"))
     ]
     found = SimpleNamespace(trained=read_scores(write_scores(records), list(scores), [1]))
-    assert shared.check_small_tasks(found, "base") == Finding("10.0", None), "one seed has no interval"
+    assert claims.check_small_tasks(found, "base") == Finding("10.0", None), "one seed has no interval"

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
-from symbert.report.claims import evidence, symmetric
-from symbert.report.claims.evidence import Finding, ratio_of
-from symbert.report.claims.symmetric import Deviation
+from symbert.report import claims
+from symbert.report.claims import Deviation, Finding, ratio_of
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
 from symbert.report.statistics import Crossing
@@ -38,9 +37,9 @@ def trained(monkeypatch):
     """Data of runs with these losses, or exits from the plateau, by size and operator."""
 
     def make(key, values):
-        monkeypatch.setattr(evidence, "losses_of", lambda runs: values)
+        monkeypatch.setattr(claims, "losses_of", lambda runs: values)
         if key == "exits":
-            monkeypatch.setattr(evidence, "survival_of", lambda exits: Exits.of(exits, [200_000] * len(exits)))
+            monkeypatch.setattr(claims, "survival_of", lambda exits: Exits.of(exits, [200_000] * len(exits)))
         return SimpleNamespace(runs=None)
 
     return make
@@ -48,10 +47,10 @@ def trained(monkeypatch):
 
 def test_savings_hold_to_the_printed_digit():
     found = counted(SAVED)
-    assert symmetric.check_parameters(found, "base") == Finding("6.47 %; 5.93 %", True)
-    assert symmetric.check_parameters(found, "small") == Finding("3.65 %; 3.19 %", True)
-    assert symmetric.check_parameters(counted(SAVED | {("base", "pairwise"): 5.94}), "base").holds is False
-    assert symmetric.check_parameters(found, "tiny") == Finding("4.10 %; 2.00 %", False), (
+    assert claims.check_parameters(found, "base") == Finding("6.47 %; 5.93 %", True)
+    assert claims.check_parameters(found, "small") == Finding("3.65 %; 3.19 %", True)
+    assert claims.check_parameters(counted(SAVED | {("base", "pairwise"): 5.94}), "base").holds is False
+    assert claims.check_parameters(found, "tiny") == Finding("4.10 %; 2.00 %", False), (
         "the paper prints nothing of tiny"
     )
 
@@ -59,9 +58,9 @@ def test_savings_hold_to_the_printed_digit():
 def test_a_third_is_saved_by_symmetric_and_nearly_by_pairwise_with_many_heads():
     shares = {("base", "symmetric"): 100 / 3, ("small", "pairwise"): 29.17, ("base", "pairwise"): 30.56}
     found = counted(shares, "attention_parameters", small=8, base=12)
-    assert symmetric.check_thirds(found, "base") == Finding("33.33 %; 29.17 % (8 heads) to 30.56 % (12 heads)", True)
+    assert claims.check_thirds(found, "base") == Finding("33.33 %; 29.17 % (8 heads) to 30.56 % (12 heads)", True)
     found = counted(shares | {("base", "pairwise"): 29.0}, "attention_parameters")
-    assert symmetric.check_thirds(found, "base").holds is False
+    assert claims.check_thirds(found, "base").holds is False
 
 
 @pytest.mark.parametrize(
@@ -69,8 +68,8 @@ def test_a_third_is_saved_by_symmetric_and_nearly_by_pairwise_with_many_heads():
 )
 def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, pairwise, original, holds):
     scores = {"pairwise": [pairwise], "original": [original]}
-    monkeypatch.setattr(evidence, "final_scores_of", lambda data, size, name: scores[name])
-    found = symmetric.check_scores(None, "base")
+    monkeypatch.setattr(claims, "final_scores_of", lambda data, size, name: scores[name])
+    found = claims.check_scores(None, "base")
     assert found == Finding(f"{pairwise:.2f}; {original:.2f}", holds)
 
 
@@ -88,9 +87,9 @@ def test_a_difference_counts_when_the_primary_test_shows_it(
 ):
     p_values = p_value and PValues(p_value, 0.008, p_value)
     found = Comparison("base", "pairwise", "original", "score", "seed", 5, mean, 0.1, welch, p=p_values)
-    monkeypatch.setattr(evidence, "lead", lambda data, size, name: found)
-    assert symmetric.check_higher(None, "base") == Finding(ours, is_higher)
-    assert symmetric.check_lower(None, "base") == Finding(ours, is_lower)
+    monkeypatch.setattr(claims, "lead", lambda data, size, name: found)
+    assert claims.check_higher(None, "base") == Finding(ours, is_higher)
+    assert claims.check_lower(None, "base") == Finding(ours, is_lower)
 
 
 @pytest.fixture
@@ -98,9 +97,9 @@ def check_deviations(monkeypatch):
     """What becomes of the claim by the standard deviations of operators."""
 
     def check(deviations):
-        monkeypatch.setattr(evidence, "final_scores_of", lambda data, size, name: name)
-        monkeypatch.setattr(symmetric, "deviation", deviations.get)
-        return symmetric.check_deviations(None, "base")
+        monkeypatch.setattr(claims, "final_scores_of", lambda data, size, name: name)
+        monkeypatch.setattr(claims, "deviation", deviations.get)
+        return claims.check_deviations(None, "base")
 
     return check
 
@@ -115,7 +114,7 @@ def test_the_papers_deviations_over_five_seeds_leave_open_which_is_lower(check_d
 
 
 def test_the_interval_of_a_ratio_of_deviations_is_that_of_the_f_distribution():
-    found = symmetric.ratio_interval(Deviation(0.37, 4), Deviation(0.63, 9))
+    found = claims.ratio_interval(Deviation(0.37, 4), Deviation(0.63, 9))
     low, high = (math.sqrt((0.37 / 0.63) ** 2 / f.ppf(q, 4, 9)) for q in (0.975, 0.025))
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
 
@@ -130,9 +129,9 @@ def halved(monkeypatch):
     def check(pairwise, original, *others):
         crossings = {"pairwise": pairwise, "original": original}
         ratios = {f"run {number}": ratio_of(*pair) for number, pair in enumerate(others, start=1)}
-        monkeypatch.setattr(evidence, "crossing", lambda curve, size, name: crossings[name])
-        monkeypatch.setattr(evidence, "ratios_without_collapsed", lambda *curve: ratios)
-        return symmetric.check_half(SimpleNamespace(curve=None), "base")
+        monkeypatch.setattr(claims, "crossing", lambda curve, size, name: crossings[name])
+        monkeypatch.setattr(claims, "ratios_without_collapsed", lambda *curve: ratios)
+        return claims.check_half(SimpleNamespace(curve=None), "base")
 
     return check
 
@@ -170,7 +169,7 @@ def test_half_the_steps_does_not_hang_on_one_run_that_collapsed(halved):
 @pytest.mark.parametrize("freedom", [(1, 4), (4, 1), (1, 1)])
 def test_two_seeds_tell_nothing_of_a_lower_deviation(check_deviations, freedom):
     """With 1 and 1 degrees of freedom the 97.5 % quantile of F is 648: 0.01 against 5 was called lower."""
-    assert symmetric.ratio_interval(*map(Deviation, (0.01, 5.0), freedom)) is None
+    assert claims.ratio_interval(*map(Deviation, (0.01, 5.0), freedom)) is None
     few = dict.fromkeys(("symmetric", "pairwise"), Deviation(0.01, freedom[0])) | {"original": Deviation(5, freedom[1])}
     assert check_deviations(few) == Finding("0.01; 0.01; 5.00", None)
 
@@ -178,10 +177,10 @@ def test_two_seeds_tell_nothing_of_a_lower_deviation(check_deviations, freedom):
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])
 def test_exits_hold_within_a_tenth_of_the_printed_step(trained, original, holds):
     answers = trained("exits", {("base", "original"): [original], ("base", "pairwise"): [12_000]})
-    found = symmetric.check_exits(answers, "base", ("original", "pairwise"))
+    found = claims.check_exits(answers, "base", ("original", "pairwise"))
     assert found == Finding(f"{original:,}; 12,000", holds)
     tiny = trained("exits", {("tiny", "original"): [original]})
-    assert symmetric.check_exits(tiny, "tiny", ("original",)).holds is False, "the paper says nothing of tiny"
+    assert claims.check_exits(tiny, "tiny", ("original",)).holds is False, "the paper says nothing of tiny"
 
 
 @pytest.mark.parametrize(
@@ -190,15 +189,15 @@ def test_exits_hold_within_a_tenth_of_the_printed_step(trained, original, holds)
 def test_only_the_plateau_of_original_lengthens(trained, original, pairwise, holds):
     exits = {("base", "symmetric"): [12_000], ("base", "pairwise"): [pairwise], ("base", "original"): [original]}
     exits |= {("small", name): [12_000] for name in ("original", "symmetric", "pairwise")}
-    found = symmetric.check_growth(trained("exits", exits), "base")
+    found = claims.check_growth(trained("exits", exits), "base")
     assert found == Finding(f"{original / 12_000:.1f} ×; 1.0 ×; {pairwise / 12_000:.1f} ×", holds)
 
 
 def test_runs_of_which_most_never_leave_the_plateau_refute_the_claims_about_their_exit(trained):
     exits = {"original": [26_000, None, None], "symmetric": [14_000], "pairwise": [12_000]}
     answers = trained("exits", {(size, name): found for name, found in exits.items() for size in ("base", "small")})
-    assert symmetric.check_exits(answers, "base", ("original", "pairwise")) == Finding("–; 12,000", False)
-    assert symmetric.check_growth(answers, "base") == Finding("–; 1.0 ×; 1.0 ×", False)
+    assert claims.check_exits(answers, "base", ("original", "pairwise")) == Finding("–; 12,000", False)
+    assert claims.check_growth(answers, "base") == Finding("–; 1.0 ×; 1.0 ×", False)
 
 
 @pytest.mark.parametrize(
@@ -208,5 +207,5 @@ def test_runs_of_which_most_never_leave_the_plateau_refute_the_claims_about_thei
 def test_losses_are_told_apart_by_half_a_tenth(trained, loss, ours, a_tenth_more, the_same):
     losses = {("base", "symmetric"): [[3, loss]], ("base", "original"): [[3, 1.683]]}
     found = trained("losses", {model: pd.DataFrame(values) for model, values in losses.items()})
-    assert symmetric.check_loss(found, "base", "symmetric", 0.1) == Finding(ours, a_tenth_more)
-    assert symmetric.check_loss(found, "base", "symmetric", 0.0) == Finding(ours, the_same)
+    assert claims.check_loss(found, "base", "symmetric", 0.1) == Finding(ours, a_tenth_more)
+    assert claims.check_loss(found, "base", "symmetric", 0.0) == Finding(ours, the_same)

@@ -2,9 +2,8 @@
 
 from contextlib import suppress
 
-from symbert.report import captions, published
-from symbert.report.claims import CLAIMS
-from symbert.report.claims.evidence import Claim, MissingEvidence, sizes_of
+from symbert.report import captions, order, published
+from symbert.report.claims import CLAIMS, Claim, MissingEvidence
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
@@ -66,11 +65,12 @@ def _judged(claim: Claim, data: Data) -> tuple[str | None, str]:
     Without models of base, what the largest other size gives is shown and not judged.
     """
     try:
-        finding = claim.finding(data, claim.size)
+        finding = claim.check(data, claim.size)
     except MissingEvidence as missing:
-        for size in sizes_of(data) if claim.size == "base" else ():
+        scored = [] if data.trained is None else data.trained["size"]
+        for size in order.sizes([*scored, *data.runs["size"]])[::-1] if claim.size == "base" else ():
             with suppress(MissingEvidence):
-                return f"{size}: {claim.finding(data, size).ours}", f"{NOT_TESTED}: {missing}"
+                return f"{size}: {claim.check(data, size).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"
     if claim.unless and (obstacle := claim.unless(data)):
         return finding.ours, f"{NOT_TESTED}: {obstacle}"

@@ -1,0 +1,580 @@
+"""The claims of arXiv 2406.06366 and of the abstract of arXiv 2412.00359: `CLAIMS` has a row for each, with its check.
+
+A check says what models of one size give for a claim, or for several. Claims about `shared` are tested by the protocol
+of the first paper. To add a claim, write its row: the table of claims follows.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import pandas as pd
+
+from symbert.report import captions, published
+from symbert.report.comparisons import Comparison, compared, corrected
+from symbert.report.data import Data
+from symbert.report.inference import CONFIDENCE, FEWEST, LEVEL, Interval, p_in_words, paired_interval
+from symbert.report.published import SHARED_PAPER
+from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
+from symbert.report.runs import losses_of, survival_of
+from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
+
+RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
+COLLAPSED = (
+    "the collapsed run of {attention} at step {step:,} "
+    "(pre-training seed {pretrain_seed}, fine-tuning seed {finetune_seed})"
+)
+HIGHER, LOWER = (f"p at most {LEVEL} and the difference {side} 0" for side in ("above", "below"))
+VARIANTS = ("symmetric", "pairwise")
+ALL = ("original", *VARIANTS)
+SCORE_DEVIATIONS = 2  # printed standard deviations between a score and the printed one
+EXIT_TOLERANCE = 0.1  # of a printed step, which was read off a plot
+STEADY, GROWN = 1.25, 1.5  # exits of base by those of small: at most, at least
+HALF = 0.6  # of the steps of original, which counts as half
+HALVED = ("pairwise", "original")
+LOSS_TOLERANCE = 0.05  # nats: half of the 0.1 that the paper speaks of
+SMALL_TASKS = ("rte", "mrpc", "stsb", "cola")  # fewer than 10,000 training rows
+TIME_SAVED = 5.0  # percent: half of a tenth
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an experiment gives for a claim.
+
+    `holds` is None where seeds or checkpoints leave it open; `hangs_on` names a single run that would decide it.
+    """
+
+    ours: str
+    holds: bool | None
+    hangs_on: str | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about models of one size, in words.
+
+    `paper` and `authors` are the values that the paper prints and that its authors' raw files give, `rule` what makes
+    the claim hold. `unless` says why an experiment may not judge it, such as that it was trained otherwise.
+    """
+
+    text: str
+    models: str  # 'base: symmetric; pairwise', in the order of values, or 'base: pairwise − original'
+    source: str
+    paper: str
+    authors: str | None
+    rule: str
+    check: Callable[[Data, str], Finding]  # of a size; MissingEvidence says what is missing
+    unless: Callable[[Data], str | None] | None = None
+
+    @property
+    def size(self) -> str:
+        """The size of the models."""
+        return self.models.partition(":")[0]
+
+
+class MissingEvidence(Exception):
+    """The experiment does not have what a claim is about; the message says what is missing."""
+
+
+def saved(data: Data, size: str, attention: str, kind: str = "parameters") -> float:
+    """Percentage of parameters that an operator saves against `original`; `kind` is a key of the counts."""
+    counts = data.parameters.get(size, {}).get(kind, {})
+    for name in ("original", attention):
+        if name not in counts:
+            raise MissingEvidence(f"no {size}-{name} in this experiment")
+    return 100 * (1 - counts[attention] / counts["original"])
+
+
+def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str, ...] = published.COLUMNS) -> pd.Series:
+    """The mean of some score columns (percent) per operator and seed; MissingEvidence names what was not scored."""
+    if data.trained is None:
+        raise MissingEvidence("no scores")
+    scores = data.trained[(data.trained["size"] == size) & data.trained["attention"].isin(attentions)]
+    for attention in attentions:
+        if attention not in set(scores["attention"]):
+            raise MissingEvidence(f"no {size}-{attention} in this experiment")
+    for column in columns:
+        if column not in set(scores["column"]):
+            raise MissingEvidence(f"{column} is not among the tasks")
+    means = glue_scores(scores[scores["column"].isin(columns)]).dropna()
+    for attention in attentions:
+        if attention not in means.index.unique("attention"):
+            raise MissingEvidence(f"no seed of {size}-{attention} has every column")
+    return means
+
+
+def lead(data: Data, size: str, attention: str, columns: tuple[str, ...] = published.COLUMNS) -> Comparison:
+    """How much higher than `original` an operator scores in the mean of some score columns."""
+    final_scores_of(data, size, "original", attention, columns=columns)  # or it says what is missing
+    scores = data.trained[(data.trained["size"] == size) & data.trained["column"].isin(columns)]
+    return lead_in(glue_scores(scores).dropna(), size, attention)
+
+
+def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
+    """How much higher than `original` an operator scores, over the seeds that both models have.
+
+    Its p value is corrected for the number of operators that are compared with `original`.
+    """
+    names = ["size", "attention", "step"]
+    models = {model[:2]: seeds.droplevel(names) for model, seeds in scores.to_frame("score").groupby(level=names)}
+    for name in ("original", attention):
+        if (size, name) not in models:
+            raise MissingEvidence(f"no {size}-{name} in this experiment")
+    original, others = models[size, "original"], {name for of, name in models if of == size} - {"original"}
+    leads = corrected(
+        [one for name in others for one in compared(size, name, "original", models[size, name], original)]
+    )
+    for one in leads:
+        if one.model == attention and one.n:
+            return one
+    raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
+
+
+def validation_losses(data: Data, size: str, attention: str) -> pd.DataFrame:
+    """The losses of an operator: a row per pre-training seed, a column per step."""
+    losses = losses_of(data.runs)
+    if (size, attention) not in losses:
+        raise MissingEvidence(f"no losses of {size}-{attention}")
+    return losses[size, attention]
+
+
+def plateau_exit(data: Data, size: str, attention: str) -> int | None:
+    """Median step at which runs leave the initial plateau; None where more than half stay on it."""
+    return survival_of(validation_losses(data, size, attention)).median
+
+
+def other_training(data: Data) -> str | None:
+    """Why losses are not comparable with the paper's; None where they are."""
+    return captions.wording_of(data.settings).other_training
+
+
+def other_scores(data: Data) -> str | None:
+    """Why scores are not comparable with the paper's; None where they are."""
+    tables = [table for table in (data.trained, data.curve) if table is not None]
+    counted = [table[table["column"].isin(published.COLUMNS)] for table in tables]
+    if any(table["stand_in"].any() for table in counted):
+        return "the tasks are stand-ins"
+    if any(table["partial"].any() for table in counted):
+        return "tasks have other rows than GLUE’s"
+    return other_training(data) or captions.wording_of(data.settings).other_finetuning
+
+
+def other_robustness(data: Data) -> str | None:
+    """As `other_scores`; out-of-domain sets must be whole, too."""
+    partial = data.robustness is not None and data.robustness["partial"].any()
+    return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
+
+
+def crossing(curve: pd.DataFrame | None, size: str, attention: str) -> Crossing:
+    """Where an operator first reaches 95 % of the highest final score among those on the curve of this size.
+
+    One that does not reach it would need more than its last step: `step` is infinite, `after` None.
+    """
+    means, line = ({}, None) if curve is None else mean_curves(curve)
+    if attention not in means:
+        raise MissingEvidence(f"no checkpoints of {size}-{attention} were scored")
+    steps, scores = list(means[attention].index), list(means[attention])
+    return first_crossing(steps, scores, line) or Crossing(int(steps[-1]), None, math.inf)
+
+
+def ratio_of(first: Crossing, second: Crossing) -> Interval:
+    """Between what the ratio of two numbers of steps lies, by the checkpoints before and after each crossing."""
+    low = (first.before or 0) / (second.after or math.inf)
+    return Interval(low, (first.after or math.inf) / second.before if second.before else math.inf)
+
+
+def ratios_without_collapsed(curve: pd.DataFrame, size: str, attentions: tuple[str, str]) -> dict[str, Interval]:
+    """The ratio of two operators without each run that predicts one class throughout, where that is known.
+
+    A run predicts so in a task that counts for the GLUE score. Without it there is one seed less of its checkpoint or,
+    if it is the only one, a checkpoint less; where the operator has no other, the ratio may be anything.
+    """
+    constant = curve[curve["constant_prediction"].eq(True) & curve["column"].isin(published.COLUMNS)]
+    ratios = {}
+    for run in constant[RUN].drop_duplicates().to_dict("records"):
+        others = curve[(curve[RUN] != pd.Series(run)).any(axis=1)]
+        try:
+            ratio = ratio_of(*(crossing(others, size, attention) for attention in attentions))
+        except MissingEvidence:
+            ratio = Interval(0, math.inf)
+        ratios[COLLAPSED.format(**run)] = ratio
+    return ratios
+
+
+def is_at_most(ratio: Interval, value: float) -> bool | None:
+    """Whether a ratio, which is above its lower and below its upper bound, is at most a value; None if it may be."""
+    return True if ratio.high <= value else False if ratio.low >= value else None
+
+
+def in_steps(first: Crossing, second: Crossing) -> str:
+    """Two crossings and their ratio: '32,799 (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70'."""
+    return f"{_bracket(first)}; {_bracket(second)}; ratio {span_of(ratio_of(first, second))}"
+
+
+def _bracket(crossing: Crossing) -> str:
+    if crossing.after is None:
+        return f"> {crossing.before:,}"
+    if crossing.before is None:
+        return f"≤ {crossing.after:,}"
+    return f"{crossing.step:,.0f} ({crossing.before:,}–{crossing.after:,})"
+
+
+def span_of(ratio: Interval) -> str:
+    """The bounds of a ratio in words: '0.40–0.70'."""
+    if math.isinf(ratio.high):
+        return f"> {ratio.low:.2f}" if ratio.low else "any"
+    return f"{ratio.low:.2f}–{ratio.high:.2f}" if ratio.low else f"< {ratio.high:.2f}"
+
+
+def is_higher(lead: Comparison) -> bool | None:
+    """Whether the primary test shows that a model scores higher than its reference; None where it shows nothing."""
+    return lead.difference > 0 if lead.is_significant else None
+
+
+def is_lower(lead: Comparison) -> bool | None:
+    """As `is_higher`, lower."""
+    return lead.difference < 0 if lead.is_significant else None
+
+
+def are_all(answers: list[bool | None]) -> bool | None:
+    """Whether all are true: false as soon as one is false, None as long as one is open."""
+    return False if False in answers else None if None in answers else True
+
+
+def listed(form: str, values: Iterable[float | None]) -> str:
+    """Numbers in words, each written in the same form; a dash for None."""
+    return "; ".join("–" if value is None else form.format(value).replace("-", "−") for value in values)
+
+
+def points(value: float) -> str:
+    """A difference in percentage points."""
+    return listed("{:.1f}", [round(value, 1) + 0.0])  # adding zero takes the sign from minus zero
+
+
+def in_points(lead: Comparison) -> str:
+    """A difference, Welch's interval, and the primary p with Holm's correction: '0.6 [−0.2, 1.4], p 0.143'."""
+    if lead.welch is None:
+        return points(lead.difference)
+    bounds = f"{points(lead.difference)} [{points(lead.welch.low)}, {points(lead.welch.high)}]"
+    return f"{bounds}, p {p_in_words(lead.p.holm, 3)}"
+
+
+def check_parameters(data: Data, size: str) -> Finding:
+    """Shares of a model's parameters that the variants save, to the printed digit."""
+    shares = [round(saved(data, size, name), 2) for name in VARIANTS]
+    printed = [published.PARAMETERS_SAVED.get((size, name)) for name in VARIANTS]
+    return Finding(listed("{:.2f} %", shares), shares == printed)
+
+
+def check_thirds(data: Data, size: str) -> Finding:
+    """Shares of query, key and value that the variants save: a third, and towards a third with more heads."""
+    symmetric = saved(data, size, "symmetric", "attention_parameters")
+    few, many = (saved(data, each, "pairwise", "attention_parameters") for each in ("small", size))
+    heads = [data.parameters[each]["shape"]["num_attention_heads"] for each in ("small", size)]
+    ours = f"{symmetric:.2f} %; {few:.2f} % ({heads[0]} heads) to {many:.2f} % ({heads[1]} heads)"
+    return Finding(ours, math.isclose(symmetric, 100 / 3) and few < many < symmetric)
+
+
+def check_scores(data: Data, size: str) -> Finding:
+    """Mean GLUE scores over all seeds, near the printed ones."""
+    scores = {name: spread(final_scores_of(data, size, name)).mean for name in HALVED}
+    printed = {name: published.SCORES.get((size, name), (math.nan, math.nan)) for name in HALVED}
+    near = [abs(scores[name] - printed[name][0]) <= SCORE_DEVIATIONS * printed[name][1] for name in HALVED]
+    return Finding(listed("{:.2f}", scores.values()), all(near))
+
+
+def check_higher(data: Data, size: str) -> Finding:
+    """How much higher than `original` pairwise scores, by the primary test."""
+    found = lead(data, size, "pairwise")
+    return Finding(in_points(found), is_higher(found))
+
+
+def check_lower(data: Data, size: str) -> Finding:
+    """As `check_higher`, of symmetric, which is claimed to score lower."""
+    found = lead(data, size, "symmetric")
+    return Finding(in_points(found), is_lower(found))
+
+
+def check_deviations(data: Data, size: str) -> Finding:
+    """Standard deviations of the variants and of `original` over fine-tuning seeds, by intervals of their ratios."""
+    *variants, original = (deviation(final_scores_of(data, size, name)) for name in (*VARIANTS, "original"))
+    ratios = [ratio_interval(variant, original) for variant in variants]
+    below = [None if ratio is None or ratio.includes(1) else ratio.high < 1 for ratio in ratios]
+    return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), are_all(below))
+
+
+class Deviation(NamedTuple):
+    """Sample standard deviation over fine-tuning seeds, pooled where there are several pre-trained models."""
+
+    value: float  # percentage points
+    freedom: int  # degrees of freedom
+
+
+def deviation(scores: pd.Series) -> Deviation:
+    """Spread of the GLUE score of one operator over fine-tuning seeds."""
+    seeds = scores.groupby(level="pretrain_seed", sort=False)
+    freedom = seeds.count() - 1
+    if not freedom.sum():
+        raise MissingEvidence("one fine-tuning seed has no spread")
+    return Deviation(math.sqrt((seeds.var() * freedom).sum() / freedom.sum()), int(freedom.sum()))
+
+
+def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
+    """95 % interval of the ratio of two standard deviations of normal values, from quantiles of the F distribution.
+
+    None where both are zero, and where one is of fewer than three values.
+    """
+    if first.value == second.value == 0 or min(first.freedom, second.freedom) + 1 < FEWEST:
+        return None
+    from scipy.special import fdtri  # slow to load, and with few seeds nothing needs it
+
+    tail, ratio = (1 - CONFIDENCE) / 2, first.value / second.value if second.value else math.inf
+    low, high = (ratio / math.sqrt(fdtri(first.freedom, second.freedom, q)) for q in (1 - tail, tail))
+    return Interval(low, high)
+
+
+def check_half(data: Data, size: str) -> Finding:
+    """Steps to 95 % of the highest final score with `pairwise` and `original`.
+
+    The checkpoints around each crossing bound their ratio, and the whole of these bounds decides. It must decide the
+    same without any one run that predicts one class throughout, or the claim hangs on that run.
+    """
+    curve = None if data.curve is None else data.curve[data.curve["size"] == size]
+    crossings = [crossing(curve, size, name) for name in HALVED]
+    ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size, HALVED)
+    changed = [f"; {span_of(other)} without {run}" for run, other in others.items() if other != ratio]
+    ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", is_at_most(ratio, HALF)
+    hangs = holds is not None and any(is_at_most(other, HALF) is not holds for other in others.values())
+    return Finding(ours, None, "one collapsed run") if hangs else Finding(ours, holds)
+
+
+def check_exits(data: Data, size: str, attentions: tuple[str, ...]) -> Finding:
+    """Steps at which operators leave the initial plateau, near the printed ones."""
+    exits = {name: plateau_exit(data, size, name) for name in attentions}
+    printed = {name: published.PLATEAU_EXITS.get((size, name), 0) for name in attentions}
+    near = [
+        step is not None and abs(step - printed[name]) <= EXIT_TOLERANCE * printed[name] for name, step in exits.items()
+    ]
+    return Finding(listed("{:,.0f}", exits.values()), all(near))
+
+
+def check_growth(data: Data, size: str) -> Finding:
+    """By how much the plateau lengthens from small to base, with `original` and with the variants."""
+    if size != "base":
+        raise MissingEvidence(f"{size} is not what the paper compares with small")
+    exits = [(plateau_exit(data, size, name), plateau_exit(data, "small", name)) for name in ALL]
+    growths = [None if None in pair else pair[0] / pair[1] for pair in exits]
+    holds = None not in growths and growths[0] >= GROWN and max(growths[1:]) <= STEADY
+    return Finding(listed("{:.1f} ×", growths), holds)
+
+
+def check_loss(data: Data, size: str, attention: str, expected: float) -> Finding:
+    """How much higher than that of `original` an operator's last validation loss is, near what is expected."""
+    losses = (validation_losses(data, size, name) for name in (attention, "original"))
+    ours, original = (float(seeds.to_numpy()[:, -1].mean()) for seeds in losses)
+    return Finding(listed("{:.3f}", [ours - original]), abs(ours - original - expected) <= LOSS_TOLERANCE)
+
+
+def check_attention_parameters(data: Data, size: str) -> Finding:
+    """Share of query, key and value that `shared` saves, cut off after two digits as it is printed."""
+    share = saved(data, size, "shared", "attention_parameters")
+    return Finding(f"{share:.4f} %", math.floor(100 * share) / 100 == published.ATTENTION_SAVED.get((size, "shared")))
+
+
+def check_step_time(data: Data, size: str) -> Finding:
+    """Percentage of the step time of `original` that `shared` saves, measured in turns on one device."""
+    speeds = data.speeds[data.speeds["size"] == size].set_index("attention")
+    for name in ("shared", "original"):
+        if name not in speeds.index:
+            raise MissingEvidence(f"no step times of {size}-{name}")
+    saved = 100 * (1 - speeds.at["shared", "ratios"])
+    mean = listed("{:.1f} %", [spread(saved.tolist()).mean])
+    if len(saved) < FEWEST:
+        return Finding(mean, None)
+    interval = paired_interval(saved)
+    holds = None if interval.includes(TIME_SAVED) else interval.low > TIME_SAVED
+    return Finding(f"{mean} [{listed('{:.1f}', [interval.low])}, {listed('{:.1f}', [interval.high])}]", holds)
+
+
+def check_small_tasks(data: Data, size: str) -> Finding:
+    """How much higher than `original` it scores in the mean of small tasks, by the primary test."""
+    found = lead(data, size, "shared", SMALL_TASKS)
+    return Finding(in_points(found), is_higher(found))
+
+
+def check_robustness(data: Data, size: str) -> Finding:
+    """How much higher than `original` it scores in the means over all kinds and shares of noise, and over all sets."""
+    if data.robustness is None:
+        raise MissingEvidence("robustness was not measured")
+    levels, sets = noise_scores(data.robustness), domain_scores(data.robustness)
+    if levels.empty:
+        raise MissingEvidence("no noise was measured")
+    noise = lead_in(levels.drop(columns="clean").mean(axis=1), size, "shared")
+    if sets.empty:
+        raise MissingEvidence("no out-of-domain set was measured")
+    domain = lead_in(sets.drop(columns=ADVERSARIAL_MEAN, errors="ignore").mean(axis=1), size, "shared")
+    higher = [is_higher(found) for found in (noise, domain)]
+    return Finding(f"{in_points(noise)} on noise; {in_points(domain)} out of domain", are_all(higher))
+
+
+def _lead_claim(text: str, size: str, attention: str, rule: str, check: Callable[[Data, str], Finding]) -> Claim:
+    """A claim about the GLUE score of an operator, less that of `original`."""
+    ours, raw = (
+        points(scores[size, attention][0] - scores[size, "original"][0])
+        for scores in (published.SCORES, published.RAW_SCORES)
+    )
+    return Claim(text, f"{size}: {attention} − original", "§4.2, table 3", ours, raw, rule, check, other_scores)
+
+
+def _loss_claim(text: str, attention: str, paper: str, rule: str) -> Claim:
+    """A claim about the last validation loss of an operator, less that of `original`."""
+    losses, check = published.RAW_FINAL_LOSSES, partial(check_loss, attention=attention, expected=float(paper))
+    raw = listed("{:.3f}", [losses["base", attention] - losses["base", "original"]])
+    source = "§4.1, §5.2" if attention == "symmetric" else "§4.1, §5.1"
+    return Claim(text, f"base: {attention} − original", source, paper, raw, rule, check, other_training)
+
+
+def _printed(form: str, values: dict, size: str, names: Iterable[str], at: int | None = None) -> str:
+    """Numbers of `published` in words; `at` is 0 for the mean, 1 for the standard deviation."""
+    numbers = (values[size, name] for name in names)
+    return listed(form, numbers if at is None else (number[at] for number in numbers))
+
+
+_near_exit = f"within {100 * EXIT_TOLERANCE:.0f} %"
+CLAIMS = [
+    *(
+        Claim(
+            f"About {share} % fewer parameters",
+            f"{size}: symmetric; pairwise",
+            source,
+            _printed("{:.2f} %", published.PARAMETERS_SAVED, size, VARIANTS),
+            None,
+            "the printed digits",
+            check_parameters,
+        )
+        for share, size, source in ((6, "base", "abstract, §2.4, table 2"), (3, "small", "§2.4, table 2"))
+    ),
+    Claim(
+        "A third fewer parameters in query, key and value; with pairwise, towards a third as heads are added",
+        "base: symmetric; pairwise",
+        "§2.4, §7",
+        "1/3; towards 1/3",
+        None,
+        "symmetric saves a third; pairwise less, and more of it in base than in small",
+        check_thirds,
+    ),
+    Claim(
+        "A GLUE score of 79.36 against 78.74",
+        "base: pairwise; original",
+        "abstract, §5.2, table 3",
+        _printed("{:.2f}", published.SCORES, "base", HALVED, 0),
+        _printed("{:.2f}", published.RAW_SCORES, "base", HALVED, 0),
+        "both within two printed standard deviations",
+        check_scores,
+        other_scores,
+    ),
+    *(_lead_claim("A higher GLUE score", size, "pairwise", HIGHER, check_higher) for size in ("base", "small")),
+    *(_lead_claim("A lower GLUE score", size, "symmetric", LOWER, check_lower) for size in ("base", "small")),
+    Claim(
+        "A lower standard deviation over fine-tuning seeds",
+        "base: symmetric; pairwise; original",
+        "§4.2, §5.2",
+        _printed("{:.2f}", published.SCORES, "base", (*VARIANTS, "original"), 1),
+        _printed("{:.2f}", published.RAW_SCORES, "base", (*VARIANTS, "original"), 1),
+        "95 % intervals of both ratios to original below 1",
+        check_deviations,
+        other_scores,
+    ),
+    Claim(
+        "95 % of the final score after half the pre-training steps",
+        "base: pairwise; original",
+        "abstract, §4.3, figure 3",
+        "30,000; 65,000",
+        in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
+        f"pairwise needs at most {100 * HALF:.0f} % of the steps of original, wherever between its checkpoints each "
+        "gets there",
+        check_half,
+        other_scores,
+    ),
+    Claim(
+        "An initial plateau of the loss until step 25,000, 13,500 and 12,000",
+        "base: original; symmetric; pairwise",
+        "§4.1, figure 2b",
+        _printed("{:,}", published.PLATEAU_EXITS, "base", ALL),
+        _printed("{:,}", published.RAW_PLATEAU_EXITS, "base", ALL),
+        f"each {_near_exit}",
+        partial(check_exits, attentions=ALL),
+        other_training,
+    ),
+    Claim(
+        "An initial plateau of the loss until step 12,000",
+        "small: original",
+        "§4.1, figure 2a",
+        _printed("{:,}", published.PLATEAU_EXITS, "small", ["original"]),
+        _printed("{:,}", published.RAW_PLATEAU_EXITS, "small", ["original"]),
+        _near_exit,
+        partial(check_exits, attentions=("original",)),
+        other_training,
+    ),
+    Claim(
+        "A plateau that lengthens from small to base, but hardly with the variants",
+        "base: original; symmetric; pairwise",
+        "§4.1",
+        "2.1 ×; hardly; hardly",
+        listed(
+            "{:.1f} ×",
+            (published.RAW_PLATEAU_EXITS["base", name] / published.RAW_PLATEAU_EXITS["small", name] for name in ALL),
+        ),
+        f"original at least {GROWN} ×, the others at most {STEADY} ×",
+        check_growth,
+        other_training,
+    ),
+    _loss_claim(
+        "A final validation loss 0.1 higher",
+        "symmetric",
+        "0.1",
+        f"from {0.1 - LOSS_TOLERANCE:.2f} to {0.1 + LOSS_TOLERANCE:.2f}",
+    ),
+    _loss_claim("The same final validation loss", "pairwise", "0", f"from −{LOSS_TOLERANCE} to {LOSS_TOLERANCE}"),
+    Claim(
+        "66.53 % fewer parameters in query, key and value",
+        "base: shared",
+        SHARED_PAPER,
+        _printed("{:.2f} %", published.ATTENTION_SAVED, "base", ["shared"]),
+        None,
+        "the printed digits, cut off",
+        check_attention_parameters,
+    ),
+    Claim(
+        "About a tenth less training time",
+        "base: shared",
+        SHARED_PAPER,
+        "10 %",
+        None,
+        f"95 % interval over rounds of steps in turns above {TIME_SAVED:.0f} % of a step",
+        check_step_time,
+        other_training,
+    ),
+    Claim(
+        "Higher accuracy on small tasks of GLUE",
+        "base: shared − original",
+        SHARED_PAPER,
+        "up to 5.81 %",
+        None,
+        f"{HIGHER}, in the mean of {', '.join(SMALL_TASKS)}",
+        check_small_tasks,
+        other_scores,
+    ),
+    Claim(
+        "Better generalisation on noisy and out-of-domain data",
+        "base: shared − original",
+        SHARED_PAPER,
+        "no number in its abstract",
+        None,
+        f"{HIGHER}, on both",
+        check_robustness,
+        other_robustness,
+    ),
+]
