@@ -59,8 +59,7 @@ def of_filter(name: str | None, unused: Any) -> Meta:
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings whose keys are all known.
 
-    A default in a field is what a key was before it existed: where the key has that value, `values_of` leaves it out of
-    files and hashes, so that nothing made before it is stale. Such keys stand last in their class.
+    Files and hashes leave out a key that has the default of its field (`values_of`).
     """
 
 

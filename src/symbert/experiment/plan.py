@@ -191,19 +191,9 @@ def hours_in_words(hours: float) -> str:
 
 
 def _run_lines(experiment: Experiment, runs: list[RunState]) -> list[str]:
-    """How far each run is; of runs that hold other settings, what will become of them."""
-    if all(state.state == "missing" for state in runs):
-        return [f"{len(runs)} pre-trainings, none of them begun"]
-    lines = []
-    for state in runs:
-        steps = (
-            f", step {state.step:,} of {experiment.last_step(state.run.host):,}"
-            if state.state not in ("done", "missing")
-            else ""
-        )
-        line = f"{state.run}: {state.state}{steps}{f' ({state.note})' if state.note else ''}"
-        lines += warning_of(experiment, state) or [line]
-    return lines
+    """How many runs are done; of each that holds other settings, what will become of it."""
+    warnings = [line for state in runs for line in warning_of(experiment, state)]
+    return [f"{sum(state.is_done for state in runs)} of {len(runs)} pre-trainings done", *warnings]
 
 
 def warning_of(experiment: Experiment, state: RunState) -> list[str]:

@@ -19,7 +19,7 @@ def hashed(content: Record) -> Record:
 
 
 def checked(content: Record, place: str, remedy: str) -> Record:
-    """The content without its hash; IntegrityError when it was damaged since. Older versions wrote no hash."""
+    """The content without its hash; IntegrityError when it was damaged since. Imported scores have no hash."""
     expected = content.get("hash")
     content = {key: value for key, value in content.items() if key != "hash"}
     if expected is not None and (computed := hash_of(content)) != expected:

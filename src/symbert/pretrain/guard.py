@@ -14,7 +14,7 @@ PUBLISHED = ("done.json", "metrics.jsonl", "timing.json", "step-*")  # what a ru
 
 
 def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
-    """The settings that identify a run, without those that have their default: runs from before a key are the same.
+    """The settings that identify a run, without those that have their default.
 
     Of an optimizer of the user's own its code, too.
     """

@@ -126,7 +126,7 @@ def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:
 def read_log(log: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
     """The lines of the metrics.jsonl of a run, given its done.json; DataError or IntegrityError names what is wrong."""
     digest = sha256_of(log)
-    if digest != run.get("metrics_sha256", digest):  # imported results and runs of older versions do not say
+    if digest != run.get("metrics_sha256", digest):  # imported results do not say
         expected = run["metrics_sha256"]
         raise IntegrityError(f"{log}: sha256 expected {expected}, found {digest}; delete it and {REMEDY}")
     lines = []
