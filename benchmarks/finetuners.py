@@ -6,7 +6,6 @@ accelerate, which only the benchmarks have.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,6 @@ import transformers
 from torch.utils.data import Dataset
 from transformers import BertForSequenceClassification, default_data_collator
 
-from benchmarks.stages import Stages
 from benchmarks.trainers import Clock, now, timed
 from symbert.glue.batches import read_rows
 from symbert.glue.train import load_classifier, predict, reset_head, train
@@ -82,12 +80,6 @@ class Ours:
         evaluation = timed(lambda: predict(self.model, self.rows["validation"], PRECISION))
         return Costs(clock.seconds / self.finetuning.interval, evaluation)
 
-    def stages(self) -> dict[str, float]:
-        """Seconds of each stage of the same steps."""
-        with Stages(self.model) as stages:
-            self._train(Stopwatch(UNTIMED, UNTIMED + self.finetuning.interval, at_first=stages.begin))
-        return stages.seconds
-
     def _train(self, clock: "Stopwatch") -> None:
         self.trainings += 1
         try:
@@ -103,14 +95,13 @@ class Enough(Exception):
 class Stopwatch:
     """Told how many steps are done, it times those from `first` to `last`, and stops the training there."""
 
-    def __init__(self, first: int, last: int, at_first: Callable[[], None] = lambda: None) -> None:
-        self.first, self.last, self.at_first = first, last, at_first
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
         self.begun = self.seconds = 0.0
 
     def tell(self, step: int) -> None:
         """What `train` calls after each step."""
         if step == self.first:
-            self.at_first()
             self.begun = now()
         if step == self.last:
             self.seconds = now() - self.begun

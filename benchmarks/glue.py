@@ -1,6 +1,6 @@
-"""Fine-tuning measured beside the authors' way, in interleaved rounds, and the making of tables: `make bench-glue`.
+"""Fine-tuning measured beside the authors' way, in interleaved rounds: `make bench-glue`.
 
-`finetuners` says who fine-tunes and what is timed; `prepared` on which rows; `scored` what tables are made of.
+`finetuners` says who fine-tunes and what is timed; `prepared` on which rows.
 """
 
 import argparse
@@ -19,8 +19,6 @@ from benchmarks.prepared import LENGTHS, is_stand_in, real_rows, stand_in
 from benchmarks.pretrain import progress
 from benchmarks.promises import Seconds, ratio
 from benchmarks.protocol import STOCK
-from benchmarks.scored import IMPORTS, MODELS, SEEDS, measure_tables, steps
-from benchmarks.stages import STAGES
 from benchmarks.tables import figure_table, table
 from symbert.files import write_json
 from symbert.model.configuration import configuration_of
@@ -28,10 +26,9 @@ from symbert.model.network import MaskedModel, initialize
 from symbert.model.weights import write_weights
 from symbert.tasks import GLUE
 
-PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow", "pandas")
+PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")
 TRAINING, WHOLE, EVALUATION = "training", "training and evaluation", "evaluation"
 PROMISED = 3  # times the authors' examples/s, of WHOLE
-PROMISED_SECONDS = 5  # of a table of the paper-scale matrix
 
 Finetuners = dict[str, Ours | Authors]
 """Who fine-tunes, by task and name."""
@@ -50,7 +47,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> str:
-    """The page of all figures; rows, checkpoints and scores lie in `folder`."""
+    """The page of all figures; rows and checkpoints lie in `folder`."""
     lines, rounds = conditions(options), options.rounds
     operators = ["original", *options.operators]
     checkpoints = {name: write_checkpoint(options.size, name, folder / name) for name in operators}
@@ -58,16 +55,14 @@ def measure(options: argparse.Namespace, folder: Path) -> str:
     for finetuning in present:
         lines += [describe(finetuning), compare(finetuning, checkpoints, folder)]
         progress(lines[-1])
-    found = measure_tables(folder, rounds)
-    promised, stages = table_figures(found[0]), {}
+    found, promised = [Seconds() for _ in range(rounds)], []
     for finetuning in present:
         built = build(finetuning, checkpoints, folder)
         more = [measure_round(built, number) for number in range(rounds)]
         found = [{**before, **after} for before, after in zip(found, more, strict=True)]
         promised += speed_figures(finetuning.task.name, operators)
-        stages |= {name: one.stages() for name, one in built.items() if isinstance(one, Ours)}
     head = "\n".join(["# Figures of fine-tuning", "", *(f"* {line}" for line in lines), ""])
-    return "\n".join([head, figure_table(promised, found), speed_table(found), stage_table(stages)])
+    return "\n".join([head, figure_table(promised, found), speed_table(found)])
 
 
 def conditions(options: argparse.Namespace) -> list[str]:
@@ -78,8 +73,6 @@ def conditions(options: argparse.Namespace) -> list[str]:
         f"BERT-{options.size} as initialised; fp32 on a CPU; {torch.get_num_threads()} threads; all in one process",
         f"interleaved rounds: {options.rounds}; steps that are not timed, before those that are: {UNTIMED}",
         "peer: Hugging Face's Trainer, rows padded to 128 tokens, without saving or logging meanwhile",
-        f"made-up scores: {len(MODELS)} models at {len(steps())} steps, {len(GLUE)} tasks, {len(SEEDS)} seeds; "
-        "each command in a process of its own",
     ]
 
 
@@ -149,16 +142,6 @@ def speed_figures(task: str, operators: Sequence[str]) -> list[Figure[Seconds]]:
     ]  # fmt: skip
 
 
-def table_figures(found: Seconds) -> list[Figure[Seconds]]:
-    """Each table of the paper-scale matrix in a process of its own, and what it takes beside imports."""
-    names = [name for name in found if name != IMPORTS]
-    whole = [Figure(name, "s", lambda round, name=name: round[name], at_most=PROMISED_SECONDS) for name in names]
-    return whole + [
-        Figure(f"{name}, beside {IMPORTS}", "s", lambda round, name=name: round[name] - round[IMPORTS])
-        for name in names
-    ]
-
-
 def speed_table(rounds: Sequence[Seconds]) -> str:
     """Examples per second of each contestant, and seconds of an evaluation."""
     names = sorted(name.removesuffix(f": {WHOLE}") for name in rounds[0] if name.endswith(WHOLE))
@@ -172,15 +155,6 @@ def speed_table(rounds: Sequence[Seconds]) -> str:
         rows.append(f"| {name} | {' | '.join(speeds)} | {found[EVALUATION].median:.2f} |")
     head = f"| contestant | examples/s, {TRAINING} | range | examples/s, {WHOLE} | range | seconds of an evaluation |"
     return table(head, "|---|---:|---:|---:|---:|---:|", rows)
-
-
-def stage_table(stages: dict[str, dict[str, float]]) -> str:
-    """Where the time of our steps goes, in per cent."""
-    rows = []
-    for name, seconds in stages.items():
-        shares = (f"{100 * seconds[stage] / sum(seconds.values()):.1f}" for stage in STAGES)
-        rows.append(f"| {name} | {' | '.join(shares)} |")
-    return table(f"| % of a step | {' | '.join(STAGES)} |", f"|---|{'---:|' * len(STAGES)}", rows)
 
 
 def _options() -> argparse.Namespace:
