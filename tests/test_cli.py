@@ -23,12 +23,6 @@ def test_an_error_is_one_line_with_its_exit_code(tmp_path, capsys):
     assert len(said) == 1 and said[0].startswith("symbert extract-checkpoint: ") and "step 1 was not kept" in said[0]
 
 
-def test_a_positional_only_parameter_is_an_argument_without_a_name(capsys):
-    for words in (["import-scores", "gone.csv", "--name", "theirs"], ["import-scores", "--name", "theirs", "gone.csv"]):
-        assert cli.main(words) == 65
-        assert "symbert import-scores: gone.csv: file not found" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "arguments", [["--log"], ["write-settings"], [], ["import-scores", "--name", "theirs"], ["plan", "--sclae", "x"]]
 )

@@ -68,14 +68,6 @@ def test_rates_are_in_no_settings_so_that_correcting_one_reruns_nothing(config):
     assert configuration.sections(faster, "here") == configuration.sections(config, "here")
 
 
-def test_a_schedule_that_ends_with_the_training_is_in_no_settings(config):
-    """Null is the paper's, whose settings stand beside ours; settings written before the key was are those of today."""
-    assert "schedule_steps" not in configuration.sections(config, "here")["pretrain"]
-    assert "schedule_steps" not in configuration.sections(config, "here")["report"]["pretrain"]
-    longer = merge(config, {"pretrain": {"schedule_steps": 9600}})
-    assert configuration.sections(longer, "here")["report"]["pretrain"]["schedule_steps"] == 9600
-
-
 def filter_section(config, chosen):
     return configuration.sections(merge(config, {"corpus": {"filter": chosen}}), "here")["filter"]
 
@@ -87,12 +79,6 @@ def test_both_spellings_of_no_filter_are_the_same_settings(config):
     off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0}
     assert filter_section(config, {"rules": [], **off}) == spelt
     assert filter_section(config, {"rules": [], "max_bad_fraction": 0.1}) == {**spelt, "max_bad_fraction": 0.1}
-
-
-def test_the_order_in_which_filters_are_named_filters_nothing_again(config):
-    one, other = ["perplexity", "categories"], ["categories", "perplexity"]
-    assert filter_section(config, {"rules": one}) == filter_section(config, {"rules": other})
-    assert filter_section(config, {"rules": one})["rules"] == other
 
 
 def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):

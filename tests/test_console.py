@@ -179,14 +179,3 @@ def test_what_a_job_warned_of_does_not_stay_in_its_log_alone(listening, tmp_path
         "warning: GPU 0 is shared (work b)",
         f"warning: {LONG} (work b)",
     ], "a path stays whole, and what several jobs say is said once"
-
-
-def test_before_the_first_job_and_after_the_last_snakemake_speaks_for_itself(listening):
-    listener, written = listening
-    tell(listener, LogEvent.RUN_INFO, "Job stats", stats={"total": 1})
-    tell(listener, message="Building DAG of jobs...")
-    start(listener)
-    tell(listener, message="Select jobs to execute...")
-    listener.stop()
-    tell(listener, message="Complete log(s): x")
-    assert written() == ["snakemake says Building DAG of jobs...", "snakemake says Complete log(s): x"]

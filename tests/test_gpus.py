@@ -130,12 +130,6 @@ def test_two_that_train_together_find_two_free_gpus_in_any_order(tmp_path, hold,
     assert capsys.readouterr().err == ""
 
 
-def test_two_that_train_together_never_share_one_gpu(tmp_path, hold, capsys):
-    hold("a")
-    assert [claim_gpu("ab", number, 2, tmp_path / "locks") for number in (0, 1)] == [0, 1]
-    assert capsys.readouterr().err.startswith("warning: GPU 0 is shared, for none is free: ")
-
-
 def test_a_lock_that_cannot_be_written_is_warned_of_and_ends_no_training(tmp_path, capsys):
     """What the disk said of the line that names the holder was taken for no failure of the lock."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -319,11 +319,6 @@ def test_a_blocklist_that_agrees_with_its_list_stays_and_another_is_replaced(com
     assert main(command()) == 0 and archive.read_bytes() == b"tomorrow's"
 
 
-def test_the_model_of_harmful_text_comes_where_annotations_are_computed(command, directory):
-    assert main(command("corpus={annotations: computed}")) == 0
-    assert files_of(directory) == WANTED | OWN | {HARMFUL_MODEL.location}
-
-
 def test_for_ones_own_text_and_tasks_nothing_gated_is_asked_for(command, directory, hub, tmp_path, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))

@@ -18,7 +18,6 @@ from symbert.settings import (
     NoiseKind,
     PackSettings,
     Recipe,
-    TaskSettings,
     hash_of,
     number,
     read_settings,
@@ -117,21 +116,6 @@ def test_a_value_out_of_range_is_refused_with_the_range(write_section, section, 
         read_settings(path, SECTIONS[section])
     shown = "null" if value is None else repr(value)
     assert str(refusal.value) == f"{path}: '{key}' is {shown}, expected {expected}; correct it"
-
-
-@pytest.mark.parametrize("value", [[1], {"a": 1}])
-def test_a_wrong_type_within_a_map_is_refused(config, value):
-    report = sections(config, "embedded")["report"]
-    report["pretrain"]["learning_rate"] = value
-    with pytest.raises(ConfigError, match="'pretrain.learning_rate' is .*, expected true or false"):
-        settings_from(report, SECTIONS["report"], "here")
-
-
-def test_null_is_allowed_only_where_the_class_says_so():
-    task = {"max_length": 128, "max_examples": None, "max_evaluation_examples": None, "allow_partial": False}
-    assert settings_from(task, TaskSettings, "here").max_examples is None
-    with pytest.raises(ConfigError, match="max_length"):
-        settings_from({**task, "max_length": None}, TaskSettings, "here")
 
 
 class LaterSettings(GlueSettings):

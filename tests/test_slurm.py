@@ -9,7 +9,6 @@ import yaml
 from pretrain.corpora import options, write_corpus
 from symbert import cli, slurm
 from symbert.errors import PreemptedError, TimeLimitError
-from symbert.pretrain.stop import StopRequest
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -112,17 +111,6 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
     manifest = write_corpus(tmp_path / "shards")
     assert cli.main(options(manifest, settings, tmp_path / "run")) == 75
     assert asked.list == requests
-
-
-@pytest.mark.parametrize(
-    "received, told",
-    [(["SIGUSR1"], "SIGUSR1"), (["SIGUSR1", "SIGTERM"], "SIGTERM"), (["SIGTERM", "SIGUSR1"], "SIGTERM")],
-)
-def test_any_other_signal_outlasts_that_of_the_limit(handlers, received, told):
-    stop = StopRequest()
-    for name in received:
-        os.kill(os.getpid(), signal.Signals[name])
-    assert stop.signal == told
 
 
 def test_the_profile_that_overrides_the_clusters_says_nothing_of_where_jobs_run(root):

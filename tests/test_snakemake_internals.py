@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import signal
-import sys
 import threading
 from types import SimpleNamespace
 from unittest import mock
@@ -145,14 +144,6 @@ def test_a_job_that_comes_back_or_was_never_there_is_waited_for(executor, squeue
         assert outcome(executor, "1", "9") == {"1": "active", "9": "active"}
 
 
-def test_the_plugin_is_mended_once_and_only_where_it_is_loaded(mended, monkeypatch):
-    once = slurm.query_job_status
-    internals.mend_plugin()
-    assert slurm.query_job_status is once
-    monkeypatch.delitem(sys.modules, slurm.__name__)
-    internals.mend_plugin()
-
-
 @pytest.mark.parametrize(
     ("memory", "waits"), [(300, [20, 100, 100]), (60, [20, 20, 20]), (2, [1, 1, 1]), (600, [20, 180, 999])]
 )
@@ -185,12 +176,6 @@ def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(monkeypatch,
 def test_a_page_that_until_leaves_out_is_not_announced(changes, expected):
     settings = SimpleNamespace(**{"targets": set(), "until": set(), "omit_from": set(), **changes})
     assert internals.is_everything(SimpleNamespace(dag_settings=settings)) is expected
-
-
-def test_jobs_begin_as_soon_as_they_can():
-    workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter="a hundred a second"))
-    internals.drop_rate_limit(workflow)
-    assert workflow.scheduler.job_rate_limiter is None
 
 
 class Impatient:
@@ -362,33 +347,6 @@ def test_the_terminal_is_left_to_whoever_asked_for_something_else(otherwise):
     before = list(workflow.logger_manager.logger.handlers)
     assert internals.take_terminal(workflow, Listener) is None
     assert workflow.logger_manager.logger.handlers == before
-
-
-def uses(workflow):
-    """Every use of something private of Snakemake, by the name that it needs."""
-    return {
-        "dag.needrun_jobs": lambda: internals.jobs_to_run(workflow),
-        "dag.forcefiles": lambda: internals.force(workflow, "file"),
-        "parent_groupids": lambda: internals.share_components(workflow, ["parts-0"], "parts"),
-        "dag_settings": lambda: internals.is_everything(workflow),
-        "nodes": lambda: internals.is_on_cluster(workflow),
-        "is_main_process": lambda: internals.starts_jobs(workflow),
-        "global_resources": lambda: internals.limit_resource(workflow, "gpu", lambda: 1),
-        "scheduler.job_rate_limiter": lambda: internals.drop_rate_limit(workflow),
-        "scheduler.exit_gracefully": lambda: internals.heed_termination(workflow),
-        "output_settings": lambda: internals.take_terminal(workflow, Listener),
-    }
-
-
-@pytest.mark.parametrize("name", uses(None))
-def test_a_name_that_snakemake_no_longer_has_is_an_error_of_one_line_with_the_remedy(name, monkeypatch):
-    monkeypatch.setattr(internals, "version", lambda package: "10.0.0")
-    with pytest.raises(ConfigError) as refused:
-        uses(SimpleNamespace(dag=SimpleNamespace()))[name]()
-    assert str(refused.value) == (
-        f"snakemake 10.0.0 has no '{name}', which the workflow uses as 9.27.1 has it; "
-        "install that version: pip install snakemake==9.27.1"
-    )
 
 
 def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_remedy(monkeypatch):

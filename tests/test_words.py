@@ -31,20 +31,6 @@ def test_bash_gives_back_every_path_in_its_order(paths):
     assert written_out(braced(paths)) == paths
 
 
-@pytest.mark.parametrize(
-    ("paths", "word"),
-    [
-        ([], ""),
-        (["a/b.json"], "a/b.json"),
-        (["a/cola.json", "a/mnli.json"], "a/{cola,mnli}.json"),
-        (["a/x/1", "a/x/2", "a/y/1", "a/y/2", "b/z"], "{a/{x,y}/{1,2},b/z}"),
-        (["a/x/1", "a/y/2"], "a/{x/1,y/2}"),
-    ],
-)
-def test_what_is_alike_is_written_once(paths, word):
-    assert braced(paths) == word
-
-
 def test_the_scores_of_a_large_sweep_are_a_short_word():
     """Seven operators, three seeds, 18 checkpoints and 8 tasks, a path each: 200 kB, of which no one byte is lost."""
     tasks = ("mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from symbert.errors import ConfigError, DataError, InputOutputError
-from symbert.experiment import announcement, disk
+from symbert.errors import ConfigError, InputOutputError
+from symbert.experiment import disk
 from symbert.experiment.announcement import announce, changed_runs, files_to_write
 from symbert.experiment.plan import files_of
 from symbert.layout import Run
@@ -106,15 +106,6 @@ def test_odd_files_do_not_stop_a_start(experiment, traces, odd):
         write(path, odd)
         assert len(list(announce(experiment, [TRAINING, *JOBS]))) > 2, path
         path.write_text(before)
-
-
-@pytest.mark.parametrize("error", [KeyError("device"), DataError("x.json: not JSON"), PermissionError(13, "denied")])
-def test_a_plan_that_cannot_be_made_is_one_line(experiment, monkeypatch, error):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(announcement, "files_of", fail)
-    assert list(announce(experiment, [TRAINING]))[-1] == f"  disk           not known: {type(error).__name__}: {error}"
 
 
 def test_a_mirror_that_lacks_a_part_is_left_to_the_rule_that_needs_it(changed, tmp_path):

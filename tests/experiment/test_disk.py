@@ -10,7 +10,6 @@ from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import plan_experiment
 from symbert.layout import Run
 from symbert.model.parameters import counts_of
-from symbert.pretrain.state import extracted_weights
 from symbert.pretrain.storage import parameters_of, storage_of
 from symbert.suites import SUITES
 from traces import write
@@ -68,12 +67,6 @@ def test_what_lies_there_is_not_written_again(experiment, traces):
     assert bytes_of(experiment, "states of runs") == (planned, left), "three of four runs are to come"
 
 
-def test_a_run_that_will_be_superseded_gives_no_room(experiment, traces):
-    planned, _ = bytes_of(experiment, "states of runs")
-    traces.run(ORIGINAL, learning_rate=5e-4)
-    assert bytes_of(experiment, "states of runs") == (planned, planned)
-
-
 def test_a_packed_corpus_needs_no_room(experiment, traces):
     assert bytes_of(experiment, "raw parts")[1] > 0
     traces.corpus()
@@ -85,18 +78,6 @@ def test_fine_tuned_weights_are_those_of_the_last_step_where_they_are_kept(exper
     weights = bytes_of(experiment, "checkpoints")[0] / 12  # four runs at three steps
     assert bytes_of(experiment, "fine-tuned weights")[0] == pytest.approx(4 * 8 * 2 * weights), "eight tasks, two seeds"
     assert bytes_of(changed({"glue": {"keep_finetuned": False}}), "fine-tuned weights") == (0, 0)
-
-
-def test_what_is_all_there_needs_no_room(experiment, traces):
-    """Whatever it weighs."""
-    for run in experiment.runs():
-        traces.run(run)
-        for step in experiment.steps(run):
-            write(extracted_weights(experiment, run, step), 0)
-        for task in experiment.tasks:
-            traces.scores(run, 2400, task, [1, 2])
-    traces.corpus()
-    assert {one.to_come for one in files_of(experiment)} == {0}
 
 
 def test_weights_of_fine_tunings_are_to_come_by_their_seeds(experiment, traces):

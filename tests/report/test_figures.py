@@ -169,22 +169,6 @@ def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, 
 
 
 @pytest.mark.parametrize(
-    ("exits", "words"),
-    [
-        ([None], "–"),
-        ([None, None], "–"),
-        ([12_250], "12,250"),
-        ([1_100, 1_350, 1_270], "1,270 (1,100–1,350)"),
-        ([12_250, 11_500, 12_500], "12.2k (11.5k–12.5k)"),
-        ([None, 800, 700], "800 (700–never)"),
-        ([None, None, 700], "– (700–never)"),
-    ],
-)
-def test_exits_are_told_as_median_and_range(exits, words):
-    assert exit_of(Exits.of(exits, [20_000] * len(exits))) == words
-
-
-@pytest.mark.parametrize(
     ("changes", "overlaid", "seeds"),
     [
         ({}, True, (1, 2)),
@@ -224,17 +208,6 @@ def test_figure_3_has_line_crossings_and_baseline(score_inputs):
     assert any(list(mark.get_xdata()) == [pytest.approx(crossing)] for mark in figure.axes[0].lines)
 
 
-def test_figure_3_of_a_sweep_in_which_nothing_counts_for_glue_is_empty(write_scores, settings_file):
-    key = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "task": "wnli", "finetune_seed": 1}
-    scores = {"metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}, "settings_hash": "aaaa"}
-    flags = dict.fromkeys(("partial", "stand_in", "constant_prediction"), False)
-    files = write_scores([{**key, **scores, **flags, "step": step} for step in (300, 1800)])
-    with house_style():
-        figure = checkpoints_of((files, settings_file(tasks=["wnli"])))
-        assert_legible(figure)
-    assert not figure.axes[0].lines
-
-
 def test_a_curve_is_the_mean_over_seeds(record, write_scores):
     records = [
         record("tiny", "original", step, task, seed, 0.1 * seed + step / 10_000)
@@ -242,23 +215,6 @@ def test_a_curve_is_the_mean_over_seeds(record, write_scores):
     ]
     curves = curves_of(read_scores(write_scores(records), TASKS, [1, 2]))
     assert curves["original"].loc[1].to_dict() == pytest.approx({300: 18.0, 1800: 33.0})
-
-
-def test_figure_3_has_the_mean_over_pre_training_seeds_and_a_band(score_inputs):
-    """A seed adds half a point: the mean of seeds 1, 2 and 3 is the curve of seed 2, with 4.30 · 0.5 / √3 around it."""
-    several, second = (score_inputs(["original", "pairwise"], pretrain_seeds=seeds) for seeds in ((1, 2, 3), (2,)))
-    with house_style():
-        figure, alone = checkpoints_of(several), checkpoints_of(second)
-        found = assert_legible(figure)
-    assert "mean of 3 seeds" in found and "95 % confidence of the mean" in found
-    for at, name in ((0, "original"), (1, "pairwise")):
-        mean, same = (
-            next(line.get_ydata() for line in panel.lines if line.get_color() == LOOKS[name].color)
-            for panel in (figure.axes[0], alone.axes[0])
-        )
-        assert mean.tolist() == pytest.approx(same.tolist())
-        heights = bands(figure.axes[0])[at].get_paths()[0].vertices[:, 1]
-        assert [min(heights), max(heights)] == pytest.approx([mean[0] - 1.2421, mean[-1] + 1.2421], abs=1e-3)
 
 
 def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):

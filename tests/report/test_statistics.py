@@ -18,7 +18,6 @@ from symbert.report.statistics import (
     first_crossing,
     glue_scores,
     plateau_exit,
-    seed_scores,
     spread,
     task_scores,
 )
@@ -44,24 +43,6 @@ def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, wri
     table = read_scores(write_scores(records), TASKS, [1])
     assert glue_scores(table).tolist() == pytest.approx([100 * sum(values.values()) / 9])
     assert task_scores(table).tolist() == pytest.approx([100 * (sum(values.values()) - 0.8) / 8])
-
-
-def test_all_scores_of_a_seed_stand_in_one_row_whatever_the_order(record, write_scores):
-    records = [
-        record("tiny", name, step, task, seed, 0.5 + 0.01 * seed + 0.1 * (task == "mnli") + 0.001 * step)
-        for name in ("pairwise", "original")
-        for step in (0, 9)
-        for task in ("rte", "mnli")
-        for seed in (2, 1)
-    ]
-    table = seed_scores(read_scores(write_scores(records), ["rte", "mnli"], [1, 2]))
-    assert list(table.columns) == ["glue_score", "mean_of_tasks", "rte", "mnli_matched", "mnli_mismatched"]
-    rows = [(name, step, seed) for name in ("original", "pairwise") for step in (0, 9) for seed in (1, 2)]
-    assert list(table.index) == [("tiny", name, 1, step, seed) for name, step, seed in rows]
-    for _, _, _, step, seed in table.index:
-        rte = 50 + seed + 0.1 * step
-        expected = [rte + 10 * 2 / 3, rte + 5, rte, rte + 10, rte + 10]
-        assert table.loc["tiny", "pairwise", 1, step, seed].tolist() == pytest.approx(expected)
 
 
 def test_final_scores_are_those_of_the_last_step_and_of_no_pre_training(record, write_scores):
@@ -95,10 +76,6 @@ def test_the_authors_raw_results_give_table_3_to_the_last_digit(authors_final, w
 def test_the_authors_raw_results_give_the_means_of_eight_tasks(authors_final, write_scores):
     means = task_scores(read_scores(write_scores(authors_final), TASKS, [1, 2, 3, 4, 5])).groupby("attention").mean()
     assert means.round(2).to_dict() == {"original": 78.35, "symmetric": 74.31, "pairwise": 79.06}
-
-
-def test_a_crossing_is_the_first_even_when_the_curve_falls_back():
-    assert first_crossing([1, 2, 3, 4], [0.0, 8.0, 2.0, 9.0], 6.0) == Crossing(1, 2, 1.75)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True).map(sorted), st.integers(1, 1000))

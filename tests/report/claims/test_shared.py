@@ -10,7 +10,6 @@ from symbert.report import claims
 from symbert.report.claims import Finding, MissingEvidence
 from symbert.report.comparisons import Comparison, PValues
 from symbert.report.inference import Interval
-from symbert.report.scores import read_scores
 from symbert.report.speeds import read_speeds
 
 
@@ -57,14 +56,3 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
     finding = claims.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
     assert finding.ours.startswith(f"0.5 [−0.3, 1.3], p {noisy[1]:.3f} on noise; ")
-
-
-def test_a_difference_may_be_of_some_columns(record, write_scores):
-    scores = {**dict.fromkeys(("rte", "mrpc", "stsb", "cola"), (0.5, 0.6)), "sst2": (0.9, 0.8)}
-    records = [
-        record("base", name, 1800, task, 1, pair[at])
-        for task, pair in scores.items()
-        for at, name in enumerate(("original", "shared"))
-    ]
-    found = SimpleNamespace(trained=read_scores(write_scores(records), list(scores), [1]))
-    assert claims.check_small_tasks(found, "base") == Finding("10.0", None), "one seed has no interval"

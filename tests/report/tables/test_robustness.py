@@ -85,15 +85,3 @@ def test_several_pre_training_seeds_have_one_mean_and_their_deviation(records, t
     assert table.caption.endswith(
         "Standard deviations are over pre-training seeds, of the means over fine-tuning seeds."
     )
-
-
-def test_clean_is_of_the_model_that_was_measured_and_the_caption_says_where_it_is_another(records, table_of):
-    scores, measured = records()
-    assert "fine-tuned again" not in table_of(scores, measured).caption
-    for entry in measured:
-        if entry["attention"] == "shared" and entry["finetune_seed"] == 1:
-            entry["clean"] = {column: score + 0.02 for column, score in entry["clean"].items()}
-    table = table_of(scores, measured)
-    assert "In 2 of 12 runs the models were fine-tuned again and differ from those of Table 3." in table.caption
-    assert rows_of(table)["tiny-shared"]["clean"] == pytest.approx(72.5)
-    assert rows_of(table)["tiny-shared"]["mixed_drop"] == pytest.approx(8.6 + 1)

@@ -121,13 +121,6 @@ def test_no_difference_is_taken_where_a_score_may_be_missing(write_scores, setti
         write_exhibit("table-statistics", [tmp_path / "statistics.csv"], allow_missing=True, **files)
 
 
-def test_the_order_of_records_and_files_changes_no_byte(tabulate, records):
-    entries = records({"pairwise": 0.3, "symmetric": -0.3}, range(1, 6))
-    first = tabulate(entries)
-    random.Random(3).shuffle(entries)
-    assert tabulate(entries) == first
-
-
 def test_the_authors_scores_decide_small_and_leave_base_open(tabulate, authors_models):
     rows, lines = tabulate(authors_models, TASKS, **PAPER)
     assert len(rows) == 2 * 2 * 11

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from symbert.report import captions
-from symbert.report.data import Data, write_exhibit
-from symbert.report.exhibits import EXHIBITS
+from symbert.report.data import Data
 from symbert.report.texts.summary import summary
 from symbert.settings import ReportSettings, read_settings
 from symbert.suites import SUITES
@@ -207,11 +206,3 @@ def test_exits_are_equal_where_the_interval_of_their_ratio_says_so(sentences):
     *_, supported = sentences(exits={"original": steps, "pairwise": steps[::-1]})
     exits = "exits from the plateau of tiny-pairwise and tiny-original within 25 % of each other"
     assert f"The data support {exits} (ratio of " in supported
-
-
-def test_the_text_has_a_sentence_a_line_and_is_an_exhibit_of_its_own(write_run, settings_file, tmp_path):
-    done, metrics = write_run("tiny", "original", [(step, _loss(step, 500)) for step in STEPS])
-    inputs = {"settings": settings_file(), "done": [done], "metrics": [metrics]}
-    write_exhibit("text-summary", [tmp_path / "summary.txt"], **inputs)
-    assert len((tmp_path / "summary.txt").read_text().splitlines()) == 3
-    assert EXHIBITS["text-summary"].stem == "texts/summary" and EXHIBITS["text-summary"].rule == "write_summary"
