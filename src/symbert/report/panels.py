@@ -1,13 +1,14 @@
 """Parts of figures: panels of curves, and beneath them a key, a table that no curve can run into."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
@@ -16,6 +17,7 @@ from symbert.report.survival import Exits, survival_curve
 
 PANEL, ROW = 2.4, 0.17  # inches: height of a panel, of a key's row
 LABELS = 0.4  # inches: what the labels of each further panel take
+HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
 NAME_CHARACTERS = 18  # of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where names of a key and its last column stand in the figure's width
 FEWEST = 3  # seeds of which a confidence interval and a share of runs are drawn
@@ -44,18 +46,20 @@ def figure_of(heights: Sequence[Sequence[float]], rows: Sequence[int]) -> tuple[
     return figure, [([next(axes) for _ in group], next(axes)) for group in heights]
 
 
-def page_of(heights: Sequence[float], key: int) -> tuple[Figure, list[Axes], Axes]:
-    """A figure two columns wide with panels (inches high) side by side over one key with `key` rows.
-
-    One panel alone is a column wide.
-    """
+def page_of(heights: Sequence[float], entries: Sequence[Entry]) -> tuple[Figure, list[Axes]]:
+    """A figure two columns wide: panels (inches high) side by side over a legend. One panel alone is a column wide."""
     columns = min(2, len(heights))
     rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
-    ratios = [*rows, ROW * (key + 0.5)]
-    figure = Figure(figsize=(WIDTH * columns, sum(ratios) + LABELS * len(rows)))
-    grid = figure.add_gridspec(len(ratios), columns, height_ratios=ratios)
-    panels = [figure.add_subplot(grid[at // columns, at % columns]) for at in range(len(heights))]
-    return figure, panels, figure.add_subplot(grid[-1, :])
+    names = [entry.name for entry in entries]
+    in_row = max(
+        1, int(WIDTH * columns / (HANDLE + CHARACTER * max(map(len, names))))
+    )  # entries as wide as the longest
+    key = ROW * (math.ceil(len(entries) / in_row) + 0.5)
+    figure = Figure(figsize=(WIDTH * columns, sum(rows) + LABELS * len(rows) + key))
+    grid = figure.add_gridspec(len(rows), columns, height_ratios=rows)
+    handles = [Line2D([], [], **entry.line) for entry in entries]
+    figure.legend(handles, names, loc="outside lower left", ncols=in_row, frameon=False, columnspacing=1.2)
+    return figure, [figure.add_subplot(grid[at // columns, at % columns]) for at in range(len(heights))]
 
 
 def prepare(panel: Axes, vertical: str) -> None:
@@ -165,21 +169,15 @@ def draw_key(axes: Axes, columns: Sequence[tuple[str, float]], entries: Sequence
             _write(axes, right, row, text, ha="right", va="center")
 
 
-def draw_names(axes: Axes, entries: Sequence[Entry], columns: int) -> None:
-    """Write a key of lines and names only, side by side in columns."""
-    axes.set_axis_off()
-    axes.set_ylim(math.ceil(len(entries) / columns) - 0.5, -0.5)
-    inch, across = 1 / axes.figure.get_figwidth(), {"transform": _across(axes), "clip_on": False, "in_layout": False}
-    for at, entry in enumerate(entries):
-        row, left = at // columns, LEFT + at % columns * (RIGHT - LEFT) / columns
-        axes.plot([left, left + 0.16 * inch, left + 0.32 * inch], [row] * 3, markevery=[1], **across, **entry.line)
-        _write(axes, left + 0.42 * inch, row, entry.name, va="center")
-
-
 def seeds_heading(counts: Sequence[int]) -> str:
     """The heading of a key's names: over how many pre-training seeds each curve is the mean; empty for one."""
     few, many = min(counts), max(counts)
     return "" if many == 1 else f"mean of {few if few == many else f'{few}–{many}'} seeds"
+
+
+def entries_of(looks: Mapping[str, Look]) -> list[Entry]:
+    """The entries of operators."""
+    return [Entry(look.line(), name_of(name)) for name, look in looks.items()]
 
 
 def name_of(attention: str) -> str:

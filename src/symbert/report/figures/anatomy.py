@@ -1,11 +1,9 @@
 """How attention changes over pre-training: symmetry, width, entropy and own share of each operator's heads."""
 
-import math
-
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import Entry, band_entries, draw_names, draw_seeds, name_of, page_of, prepare
+from symbert.report.panels import band_entries, draw_seeds, entries_of, page_of, prepare
 from symbert.report.plots import Plot
 from symbert.report.style import looks_of
 
@@ -16,7 +14,6 @@ SHOWN = {
     "attention_entropy": "attention entropy (nats)",
     "own_share": "share of the own token",
 }
-KEY_COLUMNS = 4
 
 
 @exhibit(chapter="Operators", place=7, heading="Attention over pre-training", reads=("settings", "anatomy"))
@@ -27,10 +24,8 @@ def anatomy_figure(data: Data) -> Plot:
     heads, settings = data.anatomy, data.settings
     looks, seeds = looks_of(heads["attention"]), heads["pretrain_seed"].nunique()
     panels = [(size, measure) for size in dict.fromkeys(heads["size"]) for measure in SHOWN]
-    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()] + band_entries([seeds])
     wording = captions.wording_of(settings)
-    rows = math.ceil(len(entries) / KEY_COLUMNS)
-    figure, places, key = page_of([PANEL] * len(panels), rows)
+    figure, places = page_of([PANEL] * len(panels), entries_of(looks) + band_entries([seeds]))
     for (size, measure), panel in zip(panels, places, strict=True):
         of_size = heads[heads["size"] == size]
         means = of_size.groupby(["attention", "pretrain_seed", "step"], sort=False)[measure].mean()
@@ -40,6 +35,5 @@ def anatomy_figure(data: Data) -> Plot:
                 draw_seeds(panel, list(values.columns), values.to_numpy(), look)
         prepare(panel, SHOWN[measure])
         panel.set_title(f"BERT-{size}", loc="left")
-    draw_names(key, entries, KEY_COLUMNS)
     shown = f"Means over all heads of all layers, on {wording.corpus}; {captions.seeds_of(seeds)}."
     return Plot(figure, f"{shown}\n\n{wording.experiment}.")

@@ -1,12 +1,10 @@
 """How accuracy on minimal pairs grows over pre-training, without fine-tuning."""
 
-import math
-
 from symbert.report import captions
 from symbert.report.blimp import accuracies
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import Entry, band_entries, draw_names, draw_seeds, name_of, page_of, prepare
+from symbert.report.panels import Entry, band_entries, draw_seeds, entries_of, page_of, prepare
 from symbert.report.plots import Plot
 from symbert.report.style import MAJORITY_LINE, looks_of
 from symbert.report.tables.blimp import pairs_in_words
@@ -26,10 +24,8 @@ def blimp_figure(data: Data) -> Plot:
         for model, seeds in means.groupby(level=["host", "size", "attention"], sort=False)
     }
     models, seeds = list(dict.fromkeys((host, size) for host, size, _ in curves)), [*map(len, curves.values())]
-    entries = [Entry(look.line(), name_of(name)) for name, look in looks.items()]
-    entries += [*band_entries(seeds), Entry(MAJORITY_LINE, "chance")]
-    columns = 2 if len(models) == 1 else 4  # of the key: one panel alone is a column wide
-    figure, places, key = page_of([PANEL] * len(models), math.ceil(len(entries) / columns))
+    entries = [*entries_of(looks), *band_entries(seeds), Entry(MAJORITY_LINE, "chance")]
+    figure, places = page_of([PANEL] * len(models), entries)
     for model, panel in zip(models, places, strict=True):
         for (*of_model, name), curve in curves.items():
             if tuple(of_model) == model and len(curve):
@@ -37,7 +33,6 @@ def blimp_figure(data: Data) -> Plot:
         panel.axhline(CHANCE, zorder=1.5, **MAJORITY_LINE)
         prepare(panel, "accuracy (%)")
         panel.set_title(captions.host_family(*model), loc="left")
-    draw_names(key, entries, columns)
     shown = f"Accuracy on {pairs_in_words(judgements)}; {captions.seeds_of(max(seeds))}."
     wording = captions.wording_of(settings)
     return Plot(figure, f"{shown}\n\n{wording.experiment}; pre-trained on {wording.corpus}; no fine-tuning.")

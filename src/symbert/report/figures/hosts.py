@@ -1,7 +1,5 @@
 """What each host but the encoder measures on held-out data over its training."""
 
-import math
-
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -9,11 +7,10 @@ from symbert.hosts import HOSTS
 from symbert.report import captions, panels
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.style import looks_of
 
-KEY_COLUMNS, VALUES = 2, 7  # in the width of a panel: names side by side, and in its height: numbers at most
+VALUES = 7  # numbers in the height of a panel, at most
 ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
 
 
@@ -24,11 +21,9 @@ def hosts_figure(data: Data) -> Plot:
     """
     courses = data.courses
     looks, counts = looks_of(attention for _, _, attention in courses), [*map(len, courses.values())]
-    entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
-    entries += panels.band_entries(counts)
     models = list(dict.fromkeys((host, size) for host, size, _ in courses))
-    columns = KEY_COLUMNS * min(2, len(models))
-    figure, places, key = panels.page_of([panels.PANEL] * len(models), math.ceil(len(entries) / columns))
+    entries = panels.entries_of(looks) + panels.band_entries(counts)
+    figure, places = panels.page_of([panels.PANEL] * len(models), entries)
     for (host, size), panel in zip(models, places, strict=True):
         measure = HOSTS[host].measure
         panels.prepare(panel, measure.replace("_", " "))
@@ -39,7 +34,6 @@ def hosts_figure(data: Data) -> Plot:
                 panels.set_log_steps(panel, seeds.columns[0], seeds.columns[-1])
         if measure == ON_LOG_AXIS:
             _set_log_values(panel)
-    panels.draw_names(key, entries, columns)
     shown = f"Hosts but the encoder over training; {captions.seeds_of(max(counts))}."
     tasks = captions.tasks_of_hosts(data.settings, (host for host, _ in models))
     return Plot(figure, f"{shown}\n\n{captions.wording_of(data.settings).experiment}. {tasks}")

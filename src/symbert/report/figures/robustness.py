@@ -1,6 +1,5 @@
 """Figure `robustness`: score over the share of noise, and scores on out-of-domain sets."""
 
-import math
 from textwrap import wrap
 
 import numpy as np
@@ -19,7 +18,6 @@ from symbert.settings import ReportSettings
 SET, DOT, LEAST = 0.1, 0.065, 0.27  # inches: room of an out-of-domain set, of each operator in it, and of both at least
 DOTS = 0.8  # of the room of a set: where its dots are
 NAME = 10  # characters in a line of a set's name
-KEY_COLUMNS = 2  # in the width of a column
 RANGE_ENTRY = Entry(panels.BAND_LINE, "range of seeds")
 MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
 
@@ -42,10 +40,9 @@ def robustness_figure(data: Data) -> Plot:
     shown = [(size, kind) for size in sizes for kind in [*levels, *[robustness.DOMAIN] * bool(len(domains))]]
     of_domains = max(panels.PANEL / 2, len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
     heights = [of_domains if kind == robustness.DOMAIN else panels.PANEL for _, kind in shown]
-    entries = [Entry(look.line(), panels.name_of(name)) for name, look in looks.items()]
+    entries = panels.entries_of(looks)
     entries += [RANGE_ENTRY] * (len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1) + [MAJORITY_ENTRY]
-    columns = KEY_COLUMNS * min(2, len(shown))
-    figure, places, key = panels.page_of(heights, math.ceil(len(entries) / columns))
+    figure, places = panels.page_of(heights, entries)
     noise, baseline = robustness.noise_scores(measured), robustness.baseline_scores(measured)
     for (size, kind), panel in zip(shown, places, strict=True):
         if kind == robustness.DOMAIN:
@@ -57,7 +54,6 @@ def robustness_figure(data: Data) -> Plot:
             panel.axhline(robustness.noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **MAJORITY_LINE)
             panel.set_ylabel("mean stand-in score (%)" if captions.stand_in_tasks(clean) else "mean score (%)")
             panel.set_title(f"BERT-{size}, {kind} noise", loc="left")
-    panels.draw_names(key, entries, columns)
     return Plot(figure, _caption(clean, measured, settings))
 
 
