@@ -36,7 +36,6 @@ from benchmarks.protocol import OPERATORS as MEASURED
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
-from symbert.pretrain.pace import in_words
 from symbert.sizes import SIZES
 from symbert.training.device import pick_device
 from symbert.training.recipe import RECIPES
@@ -103,7 +102,7 @@ def gpu() -> torch.device:
 
 def conditions(device: torch.device) -> list[str]:
     """On what is measured, and when."""
-    peaks = {precision: in_words(peak_of(device, precision)) for precision in precisions_of(device)}
+    peaks = {precision: f"{peak_of(device, precision) / 1e12:,.1f} TFLOP/s" for precision in precisions_of(device)}
     properties = torch.cuda.get_device_properties(device)
     return [
         f"{properties.name}, {properties.total_memory / 1e9:.0f} GB, compute capability {properties.major}."

@@ -26,7 +26,6 @@ PEAKS = {
     "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
     "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12},
 }
-PREFIXES = {10**15: "P", 10**12: "T", 10**9: "G", 10**6: "M"}
 
 
 class Pace:
@@ -64,12 +63,12 @@ class Pace:
             self.mark = self.clock()
 
     def note(self) -> str:
-        """The newest steps in words: '91,000 tokens/s, MFU 38 % of 989 TFLOP/s, 310 MB'; at first memory alone."""
+        """The newest steps in words: '91,000 tokens/s, MFU 38 %, 310 MB'; at first memory alone."""
         memory = f"{memory_mb(self.device):,.0f} MB"
         if not self.seconds:
             return memory
         seconds = median(islice(reversed(self.seconds), NOTED))
-        share = f"{100 * self._mfu(seconds):.0f} % of {in_words(self.peak)}" if self.peak else "–"
+        share = f"{100 * self._mfu(seconds):.0f} %" if self.peak else "–"
         return f"{self.tokens_per_step / seconds:,.0f} tokens/s, MFU {share}, {memory}"
 
     def summary(self) -> dict[str, Any]:
@@ -101,13 +100,6 @@ def memory_mb(device: torch.device) -> float:
         return torch.cuda.max_memory_allocated(device) / MEGABYTE
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE
-
-
-def in_words(flops_per_second: float) -> str:
-    """A rate for people: '60 GFLOP/s', '1.2 PFLOP/s'."""
-    unit = next((unit for unit in PREFIXES if flops_per_second >= unit), min(PREFIXES))
-    value = flops_per_second / unit
-    return f"{value:.{0 if value >= 10 else 1}f} {PREFIXES[unit]}FLOP/s"
 
 
 def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) -> float:
