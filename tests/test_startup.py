@@ -38,7 +38,7 @@ ALLOWED = {
     "load('probe')": PROBING,
     **{f"load({name!r})": PROBING for name in COMMANDS if name.endswith("-blimp")},  # the pairs' one module
     "load('fetch-mirror')": MIRROR,
-    "load('bundle')": REPORT,
+    **{f"load({name!r})": REPORT for name in ("bundle", "collect-runs")},
     "load('write-study')": DRAWING,
     **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
 }

@@ -187,12 +187,13 @@ def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
     parser.description = inspect.getdoc(function)
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
+        line = line_of(command, name) if command in TYPED else None  # rules know the options of theirs
         if parameter.kind is parameter.POSITIONAL_ONLY:
             options = _value_options(hints[name]) | {"metavar": name.upper()}
-            parser.add_argument(name, help=line_of(command, name), **options)
+            parser.add_argument(name, help=line, **options)
         else:
             options = _name_options(name, parameter) | _value_options(hints[name])
-            parser.add_argument("--" + name.replace("_", "-"), help=line_of(command, name), **options)
+            parser.add_argument("--" + name.replace("_", "-"), help=line, **options)
 
 
 def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:
