@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from benchmarks.measure import Contestant, interleave, measure
+from benchmarks.measure import Contestant, measure
 
 WORK = """
 import time
@@ -30,31 +30,11 @@ def test_a_process_is_charged_its_own_cpu_seconds_and_memory():
     assert working.said == {"found": 7}
 
 
-def test_commands_of_a_job_add_up_and_the_largest_counts():
-    once = measure(Contestant("once", [[script(WORK)]]), "test")
-    twice = measure(Contestant("twice", [[script(WORK), script(WORK)]]), "test")
-    assert twice.cpu >= 0.6 and once.cpu >= 0.3
-    assert twice.memory == pytest.approx(once.memory, rel=0.1)
-
-
 def test_a_command_that_fails_stops_the_benchmark_with_its_words():
     with pytest.raises(SystemExit, match="ended with 3:\nno such part"):
         measure(
             Contestant("failing", [[script("import sys; print('no such part', file=sys.stderr); sys.exit(3)")]]), "test"
         )
-
-
-def test_every_round_runs_all_contestants_after_its_preparation(tmp_path):
-    def mark(letter: str) -> list[str]:
-        return script(f"open({str(tmp_path / 'marks')!r}, 'a').write({letter!r})")
-
-    def prepare() -> None:
-        with open(tmp_path / "marks", "a") as marks:
-            marks.write("|")
-
-    rounds = interleave([Contestant(letter, [[mark(letter)]]) for letter in "ab"], 2, prepare)
-    assert (tmp_path / "marks").read_text() == "|ab|ab"
-    assert [list(round) for round in rounds] == [["a", "b"], ["a", "b"]]
 
 
 def test_the_process_that_measures_imports_nothing_large(root):

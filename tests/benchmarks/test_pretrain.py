@@ -10,12 +10,11 @@ import pytest
 
 from benchmarks import resuming, twins
 from benchmarks.packed import write_corpus
-from benchmarks.pretrain import refuse_several_devices
 from benchmarks.protocol import CPU, OPERATORS, settings_of, task_of
 from benchmarks.resuming import measure_resuming
 from benchmarks.trainers import ListedRows, stock_model
 from benchmarks.twins import compare_losses, losses_of
-from symbert.pretrain.data import PackedRows, verify_shards
+from symbert.pretrain.data import PackedRows
 
 TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
 AUTHORS = """
@@ -58,19 +57,6 @@ def task(folder):
     return task_of("tiny", TINY, folder / "manifest.json")
 
 
-def test_rows_are_documents_in_the_format_of_the_packed_corpus(folder):
-    verify_shards(folder / "manifest.json")
-    special = json.loads((folder / "manifest.json").read_text())["special_tokens"]
-    pieces = (folder / "vocab.txt").read_text().splitlines()
-    assert len(pieces) == 500
-    assert [pieces[special[name]] for name in ("cls", "mask")] == ["[CLS]", "[MASK]"]
-    stream = PackedRows(folder / "manifest.json", "validation")[np.arange(1024)].flatten()
-    starts = np.flatnonzero(stream == special["cls"])
-    assert 20 < len(starts) < 100
-    np.testing.assert_array_equal(stream[starts - 1], special["sep"])
-    assert set(stream[stream < 104]) == {special["cls"], special["sep"]}
-
-
 def test_both_read_the_same_rows(folder):
     ours = PackedRows(folder / "manifest.json", "train")[np.array([5])][0]
     assert ListedRows(folder / "manifest.json")[5]["input_ids"] == ours.tolist()
@@ -87,13 +73,6 @@ def test_another_loss_than_the_stock_model_s_stops_the_benchmark(folder, task, m
     assert abs(ours - stock) > 1e-4
     with pytest.raises(SystemExit, match="tiny, original, faithful: the contestants do not compute the same"):
         compare_losses(task, ("original",), TINY.recipes, folder)
-
-
-def test_a_machine_that_shows_several_gpus_is_refused_because_the_trainer_takes_them_all():
-    refuse_several_devices(0)
-    refuse_several_devices(1)
-    with pytest.raises(SystemExit, match="2 GPUs are visible.*CUDA_VISIBLE_DEVICES=0 make bench-pretrain"):
-        refuse_several_devices(2)
 
 
 @pytest.mark.campaign

@@ -13,7 +13,7 @@ import pytest
 from chaos import disk
 from chaos.campaign import Campaign
 from chaos.faults import FULL, STOPPED, Fault, Undisturbed, draw_trial
-from chaos.preload import Call, Notes, compile_library, compiler, unsynced
+from chaos.preload import Notes, compile_library, compiler
 from chaos.stages import TARGETS, Folder, Start, artefacts, difference
 from chaos.trial import Trial
 
@@ -71,37 +71,10 @@ def test_an_error_is_that_of_the_system_at_its_call(tmp_path, library, call):
 
 
 @needs_compiler
-def test_a_full_disk_stays_full_and_lets_files_be_deleted(tmp_path, library):
-    code = (
-        "import os, pathlib\n"
-        "pathlib.Path('results/old').write_text('')\n"
-        "for _ in range(2):\n"
-        "    try: os.mkdir('results/new')\n"
-        "    except OSError as error: print(error.errno)\n"
-        "os.unlink('results/old')\n"
-    )
-    ended, _ = run_job(code, tmp_path, library, ("mkdir", 1, "stay", errno.ENOSPC))
-    assert ended.stdout.split() == [str(errno.ENOSPC)] * 2 and ended.returncode == 0
-
-
-@needs_compiler
 def test_the_clock_jumps_and_the_monotonic_one_does_not(tmp_path, library):
     code = "import time; before = time.monotonic(); print(time.time()); print(time.monotonic() - before)"
     now, passed = map(float, run_job(code, tmp_path, library, clock=(0, 86400))[0].stdout.split())
     assert now > tmp_path.stat().st_mtime + 80000 and passed < 60
-
-
-def test_what_a_reboot_cuts_was_written_and_not_synchronised_since(tmp_path):
-    (tmp_path / "results").mkdir()
-    for name in ("synced", "written", "again"):
-        (tmp_path / "results" / name).touch()
-    calls = [
-        *(Call("job", "write", f"results/{name}") for name in (".synced", "written", "again", "gone")),
-        *(Call("job", "fsync", f"results/{name}") for name in (".synced", "again")),
-        Call("job", "rename", "results/.synced", "results/synced"),
-        Call("job", "write", "results/again"),
-    ]
-    assert [file.name for file in unsynced(calls, tmp_path)] == ["again", "written"]
 
 
 def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from corpus.oscar import record, refuse, write_part
 from symbert.corpus.annotation import quality_warnings
 from symbert.corpus.document import decode, decode_web_text, documents
-from symbert.corpus.lines import LONGEST_LINE
 from symbert.errors import ConfigError, DataError, InputOutputError, MissingInputError
 
 
@@ -284,24 +283,6 @@ def test_blank_lines_are_no_documents_and_no_bad_ones_and_are_told(tmp_path, cap
     assert len(list(documents(path, annotations, refuse))) == 2 and capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (b'{"text": "\xff"}', "not UTF-8; convert the file to UTF-8, or allow max_bad_fraction"),
-        ('{"text": "a"}'.encode("utf-16"), "not UTF-8; convert the file to UTF-8, or allow max_bad_fraction"),
-        (b" " * LONGEST_LINE + b"x", "longer than 67,108,864 bytes; split the document, or allow max_bad_fraction"),
-    ],
-    ids=["latin", "utf-16", "long"],
-)
-def test_a_line_is_told_by_its_own_fault(tmp_path, line, told):
-    """One sentence named both faults, and neither remedy."""
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(line)
-    with pytest.raises(DataError) as failure:
-        list(documents(path, "computed", refuse))
-    assert str(failure.value) == f"{path}:1: {told}"
-
-
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.parquet"])
 def test_a_part_that_may_not_be_read_is_told_so_and_not_that_it_is_damaged(tmp_path, monkeypatch, name):
     path = tmp_path / name
@@ -333,11 +314,3 @@ def test_a_whole_file_of_json_is_not_told_to_be_got_again(tmp_path, text, annota
     assert list(documents(part, annotations, bad.append)) == []
     line = 2 if text.startswith("\n") else 1
     assert str(bad[0]) == f"{part}:{line}: an array, or JSON over several lines; write one object a line (JSON lines)"
-
-
-@pytest.mark.parametrize("lines", ['{"text": "a', '{"text": "a"}\n[1]\n', '{"text": 1}\n', "{]\n"])
-def test_a_line_that_is_damaged_or_cut_is_still_to_be_got_again(tmp_path, lines):
-    part, bad = tmp_path / "own.json", []
-    part.write_text(lines)
-    list(documents(part, "computed", bad.append))
-    assert len(bad) == 1 and "; get the file again, or allow max_bad_fraction" in str(bad[0])

@@ -38,7 +38,7 @@ def test_every_truncation_is_an_error_that_names_the_file(tmp_path, name, pack):
 SKIPPED = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"size"  # a frame of no content, as pzstd begins with
 
 
-@pytest.mark.parametrize("name", ["part.jsonl", "part.json.gz", "part.jsonl.zst", "part.txt"])
+@pytest.mark.parametrize("name", ["part.jsonl", "part.json.gz"])
 @pytest.mark.parametrize(
     "pack", [bytes, gzip.compress, zstandard.compress, lambda raw: SKIPPED + zstandard.compress(raw)]
 )

@@ -315,7 +315,6 @@ def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(ut1_br
         ("MD5SUM.LST", sites.page(), DataError, r"ut1/MD5SUM\.LST:1: expected '<md5>  <file>'"),
         ("MD5SUM.LST", sites.page(b"# empty"), MissingInputError, r"blacklists\.tar\.gz: not in .*/ut1/MD5SUM\.LST"),
         ("blacklists.tar.gz", sites.status(404), MissingInputError, r"blacklists\.tar\.gz: HTTP 404; check corpus\."),
-        ("blacklists.tar.gz", sites.status(418), RemoteError, r"blacklists\.tar\.gz: HTTP 418; check the address"),
     ],
 )
 def test_a_blocklist_that_cannot_be_had_is_named(ut1_brief, ut1, output, path, fault, kind, message):

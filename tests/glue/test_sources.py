@@ -333,23 +333,19 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
             [MNLI, "0\ta\tb\n"],
             r"2: text or label is missing \(3 fields\); get the file again",
         ),
-        ("mnli", "MNLI/train.tsv", [MNLI, "0\ta\tb\t\n"], r"2: text or label is missing"),
         (
             "sst2",
             "SST-2/train.tsv",
             ["index\tsentence\n", "0\ta\n"],
             "1: no column 'label', found index, sentence; get",
         ),
-        ("sst2", "SST-2/train.tsv", [], "1: no column 'sentence', found nothing"),
         ("stsb", "STS-B/train.tsv", [STSB, "0\ta\tb\t5.2\n"], "2: score is '5.2', expected a number from 0 to 5"),
-        ("stsb", "STS-B/train.tsv", [STSB, "0\ta\tb\tnan\n"], "2: score is 'nan', expected a number from 0 to 5"),
         (
             "cola",
             "CoLA/train.tsv",
             ["gj04\t1\t\ta\n", "gj04\t2\t\tb\n"],
             "2: label is '2', expected one of unacceptable",
         ),
-        ("cola", "CoLA/train.tsv", ["gj04\t1\t\ta\n", "gj04\t1\n"], "2: text or label is missing"),
     ],
 )
 def test_a_line_that_is_no_row_of_the_task_is_named_with_the_reason(rows_of, tmp_path, name, file, lines, message):

@@ -140,14 +140,6 @@ def test_a_step_has_the_operations_that_pretraining_counts_on_the_model_itself(s
     )
 
 
-@pytest.mark.parametrize(("size", "exaflop"), [("small", 2.68), ("base", 15.4)])
-def test_the_papers_runs_take_their_operations_and_a_twentieth_more_for_evaluations(paper, size, exaflop):
-    """800 evaluations of 10,000 rows, forward only, beside 200,000 steps of 256 rows: 8e6/3 of 51.2e6 rows."""
-    found = pretraining_work(paper, Run(size, "original", 1))
-    assert found.flops == pytest.approx(exaflop * 1e18 * (1 + 8 / 3 / 51.2), rel=0.005)
-    assert found.layers == 200_000 * SIZES[size].num_hidden_layers
-
-
 def test_a_run_that_was_interrupted_has_its_other_steps_and_their_evaluations_before_it(experiment):
     whole, half = pretraining_work(experiment, ORIGINAL), pretraining_work(experiment, ORIGINAL, done=1200)
     assert half.flops == pytest.approx(whole.flops / 2, rel=1e-12) and half.layers * 2 == whole.layers

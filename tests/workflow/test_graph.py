@@ -31,20 +31,6 @@ def test_operators_and_sizes_of_ones_own_are_planned_by_their_names(root, tmp_pa
     assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
 
 
-def test_a_name_that_snakemake_lost_ends_a_start_with_one_line_and_the_remedy(root, tmp_path):
-    copy = check_out(root, tmp_path / "copy")
-    snakefile = copy.directory / "Snakefile"
-    snakefile.write_text(
-        "from snakemake.workflow import Workflow\ndel Workflow.register_resource\n" + snakefile.read_text()
-    )
-    outcome = copy.snakemake("--dry-run")
-    assert outcome.code == 64 and outcome.output.count("symbert: ") == 1 and "Traceback" not in outcome.output
-    assert (
-        " has no 'register_resource', " in outcome.output
-        and "; install that version: pip install snakemake==" in outcome.output
-    )
-
-
 def test_the_demo_has_three_runs_per_operator_and_fine_tunes_each_checkpoint_of_the_first_once(checkout):
     jobs = dry_run(checkout).jobs
     assert jobs["pretrain_model"] == 4 * 3  # the paper's operators and `original-gain`, three seeds of each
