@@ -48,7 +48,7 @@ def test_a_record_of_other_documents_is_refused(corpus_files):
 
 
 @pytest.mark.parametrize("key", COUNTS)
-def test_counts_of_an_older_version_are_refused(corpus_files, key):
+def test_counts_that_lack_a_key_are_refused(corpus_files, key):
     (file,), _ = corpus_files(1)
     file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key}))
     with pytest.raises(DataError, match=f"en_meta_part_1.counts.json: has no '{key}'; run filter-part again"):
@@ -56,7 +56,7 @@ def test_counts_of_an_older_version_are_refused(corpus_files, key):
 
 
 @pytest.mark.parametrize("key", RECORD)
-def test_records_of_an_older_version_are_refused(corpus_files, key):
+def test_records_that_lack_a_key_are_refused(corpus_files, key):
     counts, (file,) = corpus_files(1)
     file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key}))
     with pytest.raises(DataError, match=f"en_meta_part_1.json: has no '{key}'; run tokenize-part again"):
