@@ -28,7 +28,10 @@ def test_attention_mask_weights_and_dropout_are_theirs(kind, masked, dropout):
         found.append(attend(module, *sides, mask, dropout=dropout, scaling=0.4))
     (mixed, weights), (its_mixed, its_weights) = found
     assert torch.equal(mixed, its_mixed) and mixed.is_contiguous()
-    assert weights is its_weights is None or torch.equal(weights, its_weights)
+    if kind == "sdpa":
+        assert weights is its_weights is None
+    else:
+        assert torch.equal(weights, its_weights)
 
 
 def test_another_kernel_is_that_of_transformers():
