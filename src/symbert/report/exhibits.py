@@ -1,7 +1,7 @@
-"""The registry of tables, figures and texts: each is declared in a file of its own in a folder of its kind.
+"""The registry of tables, figures and texts: each is declared in a file in the folder of its kind.
 
-To add one, add such a file: its rule, command, place on the page, caption and job of a cluster follow. The file is
-called as the files that it makes. Its declaration is the decorator `exhibit`, with literal values, and the caption is
+To add one, add such a file, or a function to one: its rule, command, place on the page, caption and job of a cluster
+follow. Its declaration is the decorator `exhibit`, with literal values, and the caption is
 the first paragraph of the function's docstring. They are read without importing the file, since Snakemake reads all of
 them at every start, and matplotlib takes a second.
 """
@@ -119,8 +119,8 @@ class Exhibit:
 def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
     """Declare the function of a file to make its table or figure; the keywords are fields of `Exhibit`, as literals.
 
-    With `per_suite` the file is called `suite…`, and makes one for each suite beside GLUE that is fine-tuned on: its
-    name, chapter and the start of its heading are of the suite.
+    The name is that of the file, unless it is given. With `per_suite` it is `suite…`, and there is one for each suite
+    beside GLUE that is fine-tuned on: its name, chapter and the start of its heading are of the suite.
     """
     return lambda function: function
 
@@ -131,32 +131,27 @@ def options_to_read(name: str) -> tuple[str, ...]:
 
 
 def _declared(kind: str, file: Path) -> list[Exhibit]:
-    """The exhibit of a file, or those of every suite; ValueError where it is not declared once and with literals."""
-    declared = [
-        {
-            "caption": " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()),
-            "module": file.stem,
-            "function": node.name,
-            **{word.arg: ast.literal_eval(word.value) for word in call.keywords},
-        }
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef)
-        for call in node.decorator_list
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit"
-    ]
-    is_one = len(declared) == 1
-    if is_one and declared[0].pop("per_suite", False):
-        return [_of_suite(suite, kind, **declared[0]) for suite in BESIDE_GLUE if suite.tasks]
-    if not is_one or declared[0]["chapter"] not in CHAPTERS:
-        raise ValueError(f"{file}: declare one exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    return [Exhibit(kind, file.stem, **declared[0])]
+    """The exhibits of a file, or those of every suite; ValueError for one of no chapter."""
+    made = []
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit":
+                declared = {"name": file.stem, "module": file.stem, "function": node.name}
+                declared["caption"] = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+                declared |= {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+                if declared.pop("per_suite", False):
+                    made += [_of_suite(suite, kind, **declared) for suite in BESIDE_GLUE if suite.tasks]
+                else:
+                    made.append(Exhibit(kind, **{"chapter": ""} | declared))
+    if not made or not {each.chapter for each in made} <= set(CHAPTERS):
+        raise ValueError(f"{file}: declare an exhibit, of a chapter of {', '.join(CHAPTERS)}")
+    return made
 
 
-def _of_suite(suite: Suite, kind: str, module: str, heading: str, caption: str, **declared: Any) -> Exhibit:
-    """The exhibit that a file makes of a suite."""
+def _of_suite(suite: Suite, kind: str, name: str, heading: str, caption: str, **declared: Any) -> Exhibit:
+    """The exhibit that a function makes of a suite."""
     words = {"heading": f"{suite.title}: {heading}", "caption": f"{suite.title}. {caption}"}
-    name = module.replace("suite", suite.name, 1)
-    return Exhibit(kind, name, suite.title, **words, suite=suite.name, module=module, **declared)
+    return Exhibit(kind, name.replace("suite", suite.name, 1), suite.title, **words, suite=suite.name, **declared)
 
 
 EXHIBITS: dict[str, Exhibit] = {

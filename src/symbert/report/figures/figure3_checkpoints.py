@@ -26,6 +26,16 @@ def checkpoints_figure(data: Data) -> Plot:
     return curves_of_checkpoints(data.curve, data.settings)
 
 
+@exhibit(
+    name="suite_checkpoints", per_suite=True, place=2, heading="score over checkpoints", reads=("settings", "curve")
+)
+def suite_checkpoints_figure(data: Data) -> Plot:
+    """Curves of the score of the suite over pre-training checkpoints, one per operator, with the line of 95 % of the
+    highest final score; the key beneath says where each curve first reaches it, and its final score.
+    """
+    return curves_of_checkpoints(data.curve, data.settings)
+
+
 def curves_of_checkpoints(scores: pd.DataFrame, settings: ReportSettings) -> Plot:
     """The figure of the scores of a suite over checkpoints."""
     majority_of(scores)

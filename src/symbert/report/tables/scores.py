@@ -30,6 +30,12 @@ def scores_table(data: Data) -> Table:
     return scores_of_seeds(data.scores, data.settings, "tab:scores")
 
 
+@exhibit(name="suite_scores", per_suite=True, place=4, heading="scores of every seed", reads=("settings", "scores"))
+def suite_scores_table(data: Data) -> Table:
+    """Scores of every fine-tuning seed: their mean and each task; then mean and sample standard deviation."""
+    return scores_of_seeds(data.scores, data.settings, f"tab:{data.suite}_scores")
+
+
 def scores_of_seeds(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:
     """The table of the scores of a suite: rows of each seed."""
     several = final["pretrain_seed"].nunique() > 1

@@ -52,6 +52,20 @@ def statistics_table(data: Data) -> Table:
     return differences(data.scores, data.settings, "tab:statistics")
 
 
+@exhibit(
+    name="suite_statistics",
+    per_suite=True,
+    place=3,
+    heading="differences between operators",
+    reads=("settings", "scores"),
+)
+def suite_statistics_table(data: Data) -> Table:
+    """Differences between models in percentage points on the suite, its mean and each task, with intervals, and a
+    permutation test of the mean, which is a test of its own beside that of the GLUE score.
+    """
+    return differences(data.scores, data.settings, f"tab:{data.suite}_statistics")
+
+
 def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:
     """The table of the differences between models in the scores of a suite."""
     names = stand_in_names(final)
