@@ -7,7 +7,7 @@ import pytest
 from symbert.errors import DataError
 from symbert.report.data import Data
 from symbert.report.machines import gpus, hours, read_pretrained
-from symbert.report.tables.runs import runs_table
+from symbert.report.tables.provenance import runs_table
 
 
 def rows(*files, sessions=()):

@@ -3,7 +3,7 @@
 import pytest
 
 from symbert.report.data import Data
-from symbert.report.tables.settings import settings_table
+from symbert.report.tables.provenance import settings_table
 
 PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 PAPER |= {"corpus_source": "hub", "glue_source": "hub"}
