@@ -79,6 +79,15 @@ def test_an_operator_of_the_users_own_that_mixes_tokens_is_probed(monkeypatch):
     assert len(relations_of("own")) == 2 * len(RELATIONS) and "own" in OPERATORS
 
 
+def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path):
+    """The words of docs/recipes.md; it was said to be unknown."""
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
+    assert cli.main(["probe", "model.wrong_operators:Unmasked", "--output", str(tmp_path / "probes.csv")]) == 0
+    assert set(pd.read_csv(tmp_path / "probes.csv")["attention"]) == {"unmasked"}
+
+
 def test_answers_of_lookups_stand_in_their_rows():
     generator = torch.Generator().manual_seed(0)
     for lookup in ("recall", "fuzzy"):

@@ -21,7 +21,6 @@ from symbert.model.bert import SymBertForSequenceClassification, build_config
 from symbert.model.fold import fold
 from symbert.model.network import initialize
 from symbert.model.packed import Packing, encode, encoder_for
-from symbert.model.probes import RELATIONS, lookups_of, relations_of
 from symbert.model.sites import causal_attention_of, cross_attention_of
 from symbert.operators import Operator, define, name_of, operator_named
 from symbert.syntax import unfollowed
@@ -255,20 +254,6 @@ def check_speed(operator: Operator, model: Model) -> str:
     return f"{median(ratios[1:]):.2f} × the training steps of `original` per second of a CPU core, in float32"
 
 
-def check_relations(operator: Operator, model: Model) -> str:
-    """Which relations between tokens a layer learns; numbers, not a condition."""
-    shares = {(row["relation"], row["own_position"]): f"{row['share']:.2f}" for row in relations_of(operator.name)}
-    words = [f"{name} {shares[name, 'yes']} ({shares[name, 'no']})" for name in RELATIONS]
-    return f"tokens that point right: {', '.join(words)}; in parentheses: the own position masked; chance is 0.06"
-
-
-def check_lookups(operator: Operator, model: Model) -> str:
-    """How fast a layer learns to look something up; numbers, not a condition."""
-    rows = lookups_of(operator.name)
-    words = [f"{row['relation']} {row['share']:.2f} ({row['steps'] or 'more than 200'} steps)" for row in rows]
-    return f"right answers: {', '.join(words)}; chance is 0.03, and 0.9 ends a training"
-
-
 def _seconds_of_steps(model: Model, ids: Tensor) -> float:
     begun = time.process_time()
     for _ in range(STEPS):
@@ -293,6 +278,4 @@ CHECKS: dict[str, Callable[[Operator, Model], str]] = {
     "parameters": check_parameters,
     "bf16": check_bf16,
     "speed": check_speed,
-    "relations": check_relations,
-    "lookups": check_lookups,
 }

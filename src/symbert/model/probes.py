@@ -24,7 +24,7 @@ from symbert.model.layers import Encoder
 from symbert.model.logits import logits_of, weights_of
 from symbert.model.network import HostModel, initialize
 from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
-from symbert.operators import operator_named
+from symbert.operators import define, name_of, operator_named
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -140,7 +140,10 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
     Takes seconds per operator; prints a table, or writes a csv.
     """
     torch.set_num_threads(1)
-    rows = pd.DataFrame([row for name in operators for row in relations_of(name) + lookups_of(name)])
+    names = [
+        define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word for word in operators
+    ]
+    rows = pd.DataFrame([row for name in names for row in relations_of(name) + lookups_of(name)])
     if output is None:
         print(rows.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     else:
