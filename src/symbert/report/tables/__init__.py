@@ -1,1 +1,1 @@
-"""One file per table, called as the files of the table are."""
+"""The tables, in files by subject."""

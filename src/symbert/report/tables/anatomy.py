@@ -1,4 +1,4 @@
-"""What trained attention looks like: symmetry, directionality, width, entropy and own share, layer by layer."""
+"""Tables of heads and of probes: what trained attention looks like, and what operators can express."""
 
 from typing import Any
 

@@ -219,3 +219,20 @@ def _score_note(columns: list[str]) -> str:
         return f"The GLUE score is the mean of the nine score columns; the mean of tasks counts MNLI once.{others}"
     number = f"{len(counted)} column{'s' if len(counted) > 1 else ''}"
     return f"Not the whole benchmark: the GLUE score is the mean of {number} ({', '.join(counted)}).{others}"
+
+
+@exhibit(name="table3_published", chapter="GLUE", place=2, heading="Table 3 as the paper prints it")
+def published_table(data: Data) -> Table:
+    """Table 3 as the paper prints it (arXiv 2406.06366): the paper's own numbers, not this experiment's."""
+    columns = ("glue_score", "std", *published.COLUMNS)
+    rows = [
+        {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
+        for (size, name), printed in published.SCORES.items()
+    ]
+    best = best_of(rows, [size for size, _ in published.SCORES], ("glue_score", *published.COLUMNS))
+    caption = (
+        f"The paper's own numbers, not this experiment's: GLUE scores in percent as printed in table 3 of "
+        f"{published.PAPER}; mean and sample standard deviation over {published.FINETUNE_SEEDS} fine-tuning seeds of "
+        "one pre-trained model."
+    )
+    return table_of(rows, caption, "tab:published", best=best)
