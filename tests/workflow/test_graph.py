@@ -138,7 +138,7 @@ def test_what_the_sweep_asks_for_beside_the_comparison_is_planned_on_request(che
     asked = checkout.snakemake("--dry-run", "--config", more, "glue={robustness: {noise: []}}").jobs
     assert (jobs["pretrain_model"], jobs["extract_checkpoint"], jobs["finetune"]) == (1, 3, 3)
     assert (asked["pretrain_model"], asked["extract_checkpoint"], asked["finetune"]) == (1, 4, 4)
-    shown = {"anatomy", "probe", "tabulate_anatomy", "draw_anatomy", "tabulate_probes", "draw_probes"}
+    shown = {"anatomy", "probe", "tabulate_anatomy", "draw_anatomy", "tabulate_probes"}
     measured = {"measure_robustness", "prepare_robustness", "draw_robustness", "tabulate_robustness"}
     assert shown <= asked.keys() and not shown & jobs.keys()
     assert measured <= jobs.keys() and not measured & asked.keys()
