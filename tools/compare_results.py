@@ -22,6 +22,7 @@ HOSTS = {"decoder": "decoder", "translation": "encoder-decoder", "encoder-decode
 # What a record measured; what else it says is how it was made.
 MEASURED = ("metrics", "details", "majority", "clean", "sets", "paradigms", "parameters")
 IDENTITY = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed")
+KEY = re.compile(r"-[0-9a-f]{8}$")
 FOLDER_OF_STATE = re.compile(r"/state/(resume|weights)/")
 
 
@@ -33,10 +34,12 @@ def facts_of(results: Path) -> Iterator[tuple[str, str, Any]]:
         name = f"{host} {run['model']} seed {run['seed']} step {run['step']}" if run else place
         if FOLDER_OF_STATE.search(place) or not path.is_file():
             continue
-        if path.name == "model.safetensors":
+        if path.suffix == ".safetensors" and run:
+            finetuned = f"{path.parent.name} {KEY.sub('', path.stem)} " if path.name != "model.safetensors" else ""
             with safe_open(path, framework="np") as tensors:
                 for tensor in tensors.keys():  # noqa: SIM118
-                    yield "weights", f"{name} {tensor}", hashlib.sha256(tensors.get_tensor(tensor).tobytes()).hexdigest()
+                    digest = hashlib.sha256(tensors.get_tensor(tensor).tobytes()).hexdigest()
+                    yield "weights", f"{name} {finetuned}{tensor}", digest
         elif path.name == "metrics.jsonl":
             yield "metrics.jsonl", name, path.read_bytes()
         elif path.suffix == ".json" and run:
@@ -68,9 +71,8 @@ def compare(before: Path, after: Path) -> int:
     equal = Counter(kind for (kind, name), value in old.items() if new.get((kind, name)) == value)
     unequal = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     for kind in sorted({kind for kind, _ in (*old, *new)}):
-        counts = Counter(
-            "differ" if key in old and key in new else "gone" if key in old else "new" for key in unequal if key[0] == kind
-        )
+        of_kind = [key for key in unequal if key[0] == kind]
+        counts = Counter("differ" if key in old and key in new else "gone" if key in old else "new" for key in of_kind)
         print(f"{kind}: {equal[kind]} equal" + "".join(f", {count} {word}" for word, count in sorted(counts.items())))
     for kind, name in unequal:
         if (kind, name) in old and (kind, name) in new:

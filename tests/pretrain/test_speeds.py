@@ -50,3 +50,14 @@ def test_where_the_memory_is_too_small_for_all_operators_micro_batches_are_halve
     monkeypatch.setattr(Trainer, "step", fails)
     assert measured("--micro-batch-size", "6")["micro_batch_size"] == 1
     assert measured()["micro_batch_size"] == 2
+
+
+def test_operators_that_do_not_fit_the_memory_side_by_side_cost_no_report(measured, monkeypatch, tmp_path):
+    """A model that needs several GPUs ended the measurement as an internal error, and with it the page."""
+
+    def fails(self):
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(Trainer, "_build_loss", fails)
+    assert measured()["operators"] == {}
+    assert read_speeds([tmp_path / "tiny.json"]).empty

@@ -4,6 +4,7 @@ Trainings are hours apart, and share machines with other jobs: what each of them
 Here every round takes one optimizer step of each operator, and operators are compared within a round.
 """
 
+import sys
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from symbert.errors import MemoryExhaustedError
 from symbert.files import write_json
 from symbert.layout import Run
 from symbert.pretrain.pace import known_peak
-from symbert.pretrain.train import Trainer
+from symbert.pretrain.train import Trainer, memory_explained
 from symbert.settings import PretrainSettings, read_settings
 from symbert.training.device import facts_of_machine
 from symbert.training.recipe import compiler_explained
@@ -35,7 +36,8 @@ def measure_speeds(
 
     Batches are those of the trainings, in one process, in micro-batches as large as the memory takes beside the models
     of all operators, at most `micro_batch_size`. `output` (JSON) has per operator the seconds of a step in each round,
-    and the operations of a step; `peak_flops` is null where the device's data sheet is not known here.
+    and the operations of a step; it has no operators where their models do not fit the memory side by side.
+    `peak_flops` is null where the device's data sheet is not known here.
     """
     from torch._dynamo import config as compiler  # slow to load
 
@@ -43,18 +45,22 @@ def measure_speeds(
     chosen = read_settings(settings, PretrainSettings)
     sequences = min(micro_batch_size or chosen.batch_size, chosen.batch_size)
     while True:
+        trainers: list[Trainer] = []  # of the attempt before, whose memory this one needs
         try:
-            trainers = [
-                Trainer(Run(size, name, SEED), chosen, manifest, output.parent, micro_batch_size=sequences)
-                for name in attention
-            ]
+            with memory_explained("measure-speeds", sequences):
+                for name in attention:
+                    run = Run(size, name, SEED)
+                    trainers.append(Trainer(run, chosen, manifest, output.parent, micro_batch_size=sequences))
             # The compiler keeps a graph for each operator: by itself at most eight.
             with compiler_explained(), compiler.patch(recompile_limit=8 + len(attention)):
                 rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)][UNTIMED:]
             break
         except MemoryExhaustedError:
             if sequences == 1:
-                raise
+                words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
+                print(f"warning: {size}: {words}", file=sys.stderr)
+                write_json(output, {"size": size, "operators": {}})
+                return
             sequences //= 2
     first = trainers[0]
     machine = facts_of_machine(first.device)

@@ -23,6 +23,8 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
+        if not read_json(file, {"operators": dict}, REMEDY)["operators"]:
+            continue
         measured = read_json(file, SPEEDS, REMEDY)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:

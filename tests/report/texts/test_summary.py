@@ -122,6 +122,11 @@ def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(sett
     assert captions.data_of(data.settings) == {}
 
 
+def test_of_minimal_pairs_alone_it_is_not_said_that_there_are_no_scores(settings_file):
+    data = Data(settings=settings_file(), blimp=["step-1000.json"])
+    assert "judgements of minimal pairs are not tested" in summary(data)[2] and "no scores" not in summary(data)[2]
+
+
 def test_decoders_have_their_own_steps(settings_file, runs_of):
     data = _of_hosts(settings_file, ("decoder", "original"), steps={"decoder": 5000}, runs=[["tiny", "original", 1]])
     data.runs = runs_of(("tiny", "original", 1, [50, 100], [5.0, 4.0]))
@@ -161,6 +166,8 @@ def test_the_first_sentence_says_what_was_compared_and_the_second_on_what(senten
     )
     compared, *_ = sentences({"pairwise": 1, "original": 0}, exits={"original": [500] * 3, "pairwise": [400] * 3})
     assert compared.endswith("with three pre-training seeds each, of which one had two fine-tuning seeds.")
+    compared, *_ = sentences(exits={"original": [500] * 15}, points={"original": 0})
+    assert compared.endswith("with 15 pre-training seeds each, of which one had two fine-tuning seeds.")
     (alone, on_what, _), nothing = sentences(exits={"original": [500]}), sentences()
     assert alone == "One attention operator, original, was trained in BERT-tiny, with one pre-training seed each."
     assert on_what.endswith("documentation text.") and "scored" not in on_what

@@ -65,7 +65,7 @@ def loss_figure(data: Data) -> Plot:
         panel.set_xlabel("")
     panel.tick_params(labelbottom=True)
     panel.set_xlabel("pre-training step")
-    columns = [("leaves plateau at", 0.79), ("final loss", panels.RIGHT)]
+    columns = [("median exit", 0.79), ("final loss", panels.RIGHT)]
     panels.draw_key(key, columns, entries, panels.seeds_heading(counts))
     shown = f"BERT-{size}, on {wording.corpus}; {captions.seeds_of(max(counts))}."
     return Plot(figure, f"{shown}\n\n{wording.experiment}. {RULE}{f' {OF_SEVERAL}' if max(counts) > 1 else ''}")

@@ -29,7 +29,7 @@ EXITS = {  # from the plateau, by the verdict on the time to them
     chapter="At a glance",
     heading="What was compared, on what, and what the data support",
     reads=("settings",),
-    may_read=("scores", "scored", "runs", "hosts"),
+    may_read=("scores", "scored", "runs", "hosts", "blimp"),
 )
 def summary(data: Data) -> list[str]:
     """What was compared, on what, and what the data support: a difference to original in the headline score where the
@@ -54,7 +54,7 @@ def _compared(data: Data) -> str:
         of = max(scores["pretrain_seed"].nunique() for scores in scored)
         seeds = f"{_counted(number, 'pre-training seed')} and {finetuned} each"
         if of < number:
-            seeds = f"{_counted(number, 'pre-training seed')} each, of which {NUMBERS[of]} had {finetuned}"
+            seeds = f"{_counted(number, 'pre-training seed')} each, of which {_number(of)} had {finetuned}"
     names = [captions.family(size) for size in order.sizes(of_encoder["size"])]
     if others is not None:
         names += [f"{host}s ({size})" for host, size in dict.fromkeys(zip(others["host"], others["size"], strict=True))]
@@ -63,8 +63,8 @@ def _compared(data: Data) -> str:
     beside = ", beside models without pre-training" if has_untrained else ""
     if len(operators) == 1:
         return f"One attention operator, {operators[0]}, was trained {models}{beside}."
-    number = NUMBERS[len(operators)] if len(operators) < len(NUMBERS) else str(len(operators))
-    return f"{number.capitalize()} attention operators, {_listed(operators)}, were compared {models}{beside}."
+    number = _number(len(operators)).capitalize()
+    return f"{number} attention operators, {_listed(operators)}, were compared {models}{beside}."
 
 
 def _trained_on(data: Data) -> str:
@@ -78,7 +78,8 @@ def _trained_on(data: Data) -> str:
 
 def _supported(data: Data) -> str:
     """The differences that tests support, and why there are no others."""
-    found = [*map(_of_scores, data.scored)] or [([], "there are no scores")]
+    unscored = "judgements of minimal pairs are not tested" if data.has("blimp") else "there are no scores"
+    found = [*map(_of_scores, data.scored)] or [([], unscored)]
     found.append(_of_exits(data))
     shown = [words for differences, _ in found for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reason in found if reason))
@@ -140,7 +141,11 @@ def _exit_in_words(one: ExitContrast) -> str:
 
 
 def _counted(number: int, unit: str) -> str:
-    return f"{NUMBERS[number] if number < len(NUMBERS) else f'{number:,}'} {unit}{'' if number == 1 else 's'}"
+    return f"{_number(number)} {unit}{'' if number == 1 else 's'}"
+
+
+def _number(number: int) -> str:
+    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
 
 
 def _listed(names: Iterable[str]) -> str:
