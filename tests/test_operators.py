@@ -213,6 +213,8 @@ def test_modules_that_import_each_other_have_a_code(code_of_flat):
         ({"imports": "import importlib\nf = importlib.import_module('.f', __package__)", "used": "f(hidden)"}, "'.f'"),
         ({"used": "globals()['f'](hidden)"}, "globals()"),
         ({"imports": "from nearby import f", "used": "f(hidden)"}, "nearby.py, line 4: np.load('w.npy')"),
+        ({"within": "from importlib import import_module as im"}, "from importlib import import_module as im"),
+        ({"imports": "import sys\nsys.path.append('x')\nfrom far_away import f", "used": "f(hidden)"}, "far_away"),
     ],
 )
 def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own, words, said):

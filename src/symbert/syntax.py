@@ -23,9 +23,19 @@ LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where
 RUNS, WHOLE, STAR = "", ".", "*"
 LEADING_AWAY = {  # functions and methods that read a file, or run code that is named elsewhere
     *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "genfromtxt"),
-    *("memmap", "read_csv", "from_pretrained", "hf_hub_download", "load_library", "load_inline", "entry_points"),
+    *(
+        "memmap",
+        "read_csv",
+        "from_pretrained",
+        "hf_hub_download",
+        "load_library",
+        "load_inline",
+        "entry_points",
+        "get_data",
+    ),
     *("spec_from_file_location", "run_path", "run_module"),
 }
+IMPORTING = ("import_module", "__import__")
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
@@ -45,15 +55,13 @@ def syntax_of(module: str, name: str) -> list[list[Any]]:
 def unfollowed(module: str, name: str) -> list[str]:
     """Where the code of a class or function of the user's own goes beyond what `syntax_of` covers, as `file, line:
     code`: a module or attribute under a computed name, a file that is read, a local module without source."""
-    lines = {
-        f"{file_of(place[0]).name}, line {node.lineno}: {ast.unparse(node)}"
-        for place, definitions in _reached((module, name)).items()
-        if not _is_of(PROJECT, place[0])
-        for definition in definitions
-        for node in ast.walk(definition)
-        if _leaves(node)
-    }
-    return sorted(lines)
+    own = {place: found for place, found in _reached((module, name)).items() if not _is_of(PROJECT, place[0])}
+    nodes = [(place[0], node) for place, found in own.items() for statement in found for node in ast.walk(statement)]
+    for reached in {place[0] for place in own}:  # all imports of its modules, also of what is not found
+        imports = chain.from_iterable(map(_outside_functions, _statements(reached)))
+        nodes += [(reached, node) for node in imports if isinstance(node, IMPORTS)]
+    left = [(reached, node) for reached, node in nodes if _leaves(node)]
+    return sorted({f"{file_of(reached).name}, line {node.lineno}: {ast.unparse(node)}" for reached, node in left})
 
 
 def keys_of(module: str, table: str) -> tuple[str, ...]:
@@ -157,7 +165,7 @@ def _run_with(module: str) -> list[Place]:
 
 def _imported_by_call(node: ast.AST) -> str | None:
     """The module that a call of `importlib` imports by a name that is written out."""
-    if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
+    if isinstance(node, ast.Call) and _called(node) in IMPORTING and node.args:
         first = node.args[0]
         is_written_out = isinstance(first, ast.Constant) and isinstance(first.value, str)
         return first.value if is_written_out and not first.value.startswith(".") else None
@@ -174,11 +182,12 @@ def _leaves(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(_is_without_source(alias.name) for alias in node.names)
     if isinstance(node, ast.ImportFrom):
-        return not node.level and _is_without_source(node.module)
+        is_renamed = any(alias.asname and alias.name in (*LEADING_AWAY, *IMPORTING) for alias in node.names)
+        return is_renamed or (not node.level and _is_without_source(node.module))
     if not isinstance(node, ast.Call):
         return False
     name = _called(node)
-    if name in ("import_module", "__import__"):
+    if name in IMPORTING:
         return _imported_by_call(node) is None
     if name == "getattr" and len(node.args) > 1:
         of_itself = isinstance(node.args[0], ast.Name) and node.args[0].id in ("self", "cls")
@@ -255,7 +264,9 @@ def _is_covered(module: str, by: str) -> bool:
 
 
 def _is_without_source(module: str) -> bool:
-    """Whether a local module is compiled."""
+    """Whether a local module is compiled, or lies where only the running code will look for it."""
+    if _spec_of(module.split(".")[0]) is None:
+        return True
     spec = _spec_of(module)
     return spec is not None and spec.has_location and file_of(module) is None and is_local(Path(spec.origin))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpus.oscar import record, refuse, write_part
 from symbert.corpus.annotation import quality_warnings
-from symbert.corpus.document import decode, decode_web_text, documents
+from symbert.corpus.document import decode, decode_web_text, documents, read_cells
 from symbert.errors import ConfigError, DataError, InputOutputError, MissingInputError
 
 
@@ -177,6 +177,14 @@ def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path, n
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=rf"{name}:{line}: "):
         list(documents(tmp_path / name, "computed", refuse))
+
+
+def test_a_misplaced_quote_is_one_bad_row_of_a_csv(tmp_path):
+    """It ended the part, also where `max_bad_fraction` allows bad rows."""
+    (tmp_path / "a.csv").write_text('text,id\na,1\n"b"c,2\nd,3\n')
+    rows = list(read_cells(tmp_path / "a.csv"))
+    assert [str(row) if isinstance(row, DataError) else row["id"] for row in rows[::2]] == ["1", "3"]
+    assert isinstance(rows[1], DataError) and "a.csv:3: " in str(rows[1])
 
 
 def test_damaged_files_that_the_datasets_library_reads_are_named_in_one_line(tmp_path, capfd):

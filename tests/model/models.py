@@ -211,6 +211,40 @@ class Dropping(SymmetricAttention):
         return F.dropout(query, 0.1, self.training), key, value
 
 
+class Tabled(SymmetricAttention):
+    """Q(x + P), where P has a row for each place."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.places = torch.nn.Parameter(torch.ones(config.max_position_embeddings, config.hidden_size))
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden + self.places[: hidden.shape[1]])
+
+
+class Rescaled(SymmetricAttention):
+    """Q(x) · Q(y) by a scale that long rows change."""
+
+    def query_key_value(self, hidden):
+        self.scaling = 0.1 if hidden.shape[1] > 16 else 0.2
+        return super().query_key_value(hidden)
+
+
+class EverySecond(SymmetricAttention):
+    """A layer of two mixes tokens."""
+
+    made = 0
+
+    def __init__(self, config):
+        super().__init__(config)
+        EverySecond.made += 1
+        self.mixes = EverySecond.made % 2 == 0
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden.roll(1, dims=1) if self.mixes else hidden)
+
+
 MIXING = [Averaged, Convolved, Placed, Doubled]
 WITH_FORWARD = [Near, Noisy, Assigned, Hooked, Called, Wrapped, Doubled]  # or with something else that calls bring in
 SELDOM = [LateMixing, TrainedMixing]  # mix tokens
+ODD = [Tabled, Rescaled, EverySecond]  # in other ways

@@ -11,6 +11,7 @@ from transformers import BertForSequenceClassification
 from model.models import (
     FOLDING,
     MIXING,
+    ODD,
     SELDOM,
     WITH_FORWARD,
     Biased,
@@ -136,7 +137,7 @@ def test_an_operator_that_mixes_tokens_gives_each_row_what_its_own_bert_gives_it
     assert capsys.readouterr().err.startswith("warning: attention 'mixing' ")
 
 
-@pytest.mark.parametrize("operator", [*WITH_FORWARD, *SELDOM, Dropping])
+@pytest.mark.parametrize("operator", [*WITH_FORWARD, *SELDOM, *ODD, Dropping])
 def test_no_operator_with_a_forward_or_random_numbers_of_its_own_is_computed_as_another_one(monkeypatch, operator):
     """Attention masked beyond 16 tokens, or noise in training, was fine-tuned as full attention."""
     define(monkeypatch, "own", operator)

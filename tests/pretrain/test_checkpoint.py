@@ -1,3 +1,4 @@
+import math
 import os
 import random
 import shutil
@@ -163,6 +164,14 @@ def test_a_run_that_kept_weights_of_two_steps_does_not_start_over_without_a_chec
     store.keep_weights(tiny(1.0)[0], 20)
     with pytest.raises(IntegrityError, match="no intact checkpoint"):
         store.load_newest(*tiny(0.0))
+
+
+def test_a_constant_of_an_operator_may_be_infinite(tmp_path):
+    """A mask of -inf that an operator registered as a buffer was called divergence."""
+    model, store = tiny(1.0)[0], CheckpointStore(tmp_path)
+    model.register_buffer("mask", torch.full((2,), -math.inf))
+    store.keep_weights(model, 10)
+    assert (tmp_path / "weights/step-00000010.safetensors").is_file()
 
 
 def test_all_files_have_the_mode_of_new_files(tmp_path):

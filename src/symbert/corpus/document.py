@@ -250,10 +250,17 @@ def read_cells(path: Path, absent: str = "correct corpus.files") -> Iterator[dic
             for name in filter(None, names):
                 if names.count(name) > 1:
                     raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
-            for row in filter(None, rows):
+            while True:
+                try:
+                    row = next(rows)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield DataError(f"{path}:{rows.line_num}: {error}; correct the row")
+                    continue
                 if len(row) == len(names):
                     yield dict(zip(names, row, strict=True))
-                else:
+                elif row:
                     yield DataError(
                         f"{path}:{rows.line_num}: {len(row)} cells, but {len(names)} columns; correct the row"
                     )

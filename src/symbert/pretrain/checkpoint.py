@@ -82,7 +82,8 @@ class CheckpointStore:
         path, weights = self.weights / f"{name_of_step(step)}.safetensors", gather(weights_of(model), self.writes)
         if not self.writes:
             return
-        if wrong := [name for name, tensor in weights.items() if not tensor.isfinite().all()]:
+        constants = dict(model.named_buffers())  # such as a mask of -inf
+        if wrong := [name for name, tensor in weights.items() if name not in constants and not tensor.isfinite().all()]:
             raise DivergedError(f"{path}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
         with suppress(SymbertError):
             verify_sha256(path, recorded_hash(path), DAMAGED)
