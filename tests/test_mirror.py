@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -274,8 +275,11 @@ def test_an_interrupted_download_goes_on_where_it_stopped(command, directory, hu
     until = time.monotonic() + 60
     while not (partial.exists() and partial.stat().st_size > 680_000) and time.monotonic() < until:
         time.sleep(0.01)
-    process.send_signal(by)
-    assert process.wait(30) == code
+    while process.poll() is None:  # on a busy machine an interrupt can be lost; a user repeats it
+        process.send_signal(by)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+    assert process.returncode == code
     assert part_file(second).location not in files_of(directory)
     assert main(command()) == 0
     assert files_of(directory) == WANTED | OWN
