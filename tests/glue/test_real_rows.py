@@ -57,7 +57,8 @@ def test_a_model_learns_and_is_scored_on_real_rows_of_superglue(scored, mirror, 
         pytest.skip(f"no {task} in ../shared/mirror")
     record = scored(mirror, "superglue", task, **FEW)
     assert record["rows"]["train"] == (32 if task == "boolq" else 48), "of BoolQ the mirror has 32"
-    assert record["rows"]["validation"] == 40
+    fewest = 30 if task == "multirc" else 40
+    assert fewest <= record["rows"]["validation"] <= 40, "of MultiRC as many whole questions as fit"
     assert set(record["details"][task]) == set(task_named(task).metrics)
     assert 0 <= record["metrics"][task] <= 1 and 0.2 < record["majority"][task] < 0.9
 
