@@ -1,38 +1,34 @@
 # symbert: from web text to every table and figure of arXiv 2406.06366.
-# Data flows one way: corpus → pretrain → glue → report. `snakemake --cores all` makes everything.
+# Data flows one way: corpus → pretrain → glue → report. `snakemake --cores all` makes the page of config.yaml.
+import os
+import signal
+import sys
+
 from snakemake.utils import min_version
 
-min_version("9.27")
+min_version("9.0")
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a scheduler whose time limit is near: only trainings heed it
+sys.path.insert(0, f"{workflow.basedir}/src")
+os.environ["PYTHONPATH"] = os.pathsep.join([f"{workflow.basedir}/src", os.environ.get("PYTHONPATH", "")])
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+
+from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, RUN, SCORES
+from symbert.project import open_experiment, scale_file
 
 
-include: "workflow/rules/common.smk"
+configfile: f"{workflow.basedir}/workflow/defaults.yaml"
+configfile: f"{workflow.basedir}/config.yaml"
+configfile: scale_file(config)
+configfile: f"{workflow.basedir}/config.yaml"
 
 
-if config["study"]:
-
-    include: "workflow/rules/study.smk"
-
-elif config["imported"]:
-
-    include: "workflow/rules/imported.smk"
-    include: "workflow/rules/report.smk"
-
-else:
-
-    include: "workflow/rules/experiment.smk"
-    include: "workflow/rules/own.smk"
-    include: "workflow/rules/report.smk"
-    include: "workflow/rules/jobs.smk"
-    include: "workflow/rules/settings.smk"
-    include: "workflow/rules/corpus_sources.smk"
-    include: "workflow/rules/corpus.smk"
-    include: "workflow/rules/pretrain.smk"
-    include: "workflow/rules/glue.smk"
-    include: "workflow/rules/glue_blimp.smk"
-    include: "workflow/rules/report_anatomy.smk"
+EXPERIMENT = open_experiment(config)
 
 
-report: "workflow/report/workflow.rst"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/glue.smk"
+include: "workflow/rules/report.smk"
 
 
 localrules:
@@ -42,16 +38,13 @@ localrules:
 rule all:
     default_target: True
     input:
-        EVERYTHING,
+        rules.report.output,
+
+
+onstart:
+    EXPERIMENT.announce()
+    EXPERIMENT.write()
 
 
 onsuccess:
-    if CONSOLE:
-        CONSOLE.stop()
-    print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
-
-
-onerror:
-    if CONSOLE:
-        CONSOLE.stop()
-    print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)
+    print(f"symbert: done; {EXPERIMENT.folder}/report/report.html", file=sys.stderr)

@@ -12,20 +12,18 @@ from msgspec import to_builtins
 from symbert.config import (
     NO_FILTER,
     Config,
-    experiment_name,
-    files_of,
     robustness_of,
     source_of,
     training_key,
     training_of,
 )
-from symbert.declared import items_in, options_of, suggestion, types_within, words_of
+from symbert.declared import items_in, options_of, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.hosts import ENCODER, HOSTS
 from symbert.keys import PARALLEL_FILES, Configuration
 from symbert.launch import refuse_sharding
 from symbert.own import define_own
-from symbert.settings import SECTIONS, settings_from
+from symbert.settings import MinimalPairSettings, settings_from
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import SOURCES, check_directory, is_stand_in
 from symbert.suites import SUITES
@@ -46,11 +44,9 @@ def check(config: Config) -> None:
     config["scale"] = Path(config["scale"]).stem
     define_own(config)
     _refuse_repeated(config)
-    if config["imported"] and config["experiment"]:
-        raise ConfigError("config: 'imported' and 'experiment' are both set; imported scores have their own folder")
-    _check_extends(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
+    _check_stand_ins(config)
     _check_suites(config)
     _check_protocols(config)
     _check_braces(config)
@@ -92,36 +88,25 @@ def _refuse_repeated(value: Any, key: str = "") -> None:
                 raise ConfigError(f"config: '{key}' has {item!r} twice; keep one of them")
 
 
-def refuse_stand_ins(config: Config, stage: str) -> None:
-    """ConfigError where a stage would make stand-ins of documentation at a scale that is for real text and tasks."""
-    source = source_of(config, stage)
-    if config["scale"] not in FOR_REAL_TEXT or not is_stand_in(source):
-        return
-    key, remedy = "source", "add source=hub (or source=mirror mirror=DIR)"
-    if config[stage]["source"]:
-        key, remedy = f"{stage}.source", "set it to hub or mirror"
-    raise ConfigError(
-        f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which makes stand-ins from documentation; "
-        f"{remedy}"
-    )
-
-
-def _check_extends(config: Config) -> None:
-    extended = config["extends"]
-    if extended and extended == experiment_name(config):
-        raise ConfigError(f"config: 'extends' is {extended}, this experiment itself; name a new 'experiment'")
-    if extended and not Path("results", extended, "settings").is_dir():
-        existing = sorted(folder.parent.name for folder in Path("results").glob("*/settings"))
-        remedy = suggestion(extended, existing) if existing else "; run that experiment first, or leave it out"
-        raise MissingInputError(f"config: 'extends': no experiment results/{extended}{remedy}")
+def _check_stand_ins(config: Config) -> None:
+    """Stand-ins are not worth the hours of a scale that is for real text and tasks."""
+    for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
+        if is_stand_in(source := source_of(config, stage)):
+            key = f"{stage}.source" if config[stage]["source"] else "source"
+            raise ConfigError(
+                f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which is a stand-in; set it to hub, or "
+                "to mirror with mirror=DIR"
+            )
 
 
 def _check_braces(config: Config) -> None:
     """Snakemake takes braces in the paths of its rules for wildcards, and has no way to escape them."""
-    paths = [(f"storage.{kind}", path) for kind, path in config["storage"].items() if path]
-    paths += [("corpus.files", path) for path in files_of(config).values()]
-    for key, path in paths:
-        if set(path) & set("{}"):
+    source = SOURCES[source_of(config, "corpus")]
+    for key, path in [
+        ("mirror", config["mirror"]),
+        *(("corpus.files", path) for path in source.files_in_place(config).values()),
+    ]:
+        if set(path or "") & set("{}"):
             raise ConfigError(
                 f"config: '{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
             )
@@ -137,7 +122,7 @@ def _check_suites(config: Config) -> None:
 def _check_protocols(config: Config) -> None:
     """Of a suite without tasks no key of training is read."""
     for name, keys in config["suites"].items():
-        read = SECTIONS[name].__struct_fields__
+        read = MinimalPairSettings.__struct_fields__
         for key in keys if not SUITES[name].tasks else ():
             if key not in read:
                 reason = f"nothing is trained on {name}, which reads {', '.join(read)}; leave it out"

@@ -1,19 +1,15 @@
 """From the merged configuration to the settings that each stage reads."""
 
-import json
 from itertools import product
-from pathlib import Path
 
-from symbert.errors import DataError, MissingInputError
-from symbert.files import read_json, write_json
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.settings import (
     FILTERS,
     PAPERS_FILTERS,
-    SECTIONS,
     Filter,
     GlueSettings,
     Kind,
+    MinimalPairSettings,
     PretrainSettings,
     Settings,
     TaskSettings,
@@ -22,7 +18,7 @@ from symbert.settings import (
     settings_from,
     values_of,
 )
-from symbert.sources import CORPUS_CHECKSUMS, HARMFUL_MODEL, SOURCES, VOCABULARY, Config
+from symbert.sources import SOURCES, Config
 from symbert.suites import BESIDE_GLUE, SUITES
 
 # What `corpus.filter: none` stands for.
@@ -50,32 +46,6 @@ def experiment_name(config: Config) -> str:
     return config["experiment"] or "-".join([config["scale"], *sources])
 
 
-def parts_of(config: Config) -> list[str]:
-    """Names of the corpus parts, in the order in which documents are taken from them."""
-    return SOURCES[source_of(config, "corpus")].parts(config)
-
-
-def files_of(config: Config) -> dict[str, str]:
-    """The files of parts that are read where they lie, by part."""
-    return SOURCES[source_of(config, "corpus")].files_in_place(config)
-
-
-def batches_of(config: Config) -> list[list[str]]:
-    """The parts in order, in groups of `corpus.parts_per_batch`."""
-    parts, size = parts_of(config), config["corpus"]["parts_per_batch"]
-    return [parts[first : first + size] for first in range(0, len(parts), size)]
-
-
-def repositories_of(config: Config) -> list[str]:
-    """The hub's repositories that the corpus stage needs; the gated ones only where their files are read."""
-    needed = {
-        CORPUS_CHECKSUMS.repository: SOURCES[source_of(config, "corpus")].is_published,
-        HARMFUL_MODEL.repository: needs_harmful_model(config),
-        VOCABULARY.repository: True,
-    }
-    return [name for name, wanted in needed.items() if wanted]
-
-
 def annotations_of(config: Config) -> str:
     """Whether quality warnings and harmful perplexity are published or computed."""
     return config["corpus"]["annotations"] or SOURCES[source_of(config, "corpus")].annotations
@@ -89,36 +59,6 @@ def has_filter(config: Config, rule: str) -> bool:
 def needs_harmful_model(config: Config) -> bool:
     """Whether harmful perplexity is computed here: where it is asked for and does not come with the text."""
     return annotations_of(config) == "computed" and has_filter(config, "perplexity")
-
-
-def sections(config: Config, embedded_root: str) -> dict[str, Config]:
-    """What each group of rules reads, by section of `symbert.settings.SECTIONS`; checked against its class.
-
-    `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
-    """
-    corpus = config["corpus"]
-    finetuned = [suite for suite in SUITES.values() if suite.tasks]
-    protocols = {name: values_of(_protocol(config, name, SECTIONS[name])) for name in SUITES}
-    source = _source(config, "corpus", embedded_root)
-    # UT1 is no repository of the hub: it has an address of its own, which only a remote source reads.
-    url = corpus["blocklist_url"] if SOURCES[source["source"]].is_remote else None
-    values = {
-        "corpus_source": source,
-        "glue_source": _source(config, "glue", embedded_root),
-        "blocklist_source": {"source": source["source"], "root": source["root"], "url": url},
-        "embedded": corpus["embedded"],
-        "filter": {**_filter(config), "annotations": annotations_of(config)},
-        "intake": {"max_documents": corpus["pack"]["max_documents"]},
-        "pack": corpus["pack"],
-        **{training_section(host): values_of(training_of(config, host)) for host in [ENCODER, *other_hosts(config)]},
-        **{suite.rows_section: values_of(_protocol(config, suite.name, TaskSettings)) for suite in finetuned},
-        **protocols,
-        "robustness": robustness_of(config),
-        "report": _report(config),
-    }
-    for name, kind in SECTIONS.items():
-        settings_from(values[name], kind, f"config section {name}")
-    return values
 
 
 def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
@@ -138,23 +78,18 @@ def training_key(config: Config, host: str, key: str) -> str:
     return f"hosts.{host}.{key}" if key in config["hosts"].get(host, {}) else f"pretrain.{key}"
 
 
-def training_section(host: str) -> str:
-    """The section that a host's rules read."""
-    return "pretrain" if host == ENCODER else f"pretrain-{host}"
-
-
 def other_hosts(config: Config) -> list[str]:
     """The hosts beside the encoder."""
     return [host for host in OTHERS if host in config["sweep"]["hosts"]]
 
 
-def _protocol(config: Config, suite: str, kind: type[Kind]) -> Kind:
+def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
     own = config["suites"].get(suite, {})
     return _training({**config, "glue": {**config["glue"], **own}}, "glue", kind)
 
 
-def _filter(config: Config) -> Config:
+def filter_of(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
@@ -179,9 +114,9 @@ def robustness_of(config: Config) -> Config:
     }
 
 
-def _report(config: Config) -> Config:
+def report_of(config: Config) -> Config:
     """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's."""
-    chosen, rules = _filter(config), config["corpus"]["filter"]["rules"]
+    chosen, rules = filter_of(config), config["corpus"]["filter"]["rules"]
     applied = {key: chosen[key] if marks["filter"] in rules else None for key, marks in marks_of(Filter).items()}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
@@ -212,7 +147,10 @@ def _report(config: Config) -> Config:
 def _hashes_of_suites(config: Config) -> Config:
     """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
     chosen = [suite.name for suite in BESIDE_GLUE if suite.name in config["sweep"]["suites"]]
-    hashes = {name: hash_of(_protocol(config, name, SECTIONS[name])) for name in chosen}
+    hashes = {
+        name: hash_of(protocol_of(config, name, GlueSettings if SUITES[name].tasks else MinimalPairSettings))
+        for name in chosen
+    }
     return {"suites": hashes} if hashes else {}
 
 
@@ -266,37 +204,3 @@ def finetuned_pretrain_seeds(config: Config) -> list[int]:
 
 def _scored(runs: list[list[str | int]], config: Config) -> list[list[str | int]]:
     return [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
-
-
-def _source(config: Config, stage: str, embedded_root: str) -> Config:
-    """Where the publishers' files of a stage come from."""
-    source = SOURCES[source_of(config, stage)].beside(config, stage)
-    root = source.root(config, stage, embedded_root)
-    return {"source": source.name, "root": root, "revision": config[stage]["revision"]}
-
-
-def execution_options(config: Config) -> list[str]:
-    """The options of `pretrain-model` that change how it is computed, not what."""
-    chosen = config["pretrain"]
-    return [
-        "--on-settings-change",
-        config["on_settings_change"],
-        *(["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []),
-        *(["--recompute-activations"] if chosen["recompute_activations"] else []),
-        *(["--shard-parameters"] if chosen["shard_parameters"] else []),
-    ]
-
-
-def write_settings(values: str, output: Path) -> None:
-    """Write one section of the settings, given as JSON text, to the file that its rules read."""
-    write_json(output, json.loads(values))
-
-
-def is_outdated(path: str, values: Config) -> bool:
-    """Whether a settings file exists with another content than `values`."""
-    try:
-        return read_json(Path(path)) != values
-    except MissingInputError:
-        return False
-    except DataError:
-        return True

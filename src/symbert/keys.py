@@ -17,7 +17,6 @@ from symbert.settings import (
     Annotator,
     Challenge,
     Count,
-    EmbeddedSettings,
     Filter,
     GlueSettings,
     Length,
@@ -52,12 +51,8 @@ class Common(Settings):
     source: Publisher
     mirror: str | None
     experiment: Name | None
-    extends: Name | None
-    imported: Name | None
-    study: Name | None
     recipe: Recipe
     precision: Precision
-    on_settings_change: Literal["refuse", "supersede"]
 
 
 def section(own: type[Settings], *stages: type[Settings]) -> type[Settings]:
@@ -65,14 +60,6 @@ def section(own: type[Settings], *stages: type[Settings]) -> type[Settings]:
     keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
     read = [(key, kind) for key, kind in keys.items() if key not in Common.__struct_fields__]
     return msgspec.defstruct(own.__name__, read, bases=(own,))
-
-
-class Storage(Settings):
-    """Roots for large files."""
-
-    raw: str | None
-    shards: str | None
-    checkpoints: str | None
 
 
 class ChosenFilter(Filter):
@@ -88,12 +75,10 @@ class Corpus(Settings):
     files: str | None
     annotations: Annotator | None
     parts: Count
-    parts_per_batch: Count
     revision: str
     keep_raw: bool
     harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
     blocklist_url: str
-    embedded: EmbeddedSettings
     filter: ChosenFilter
     pack: PackSettings
 
@@ -248,7 +233,6 @@ class Sweep(Settings):
 class Configuration(Common):
     """All of config.yaml."""
 
-    storage: Storage
     corpus: Corpus
     parallel: ParallelText | None
     pretrain: section(Execution, PretrainSettings)

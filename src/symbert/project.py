@@ -1,6 +1,7 @@
 """The project's folder, wherever a command or Snakemake is run: its configuration, scales and rules."""
 
 import re
+import sys
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,28 +13,21 @@ from symbert.checks import check
 from symbert.commit import PROJECT
 from symbert.config import Config, merge
 from symbert.declared import suggestion
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import read_json, reading
-from symbert.hosts import EXTRACTION, JUDGING, PRETRAINING
+from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
+from symbert.files import reading
 from symbert.keys import FOLDER, Own
-from symbert.layout import Experiment
 from symbert.own import KEYS, define
+from symbert.paths import Experiment
 from symbert.settings import settings_from
-from symbert.suites import SUITES
-
-# What the workflow reads of import.json.
-IMPORT = {"sweep": {"sizes": [str], "attention": [str], "finetune_seeds": [int], "curve": {"finetune_seeds": [int]}}}
-IMPORT |= {"inputs": {str: [str]}, "inputs_of_size": {str: {str: [str]}}}
-STAGES = ("settings", "corpus", "pretrain", "glue", "report")  # of the workflow, each with its files of rules
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
-    """The checked configuration: config.yaml of `folder`, its scale and `changes`, where the last one decides.
-
-    The scale is the one that the last of `changes` names, if any does.
-    """
-    base = reduce(merge, changes, read_yaml(_config_file(folder)))
-    config = reduce(merge, [read_yaml(scale_file(base, folder)), *changes], base)
+    """The checked configuration: defaults.yaml, the scale, config.yaml of `folder`, and `changes`, as the Snakefile
+    reads them; the last one decides."""
+    changes = (read_yaml(_config_file(folder)), *changes)
+    defaults = read_yaml(folder / "workflow/defaults.yaml")
+    scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
+    config = reduce(merge, [scale, *changes], defaults)
     check(config)
     return config
 
@@ -46,7 +40,7 @@ def _config_file(folder: Path) -> Path:
     return folder / "config.yaml"
 
 
-def scale_file(config: Config, folder: Path) -> Path:
+def scale_file(config: Config, folder: Path = PROJECT) -> Path:
     """The file of the configured scale: by name one of the project in `folder`, by path the user's own.
 
     ConfigError for another name, and for a file that is called like a scale of the project: both would write the same
@@ -77,14 +71,8 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
 
 
 def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
-    """The experiment that Snakemake would run in this folder with these options.
-
-    UsageError for scores of others, which are no experiment of one's own.
-    """
-    chosen = read_chosen(PROJECT, scale, configfile, config)
-    if chosen["imported"]:
-        raise UsageError(f"config: 'imported' is {chosen['imported']}: of imported scores nothing is run; leave it out")
-    return Experiment(chosen)
+    """The experiment that Snakemake would run in this folder with these options."""
+    return Experiment(read_chosen(PROJECT, scale, configfile, config))
 
 
 def read_own(file: Path) -> None:
@@ -125,31 +113,11 @@ def _first_line(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split("\n")[:2])
 
 
-def stages_of_rules(project: Path) -> dict[str, str]:
-    """The stage of each rule, which is that of its file in the project's folder.
-
-    In corpus.smk and corpus_sources.smk are rules of the stage corpus. In a loop are made those that train and extract
-    other hosts than the encoder, those that score a checkpoint on a suite, and all that are in none of the files: they
-    are of the report.
-    """
-    in_loops = dict.fromkeys((*PRETRAINING, *EXTRACTION), "pretrain")
-    in_loops |= dict.fromkeys((*JUDGING, *(suite.rule for suite in SUITES.values())), "glue")
-    return in_loops | {
-        rule: stage
-        for path in (project / "workflow/rules").glob("*.smk")
-        if (stage := path.stem.partition("_")[0]) in STAGES
-        for rule in re.findall(r"^ *rule (\w+):", path.read_text(encoding="utf-8"), re.M)
-    }
-
-
-def imported(results: Path) -> Config:
-    """What `symbert import-scores` says of the scores in a results folder: their sweep, and the files of a report."""
-    if not (results / "import.json").is_file():
-        name = results.name.removeprefix("imported-")
-        raise MissingInputError(
-            f"config: 'imported': no {results / 'import.json'}; run symbert import-scores FILE.csv --name {name}"
-        )
-    record = read_json(results / "import.json", IMPORT, f"remove {results} and run symbert import-scores again")
-    for files in (record["inputs"], *record["inputs_of_size"].values()):
-        files.update({option: [str(results / path) for path in paths] for option, paths in files.items()})
-    return record
+def open_experiment(config: Config) -> Experiment:
+    """The experiment of a configuration that Snakemake has merged; a mistake in it ends Snakemake with one line."""
+    try:
+        check(config)
+        return Experiment(config)
+    except SymbertError as error:
+        print(f"symbert: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -18,8 +18,7 @@ from symbert.errors import ConfigError
 from symbert.files import read_json
 from symbert.filters import FILTERS
 from symbert.sources import SOURCES
-from symbert.suites import SUITES
-from symbert.syntax import keys_of, syntax_of
+from symbert.syntax import file_of, keys_of, syntax_of
 
 
 def number(**limits: float) -> Any:
@@ -231,21 +230,6 @@ class ReportSettings(Settings):
     overrides: dict[str, Scalar] | None = None  # keys of `suites` and `hosts` that replace those of glue and pretrain
 
 
-SECTIONS: dict[str, type[Settings]] = {
-    "corpus_source": SourceSettings,
-    "glue_source": SourceSettings,
-    "blocklist_source": BlocklistSettings,
-    "embedded": EmbeddedSettings,
-    "filter": FilterSettings,
-    "intake": IntakeSettings,
-    "pack": PackSettings,
-    "pretrain": PretrainSettings,
-    **{suite.rows_section: TaskSettings for suite in SUITES.values() if suite.tasks},
-    **{suite.name: GlueSettings if suite.tasks else MinimalPairSettings for suite in SUITES.values()},
-    "robustness": RobustnessSettings,
-    "report": ReportSettings,
-}
-
 Kind = TypeVar("Kind", bound=Settings)
 
 
@@ -287,3 +271,20 @@ def hash_of(*values: Any) -> str:
 def code_of(module: str, name: str) -> str:
     """16 hexadecimal digits that stand for what a class or function computes, as `symbert.syntax` reads it."""
     return hash_of(syntax_of(module, name))
+
+
+def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
+    """The settings that identify a run, without those that have their default.
+
+    Of an optimizer of the user's own its code, too.
+    """
+    values = values_of(settings)
+    module, _, function = settings.optimizer.partition(":")
+    if function:
+        if file_of(module) is None:
+            raise ConfigError(
+                f"config: 'pretrain.optimizer' is {settings.optimizer}: no module {module}; correct the path, or put "
+                "the module into this folder"
+            )
+        values["optimizer_code"] = code_of(module, function)
+    return values

@@ -15,6 +15,7 @@ from typing import Any
 from symbert.errors import ConfigError, MissingInputError
 
 Config = dict[str, Any]
+EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
@@ -59,6 +60,11 @@ HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
 
+def located(name: str) -> str:
+    """The path of a published file by its name in settings, which omit where the package is installed."""
+    return f"{DEMO}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
+
+
 class TextSource:
     """What a source says of itself. This one has OSCAR's parts."""
 
@@ -78,7 +84,7 @@ class TextSource:
     def check(self, config: Config, stage: str) -> None:
         """Refuse a configuration that lacks what a stage (corpus or glue) needs of this source."""
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str | None:
+    def root(self, config: Config, stage: str) -> str | None:
         """The directory with its files; None where they are remote."""
         return None
 
@@ -117,13 +123,14 @@ class EmbeddedSource(TextSource):
     terms = "That text is part of the packages that it documents, under their licences."
     is_stand_in = True
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
-        """Where the workflow writes them."""
-        return embedded_root
+    def root(self, config: Config, stage: str) -> str:
+        """The package's own folder."""
+        return EMBEDDED
 
     def parts(self, config: Config) -> list[str]:
-        """As many as the configuration has made."""
-        return super().parts({"corpus": config["corpus"]["embedded"]})
+        """As many as are asked for, or as there are."""
+        parts = super().parts(config)
+        return [part for part in parts if (DEMO / part_file(part).location).is_file()]
 
     def text(self, config: Config) -> float:
         """Documentation of the pinned packages."""
@@ -146,7 +153,7 @@ class MirrorSource(TextSource):
             )
         check_directory("mirror", config["mirror"], "the files in the publishers' layout")
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+    def root(self, config: Config, stage: str) -> str:
         """The configured directory."""
         return config["mirror"]
 
@@ -188,7 +195,7 @@ class FilesSource(TextSource):
         self.files_in_place(config)
         self.beside(config, stage).check(config, stage)
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+    def root(self, config: Config, stage: str) -> str:
         """GLUE's original files."""
         return config[stage]["files"]
 

@@ -3,6 +3,7 @@
 The hub holds one parquet file per split; GLUE's original files (gluebenchmark.com) are tab-separated.
 """
 
+from symbert.sources import PublishedFile
 from symbert.task import Layout, Suite, Task
 
 _GLUE = (
@@ -269,3 +270,9 @@ BESIDE_GLUE = tuple(suite for suite in SUITES.values() if suite.name != "glue")
 def suite_of(task: Task) -> Suite:
     """The suite of a task; GLUE of one of the user's own, which stands beside its tasks."""
     return next((suite for suite in SUITES.values() if task.name in suite.tasks), SUITES["glue"])
+
+
+def published_split(task: Task, split: str) -> PublishedFile:
+    """The hub's file of a split."""
+    folder = task.folder_at_hub or task.name
+    return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")

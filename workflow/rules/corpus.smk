@@ -1,141 +1,105 @@
-# corpus: parts → filtered documents → token ids → shards of rows.
-# Parts are taken in batches. A part waits for the count of the batch before the last, so that two batches lie on the
-# disk at most, and is left out when that count fills the corpus. On a cluster the parts of a batch are one job.
+# corpus: published files → token ids of each part's kept documents → packed rows.
 
 
 localrules:
-    corpus,
-    count_batch,
+    download_file,
+    download_part,
 
 
-rule corpus:
+rule download_file:
+    output:
+        "results/published/{repository}/{file}",
+    log:
+        "results/logs/download/{repository}/{file}.log",
+    wildcard_constraints:
+        file=r"(?!en_meta/en_meta_part_).+",
+    conda:
+        "../../envs/symbert.yaml"
+    resources:
+        download=1,
+    shell:
+        "python -m symbert --log {log:q} download {output:q}"
+
+
+rule download_part:
     input:
-        MANIFEST,
-        REPORT.made(exhibit for exhibit in REPORT.exhibits if exhibit.chapter == "Corpus"),
-        FILES_RECORD,
+        checksums="results/published/{repository}/en_meta/checksum.sha256",
+    output:
+        PART if config["corpus"]["keep_raw"] else temp(PART),
+    log:
+        "results/logs/download/{repository}/{part}.log",
+    conda:
+        "../../envs/symbert.yaml"
+    resources:
+        download=1,
+    shell:
+        "python -m symbert --log {log:q} download {output:q} --checksums {input.checksums:q}"
 
 
 rule build_blocklist:
     input:
-        archive=f"{RAW}/blacklists.tar.gz",
-        record=f"{RESULTS}/corpus/blacklists.json",
+        EXPERIMENT.blocklist_files,
     output:
-        blocklist=f"{RESULTS}/corpus/blocklist.marisa",
-        summary=f"{RESULTS}/corpus/blocklist.json",
+        "results/corpus/blocklist-{key}/blocklist.marisa",
+        "results/corpus/blocklist-{key}/blocklist.json",
     log:
-        f"{LOGS}/build_blocklist.log",
-    benchmark:
-        f"{BENCHMARKS}/build_blocklist.tsv"
+        "results/corpus/blocklist-{key}/log.txt",
     conda:
-        ENVIRONMENT
+        "../../envs/symbert.yaml"
     resources:
-        mem_mb=growing(4000),
-        runtime=growing(120),
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 120 * attempt,
     shell:
-        "python -m symbert --log {log:q} build-blocklist --archive {input.archive:q} --record {input.record:q} --output {output.blocklist:q}"
-        " --summary {output.summary:q}"
+        "python -m symbert --log {log:q} build-blocklist {output[0]:q}"
 
 
-rule filter_part:
+rule prepare_part:
     input:
-        part=lambda wildcards: FILES.get(wildcards.part, f"{RAW}/{wildcards.part}.jsonl.zst"),
-        batch=batch_before,
-        intake=ancient(settings("intake")),
-        blocklist=f"{RESULTS}/corpus/blocklist.marisa" if BY_CATEGORY else [],
-        settings=settings("filter"),
-        sources=RESOLVED,
-        harmful_model=f"{RESULTS}/corpus/{config['corpus']['harmful_model']}" if BY_MODEL else [],
+        EXPERIMENT.read_with_parts,
+        text=EXPERIMENT.text_of_part,
     output:
-        documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
-        counts=f"{RESULTS}/corpus/filtered/{{part}}.counts.json",
+        "results/corpus/parts-{key}/{part}.npy",
+        "results/corpus/parts-{key}/{part}.offsets.npy",
+        "results/corpus/parts-{key}/{part}.parquet",
+        "results/corpus/parts-{key}/{part}.json",
     log:
-        f"{LOGS}/filter_part/{{part}}.log",
-    benchmark:
-        f"{BENCHMARKS}/filter_part/{{part}}.tsv"
+        "results/corpus/parts-{key}/logs/{part}.txt",
     group:
-        parts_together
+        "parts"
     conda:
-        ENVIRONMENT
+        "../../envs/symbert.yaml"
     resources:
-        mem_mb=growing(1000),
-    params:
-        batch=option("batch"),
-        blocklist=option("blocklist"),
-        harmful_model=option("harmful_model"),
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} filter-part --part {input.part:q} --name {wildcards.part:q}"
-        " {params.blocklist:q} --settings {input.settings:q} --sources {input.sources:q} {params.batch:q} --intake {input.intake:q} {params.harmful_model:q}"
-        " --output {output.documents:q} --counts {output.counts:q}"
+        "python -m symbert --log {log:q} prepare-part {input.text:q} {output[0]:q}"
 
 
-rule tokenize_part:
+rule pack:
     input:
-        documents=f"{RESULTS}/corpus/filtered/{{part}}.parquet",
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
+        EXPERIMENT.read_by_pack,
     output:
-        tokens=f"{RESULTS}/corpus/tokens/{{part}}.npy",
-        offsets=f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy",
-        record=f"{RESULTS}/corpus/tokens/{{part}}.json",
+        "results/corpus/shards-{key}/manifest.json",
     log:
-        f"{LOGS}/tokenize_part/{{part}}.log",
-    benchmark:
-        f"{BENCHMARKS}/tokenize_part/{{part}}.tsv"
-    group:
-        parts_together
+        "results/corpus/shards-{key}/log.txt",
     conda:
-        ENVIRONMENT
+        "../../envs/symbert.yaml"
     resources:
-        mem_mb=growing(2000),
-    params:
-        split="--split-by-content" if FILES else "",
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 480 * attempt,
     shell:
-        "RAYON_NUM_THREADS={threads} python -m symbert --log {log:q} tokenize-part --documents {input.documents:q}"
-        " --vocabulary {input.vocabulary:q} --output {output.tokens:q} --offsets {output.offsets:q} --record {output.record:q}"
-        " {params.split}"
+        "python -m symbert --log {log:q} pack {output:q}"
 
 
-rule count_batch:
+rule pack_pairs:
     input:
-        records=lambda wildcards: records(BATCHES[int(wildcards.batch)]),
-        previous=lambda wildcards: [batch_file(int(wildcards.batch) - 1)] if int(wildcards.batch) else [],
+        EXPERIMENT.parallel_files,
     output:
-        batch_file("{batch}"),
+        "results/corpus/pairs-{key}/manifest.json",
     log:
-        f"{LOGS}/count_batch/{{batch}}.log",
+        "results/corpus/pairs-{key}/log.txt",
     conda:
-        ENVIRONMENT
-    params:
-        records=given("records"),
-        previous=option("previous"),
-    shell:
-        "python -m symbert --log {log:q} count-batch {params.records} {params.previous:q} --output {output:q}"
-
-
-rule pack_shards:
-    input:
-        tokens=expand(f"{RESULTS}/corpus/tokens/{{part}}.npy", part=PARTS),
-        offsets=expand(f"{RESULTS}/corpus/tokens/{{part}}.offsets.npy", part=PARTS),
-        records=records(PARTS),
-        counts=counts(),
-        vocabulary=f"{RESULTS}/corpus/vocab.txt",
-        settings=settings("pack"),
-    output:
-        f"{SHARDS}/manifest.json",
-    log:
-        f"{LOGS}/pack_shards.log",
-    benchmark:
-        f"{BENCHMARKS}/pack_shards.tsv"
-    conda:
-        ENVIRONMENT
+        "../../envs/symbert.yaml"
     resources:
-        mem_mb=growing(2000),
-        runtime=growing(480),
-    params:
-        tokens=given("tokens"),
-        offsets=given("offsets"),
-        records=given("records"),
-        counts=given("counts"),
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
-        "python -m symbert --log {log:q} pack-shards {params.tokens} {params.offsets}"
-        " {params.records} {params.counts} --vocabulary {input.vocabulary:q} --settings {input.settings:q}"
-        " --output {output:q}"
+        "python -m symbert --log {log:q} pack-pairs {output:q}"

@@ -23,8 +23,8 @@ from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, write_json
 from symbert.glue.own_files import read_own_split, refuse_shared_texts
 from symbert.settings import SourceSettings, read_settings
-from symbert.sources import SOURCES, PublishedFile
-from symbert.suites import SUITES, suite_of
+from symbert.sources import SOURCES
+from symbert.suites import SUITES, published_split
 from symbert.task import HIGHEST_GRADE, Layout, Task
 from symbert.tasks import task_named
 
@@ -79,12 +79,6 @@ def download_task(settings: Path, sources: Path, task: str, output: Path) -> Non
         refuse_shared_texts(row, *splits)
     with publish(output) as temporary:
         pq.write_table(pa.concat_tables(splits), temporary, write_page_checksum=True)
-
-
-def published_split(task: Task, split: str) -> PublishedFile:
-    """The hub's file of a split."""
-    folder = task.folder_at_hub or task.name
-    return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")
 
 
 def fixed_commits(sources: dict[str, Any]) -> dict[str, Any]:

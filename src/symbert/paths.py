@@ -1,0 +1,706 @@
+"""Where results lie: a folder's name ends in a key of all that determines its content.
+
+    results/published/{repository-KEY}/…                   files of the hub, where the source is the hub
+    results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
+    results/corpus/{shards-KEY}/manifest.json              packed rows; {pairs-KEY} of a parallel text
+    results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
+    results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
+    results/tasks/{rows}/{task}.parquet                    token ids of a task
+    results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   scores of the requested tasks, seeds
+    results/measured/…-KEY.…                               speeds, probes, anatomy
+    results/{experiment}/experiment.json                   a configuration, and the paths of its report
+
+A folder with a key has the settings behind the key in settings.json, a run in run.json. Imports no torch.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace as replaced
+
+from symbert.blimp import PARADIGMS, published_pairs
+from symbert.config import (
+    Config,
+    annotations_of,
+    axes_of,
+    experiment_name,
+    filter_of,
+    finetuned_pretrain_seeds,
+    has_filter,
+    needs_harmful_model,
+    other_hosts,
+    protocol_of,
+    report_of,
+    robustness_of,
+    runs_of,
+    source_of,
+    training_of,
+)
+from symbert.errors import ConfigError
+from symbert.files import known_sha256, read_json_or_empty, write_json
+from symbert.glue.own_files import identity_of
+from symbert.hosts import ENCODER, HOSTS
+from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
+from symbert.launch import launcher, threads_per_process
+from symbert.operators import operator_named
+from symbert.settings import (
+    GlueSettings,
+    MinimalPairSettings,
+    PretrainSettings,
+    TaskSettings,
+    recorded_settings,
+    settings_from,
+    values_of,
+)
+from symbert.sizes import SIZES, Shape
+from symbert.sources import (
+    BLOCKLIST,
+    BLOCKLIST_CHECKSUMS,
+    CORPUS_CHECKSUMS,
+    EMBEDDED,
+    SOURCES,
+    VOCABULARY,
+    PublishedFile,
+    harmful_model_file,
+    located,
+    part_file,
+)
+from symbert.suites import SUITES, published_split
+from symbert.task import Suite, Task
+from symbert.tasks import suite_named, task_named, tasks_of_suite
+
+BLOCKLIST_FILES = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
+
+RESULTS = "results"
+PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
+RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
+CHECKPOINT = f"{RUN}/step-{{step}}"
+ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
+SCORES = f"{RESULTS}/scores/{{suite}}/{{host}}/{{model}}/seed-{{seed}}/step-{{step}}/{{request}}.json"
+CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+
+
+def key(*facts: Any) -> str:
+    """Eight hexadecimal digits of the SHA-256 of facts as canonical JSON."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A pre-training: a model of a host, from a seed."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    host: str = ENCODER
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What records say of the run; records of an encoder omit the host, because `host` in records is a machine."""
+        host = {} if self.host == ENCODER else {"model_host": self.host}
+        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """What the names of its operator and size stand for: the operator's code, the class of one's own, the shape."""
+        operator = operator_named(self.attention)
+        return {"operator_code": operator.code, **operator.own_definition, **vars(SIZES[self.size])}
+
+    def __str__(self) -> str:
+        host = "" if self.host == ENCODER else f"{self.host} "
+        return f"{host}{self.size}-{self.attention} seed {self.pretrain_seed}"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A folder below results/tasks: the rows of a suite or a task, their noisy and out-of-domain sets, or pairs."""
+
+    name: str
+    files: dict[str, list[str]]  # by task: the published files, or the user's own
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A folder below results/scores: how checkpoints are scored on rows."""
+
+    name: str
+    kind: str  # finetune | robustness | judge
+    suite: str
+    rows: str
+    tasks: list[str]
+    trained_rows: str | None = None  # of robustness: the rows of the fine-tuning
+    trained: str | None = None  # and its scores
+
+
+class Experiment:
+    """A checked configuration, as axes and as paths from the folder where Snakemake is run.
+
+    ConfigError where a folder of the same key exists with other settings.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.name = experiment_name(config)
+        self.folder = f"{RESULTS}/{self.name}"
+        self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
+        self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
+        self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
+        self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
+        self.requests: dict[str, tuple[list[str], list[int]]] = {}  # tasks and seeds by the name of a request
+
+        self.is_own_text = not SOURCES[source_of(config, "corpus")].is_published
+        self.texts = self._texts()
+        self.vocabulary = self._published(VOCABULARY, "corpus")
+        self.parts_folder = self._keyed("corpus/parts", self._parts_settings())
+        packing = {"parts": list(self.texts), "from": self.parts_folder, "pack": config["corpus"]["pack"]}
+        self.shards = self._keyed("corpus/shards", {**packing, "vocabulary": self.vocabulary})
+        self.text = self._parallel_text()  # None unless a host translates it
+        self.pairs = self.text and self._keyed("corpus/pairs", {"pairs": values_of(self.text)})
+        self.models = {run: self._model(run) for run in self.pretrainings()}  # the name of the model of each run
+        self.runs_by_folder = {(run.host, model): run for run, model in self.models.items()}
+        self.rows: dict[str, Rows] = {}  # by folder below results/tasks
+        self.scorings: dict[str, Scoring] = {scoring.name: scoring for scoring in self._scorings()}
+        self._refuse_collisions()
+
+    def _keyed(self, name: str, settings: Config) -> str:
+        """A folder below results/ whose name ends in the key of its settings."""
+        if EMBEDDED in json.dumps(settings):
+            settings = {**settings, "embedded": self._embedded}
+        folder = f"{RESULTS}/{name}-{key(settings)}"
+        self.settings[f"{folder}/settings.json"] = settings
+        return folder
+
+    @cached_property
+    def _embedded(self) -> str:
+        """What identifies the stand-ins of the package."""
+        return known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))
+
+    # The corpus.
+
+    def _texts(self) -> dict[str, str]:
+        """The text of each part, in the order in which documents are taken; a file of one's own is a part, whose name
+        ends in digits of its SHA-256."""
+        source = SOURCES[source_of(self.config, "corpus")]
+        if self.is_own_text:
+            files = source.files_in_place(self.config).items()
+            return {f"{part}-{known_sha256(path)[:8]}": path for part, path in files}
+        return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
+
+    def _parts_settings(self) -> Config:
+        """What makes token ids of the text of a part."""
+        config, settings = self.config, {"vocabulary": self.vocabulary, "split_by_content": self.is_own_text}
+        settings["filter"] = {**filter_of(config), "annotations": annotations_of(config)}
+        if not self.is_own_text:
+            settings["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
+        if has_filter(config, "categories"):
+            files = {name: self._published(file, "corpus") for name, file in BLOCKLIST_FILES.items()}
+            settings["blocklist"] = self._keyed("corpus/blocklist", files) + "/blocklist.marisa"
+        if needs_harmful_model(config):
+            settings["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
+        return settings
+
+    def _parallel_text(self) -> ParallelSettings | None:
+        """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
+        if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
+            return None
+        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
+        return replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
+
+    def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
+        """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
+        source = SOURCES[source_of(self.config, stage)].beside(self.config, stage)
+        if not source.is_remote:
+            return f"{source.root(self.config, stage)}/{file.location}"
+        if file.kind == "ut1":
+            settings = {"url": self.config["corpus"]["blocklist_url"]}
+        else:
+            default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
+            settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
+        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings) + f"/{file.path}"
+
+    # Pre-training.
+
+    def _model(self, run: Run) -> str:
+        """The name of a run's model, with the key of all that its training follows from but the seed."""
+        facts = {
+            **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
+            "host": run.host,
+            "model": run.model,
+            "training": recorded_settings(self.training(run.host)),
+            "manifest": self.manifest(run),
+        }
+        model = f"{run.size}-{run.attention}-{key(facts)}"
+        folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
+        self.settings[f"{folder}/run.json"] = {**facts, "pretrain_seed": run.pretrain_seed}
+        return model
+
+    def manifest(self, run: Run) -> str:
+        """The file that describes the rows that a run learns from."""
+        return f"{self.shards if HOSTS[run.host].reads_corpus else self.pairs}/manifest.json"
+
+    def run_folder(self, run: Run) -> str:
+        """The folder of a pre-training."""
+        return RUN.format(host=run.host, model=self.models[run], seed=run.pretrain_seed)
+
+    def checkpoint(self, run: Run, step: int) -> str:
+        """The folder of a checkpoint."""
+        return f"{self.run_folder(run)}/step-{step}"
+
+    def training(self, host: str) -> PretrainSettings:
+        """How every run of a host is trained."""
+        return training_of(self.config, host)
+
+    def last_step(self, host: str) -> int:
+        """The last step of every run of a host."""
+        return self.training(host).steps
+
+    # Tasks and scores.
+
+    def _scorings(self) -> Iterator[Scoring]:
+        """How checkpoints are scored: on suites, tasks of the user's own, noise and other domains, and pairs."""
+        for suite in self.suites:
+            tasks = tasks_of_suite(suite.name, self.tasks)
+            published = [task for task in tasks if not task_named(task).files]
+            groups = {suite.name: published, **{task: [task] for task in tasks if task not in published}}
+            for name, members in groups.items():
+                if members:
+                    yield from self._scorings_of(name, suite, members)
+        if self.has_judges:
+            settings = {"kind": "pairs", **values_of(self.judging), "vocabulary": self.vocabulary}
+            rows = self._rows("blimp", settings, {"blimp": [self._task_file(published_pairs(p)) for p in PARADIGMS]})
+            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], values_of(self.judging))
+
+    def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
+        """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
+        preparation = values_of(protocol_of(self.config, suite.name, TaskSettings))
+        preparation.pop("allow_partial")  # which changes no row
+        settings = {"kind": "tasks", **preparation, "vocabulary": self.vocabulary}
+        own = {task: identity_of(task_named(task)) for task in tasks if task_named(task).files}
+        if own:
+            settings["own"] = {task: {**self.config["tasks"][task], **own[task]} for task in own}
+        rows = self._rows(name, settings, {task: self._files_of(task_named(task)) for task in tasks})
+        protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
+        scoring = self._scoring(name, "finetune", suite.name, rows, tasks, protocol)
+        yield scoring
+        if measured := [task for task in tasks if task in self.measured_tasks]:
+            settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
+            edited = self._rows(f"{name}-robustness", settings, {task: rows.files[task] for task in measured})
+            scored = self._scoring(f"{name}-robustness", "robustness", suite.name, edited, measured, protocol)
+            yield replace(scored, trained_rows=rows.name, trained=scoring.name)
+
+    def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> Rows:
+        """A folder of rows; its key holds where the rows come from, whatever tasks are chosen."""
+        folder = self._keyed(f"tasks/{name}", {**settings, "source": self._origin(name, files)})
+        return self.rows.setdefault(Path(folder).name, Rows(Path(folder).name, files))
+
+    def _origin(self, name: str, files: dict[str, list[str]]) -> str:
+        """The folder that published files lie in; of one's own tasks nothing, because their content counts."""
+        suite = SUITES.get(name.removesuffix("-robustness"))
+        if suite is None:
+            return ""
+        source = SOURCES[source_of(self.config, "glue")]
+        if not source.is_published:
+            return str(source.root(self.config, "glue"))
+        return str(Path(self._task_file(PublishedFile("dataset", suite.repository, "-"))).parent)
+
+    def _files_of(self, task: Task) -> list[str]:
+        """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
+        if task.files:
+            return [task.files[split] for split in task.splits]
+        if not SOURCES[source_of(self.config, "glue")].is_published:
+            return []
+        return [self._task_file(published_split(task, split)) for split in task.splits]
+
+    def _task_file(self, file: PublishedFile) -> str:
+        """A published file of a suite, at the suite's own commit."""
+        suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
+        return self._published(file, "glue", suite.revision or None)
+
+    def _scoring(self, name: str, kind: str, suite: str, rows: Rows, tasks: list[str], protocol: Config) -> Scoring:
+        settings = {"kind": kind, "suite": suite, "rows": rows.name, "protocol": protocol}
+        return Scoring(Path(self._keyed(f"scores/{name}", settings)).name, kind, suite, rows.name, tasks)
+
+    def scores(self, scoring: Scoring, run: Run, step: int) -> str:
+        """The file of the scores that this experiment asks of a checkpoint: the name says which tasks and seeds."""
+        request = (
+            "pairs" if scoring.kind == "judge" else self.request(scoring.tasks, self.finetune_seeds(run.size, step))
+        )
+        names = {"suite": scoring.name, "host": run.host, "model": self.models[run], "seed": run.pretrain_seed}
+        return SCORES.format(**names, step=step, request=request)
+
+    def request(self, tasks: list[str], seeds: list[int]) -> str:
+        """The name of a file of scores, which says the tasks and fine-tuning seeds that it holds."""
+        name = f"{len(tasks)}x{len(seeds)}-{key(sorted(tasks), sorted(seeds))}"
+        self.requests[name] = (tasks, seeds)
+        return name
+
+    def scoring_of(self, kind: str, suite: str) -> list[Scoring]:
+        """The folders of scores of a kind on a suite; the user's own tasks stand with GLUE."""
+        return [scoring for scoring in self.scorings.values() if (scoring.kind, scoring.suite) == (kind, suite)]
+
+    def final_scores(self, suite: str, kind: str = "finetune") -> list[str]:
+        """The scores of the comparison: every run at its last step, and as it started where that is asked for."""
+        steps = self.compared if kind == "finetune" else [self.final]
+        runs = [run for run in self.runs() if self.steps(run)]
+        return [self.scores(one, run, step) for run in runs for step in steps for one in self.scoring_of(kind, suite)]
+
+    def curve_scores(self, suite: str) -> list[str]:
+        """The scores of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
+        steps = {run: self.curve_steps(run.size) for run in self.runs() if self.steps(run)}
+        scorings = self.scoring_of("finetune", suite)
+        return [self.scores(one, run, step) for run in steps for step in steps[run] for one in scorings]
+
+    def judgements(self) -> list[str]:
+        """How checkpoints judge BLiMP's pairs."""
+        judges = [(run, step) for run in self.pretrainings() for step in self.judging_steps(run)]
+        return [self.scores(one, *judge) for one in self.scoring_of("judge", "blimp") for judge in judges]
+
+    # Axes.
+
+    @property
+    def suites(self) -> list[Suite]:
+        """The suites that every checkpoint is fine-tuned on, the user's own tasks with GLUE."""
+        return [suite for suite in SUITES.values() if tasks_of_suite(suite.name, self.tasks)]
+
+    @cached_property
+    def measured_tasks(self) -> list[str]:
+        """The tasks whose classifiers are scored on noise or on an out-of-domain set: of GLUE and of the user's own.
+
+        ConfigError when sets are asked for and no task answers any.
+        """
+        chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
+        if chosen["noise"] or not chosen["sets"]:
+            return tasks if chosen["noise"] else []
+        from symbert.glue.challenges import challenges_for  # imports pyarrow
+
+        if measured := [task for task in tasks if challenges_for(task_named(task), chosen["sets"])]:
+            return measured
+        sets = ", ".join(chosen["sets"])
+        raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
+
+    def finetuning(self, task: str) -> GlueSettings:
+        """How every checkpoint is fine-tuned on a task: as on all of its suite."""
+        return protocol_of(self.config, suite_named(task).name, GlueSettings)
+
+    def preparation(self, task: str) -> TaskSettings:
+        """How the rows of a task are made: as those of all of its suite."""
+        return protocol_of(self.config, suite_named(task).name, TaskSettings)
+
+    @property
+    def judging(self) -> MinimalPairSettings:
+        """Which of BLiMP's pairs every checkpoint judges."""
+        return protocol_of(self.config, "blimp", MinimalPairSettings)
+
+    def checkpoints(self) -> list[tuple[Run, int]]:
+        """All that is fine-tuned: each run at its steps."""
+        return [(run, step) for run in self.runs() for step in self.steps(run)]
+
+    def runs(self, sizes: list[str] | None = None) -> list[Run]:
+        """The pre-trainings of the encoder, of these sizes or of all: those that are fine-tuned."""
+        return [Run(*axes) for axes in runs_of(self.config, sizes)]
+
+    def pretrainings(self) -> list[Run]:
+        """All pre-trainings, of the encoder first."""
+        return [*self.runs(), *self.runs_of_others()]
+
+    def runs_of_others(self) -> list[Run]:
+        """The pre-trainings of the other hosts."""
+        return [Run(*axes, host) for host in other_hosts(self.config) for axes in axes_of(self.config)]
+
+    def curve_steps(self, size: str) -> list[int]:
+        """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
+        curve = self.config["sweep"]["curve"]
+        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
+
+    def steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that are fine-tuned."""
+        return self._scored_steps(run) if run.host == ENCODER else []
+
+    def _scored_steps(self, run: Run) -> list[int]:
+        if run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+            return []
+        return sorted({*self.compared, *self.curve_steps(run.size)})
+
+    def extracted_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that become models: those that are scored, and those that the report looks at; of
+        another host than the encoder, the last one too."""
+        last = [] if run.host == ENCODER and not self.config["sweep"]["anatomy"] else [self.last_step(run.host)]
+        return sorted({*self.steps(run), *self.judging_steps(run), *last})
+
+    @property
+    def has_judges(self) -> bool:
+        """Whether checkpoints judge BLiMP's pairs."""
+        return "blimp" in self.config["sweep"]["suites"]
+
+    def judging_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that judge BLiMP's pairs: those that are fine-tuned, or would be of an encoder, and
+        the last."""
+        if not (self.has_judges and HOSTS[run.host].has_likelihoods):
+            return []
+        training = self.training(run.host)
+        kept = [step for step in self._scored_steps(run) if step < training.steps and step % training.save_every == 0]
+        return sorted({*kept, training.steps})
+
+    def finetune_seeds(self, size: str, step: int) -> list[int]:
+        """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""
+        sweep = self.config["sweep"]
+        final = sweep["finetune_seeds"] if step in self.compared else []
+        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
+        return sorted({*final, *curve} or sweep["finetune_seeds"])
+
+    # What rules ask.
+
+    def run_of(self, wildcards: Any) -> Run:
+        """The run of a job. ConfigError for a path that is none of this experiment."""
+        model, seed = self.runs_by_folder.get((wildcards.host, wildcards.model)), int(wildcards.seed)
+        if model is None:
+            raise ConfigError(f"{wildcards.model}: no model of the experiment {self.name}; name its configuration")
+        return replace(model, pretrain_seed=seed)
+
+    def rows_of_run(self, wildcards: Any) -> str:
+        """The rows that a job's run learns from."""
+        return self.manifest(self.run_of(wildcards))
+
+    def vocabulary_of(self, wildcards: Any) -> list[str]:
+        """The word pieces of a job's run; none where it reads a parallel text."""
+        return [located(self.vocabulary)] if HOSTS[wildcards.host].reads_corpus else []
+
+    def checkpoint_files(self, host: str = ENCODER) -> list[str]:
+        """The files of a checkpoint of a host: without a tokenizer where it reads no corpus."""
+        return [*CHECKPOINT_FILES, *(TOKENIZER_FILES if HOSTS[host].reads_corpus else ())]
+
+    def blocklist_files(self, wildcards: Any) -> list[str]:
+        """The archive of a blocklist, and its list of digests."""
+        settings = self.settings[f"{RESULTS}/corpus/blocklist-{wildcards.key}/settings.json"]
+        return [located(settings[name]) for name in BLOCKLIST_FILES]
+
+    def text_of_part(self, wildcards: Any) -> str:
+        """The published or own file of a part."""
+        if wildcards.part not in self.texts:
+            raise ConfigError(f"{wildcards.part}: no part of this corpus; correct the name or corpus.parts")
+        return located(self.texts[wildcards.part])
+
+    def read_with_parts(self, wildcards: Any) -> list[str]:
+        """What every part needs beside its text."""
+        settings = self.settings[f"{self.parts_folder}/settings.json"]
+        names = ("vocabulary", "checksums", "blocklist", "harmful_model")
+        return [located(settings[name]) for name in names if name in settings]
+
+    def read_by_pack(self, wildcards: Any) -> list[str]:
+        """The token ids and counts of all parts, and the vocabulary."""
+        suffixes = (".npy", ".offsets.npy", ".json")
+        parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
+        return [*parts, located(self.vocabulary)]
+
+    @property
+    def parallel_files(self) -> list[str]:
+        """The files of the parallel text."""
+        return [str(self.text.path(name)) for name in PARALLEL_FILES] if self.text else []
+
+    def read_by_task(self, wildcards: Any) -> list[str]:
+        """The files of a task and the vocabulary."""
+        return [*map(located, self.rows[wildcards.rows].files[wildcards.task]), located(self.vocabulary)]
+
+    def read_by_score(self, wildcards: Any) -> list[str]:
+        """The rows that a checkpoint is scored on; of robustness also the rows and scores of the fine-tuning."""
+        scoring = self.scorings[wildcards.suite]
+        rows = [scoring.rows, *([scoring.trained_rows] if scoring.trained_rows else [])]
+        files = [ROWS.format(rows=name, task=task) for name in rows for task in scoring.tasks]
+        if scoring.trained:
+            files.append(self.scores(self.scorings[scoring.trained], self.run_of(wildcards), int(wildcards.step)))
+        return files
+
+    def request_of(self, wildcards: Any) -> list[str]:
+        """The options of a job that scores: its tasks and fine-tuning seeds; none for minimal pairs."""
+        tasks, seeds = self.requests.get(wildcards.request, ([], []))
+        return [*(["--tasks", *tasks] if tasks else []), *(["--seeds", *map(str, seeds)] if seeds else [])]
+
+    def read_by_measure(self, wildcards: Any) -> list[str]:
+        """The checkpoints whose heads are described, and the corpus; probes read nothing."""
+        settings = self.settings[f"{RESULTS}/measured/{wildcards.measure}-{wildcards.key}/settings.json"]
+        weights = [f"{folder}/model.safetensors" for folder in settings.get("checkpoints", [])]
+        return [*weights, *([settings["manifest"]] if weights else [])]
+
+    # What jobs take.
+
+    def threads(self, wildcards: Any) -> int:
+        """CPU threads of a process that computes with a model."""
+        return self._shape(wildcards).threads
+
+    def memory(self, wildcards: Any, attempt: int) -> int:
+        """MB of such a process; each attempt asks for more."""
+        return self._shape(wildcards).memory * attempt
+
+    def gpus(self, wildcards: Any) -> int:
+        """One, unless the model is computed on a CPU."""
+        return int(self._shape(wildcards).needs_gpu)
+
+    def _shape(self, wildcards: Any) -> Shape:
+        return SIZES[wildcards.size if hasattr(wildcards, "size") else self.run_of(wildcards).size]
+
+    @property
+    def processes_per_node(self) -> int:
+        """The processes of a training on each of its nodes."""
+        return self.config["pretrain"]["processes"] // self.config["pretrain"]["nodes"]
+
+    def threads_of_training(self, wildcards: Any) -> int:
+        """CPU threads of a training on each of its nodes."""
+        return self.threads(wildcards) * self.processes_per_node
+
+    def memory_of_training(self, wildcards: Any, attempt: int) -> int:
+        """MB of a training on each of its nodes."""
+        return self.memory(wildcards, attempt) * self.processes_per_node
+
+    def gpus_of_training(self, wildcards: Any) -> int:
+        """GPUs of a training on each of its nodes."""
+        return self.gpus(wildcards) * self.processes_per_node
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """Resources of a training over several nodes: our command starts the tasks, a node each, with its GPUs.
+
+        Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
+        """
+        nodes = self.config["pretrain"]["nodes"]
+        if nodes == 1:
+            return {"nodes": 1, "gpu": self.gpus_of_training}
+        gres = lambda wildcards: f"gpu:{gpus}" if (gpus := self.gpus_of_training(wildcards)) else ""  # noqa: E731
+        return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
+
+    @property
+    def launcher(self) -> str:
+        """What comes before the command of a training: Python, or torchrun for several processes."""
+        return launcher(self.config["pretrain"]["processes"], self.config["pretrain"]["nodes"])
+
+    @property
+    def execution(self) -> str:
+        """The options of a training that change how it is computed, not its result; in no key and no parameter."""
+        chosen = self.config["pretrain"]
+        threads = threads_per_process(chosen["processes"], chosen["nodes"])
+        words = ["--threads", threads]
+        words += ["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []
+        words += ["--recompute-activations"] if chosen["recompute_activations"] else []
+        words += ["--shard-parameters"] if chosen["shard_parameters"] else []
+        return " ".join(words)
+
+    @property
+    def allow_partial(self) -> str:
+        """The option of tasks that may have fewer rows than published."""
+        return "--allow-partial" if self.config["glue"]["allow_partial"] else ""
+
+    @property
+    def keep_weights(self) -> str:
+        """The option of fine-tunings whose weights are kept: those of the last step."""
+        return f"--keep-weights {self.final}" if self.config["glue"]["keep_finetuned"] else ""
+
+    # The report.
+
+    @property
+    def speeds(self) -> list[str]:
+        """Where the speeds of the operators of each size are measured side by side."""
+        return [self._speeds(size) for size in dict.fromkeys(run.size for run in self.runs())]
+
+    def _speeds(self, size: str) -> str:
+        runs = [run for run in self.runs([size]) if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        settings = {
+            "size": size,
+            "models": {run.attention: run.model for run in runs},
+            "training": values_of(self.training(ENCODER)),
+            "manifest": self.manifest(runs[0]),
+            "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
+        }
+        return f"{self._keyed(f'measured/speeds-{size}', settings)}/speeds.json"
+
+    @property
+    def anatomy(self) -> str | None:
+        """Where the heads of the checkpoints are described; None where nobody asks."""
+        if not self.config["sweep"]["anatomy"]:
+            return None
+        folders = [self.checkpoint(run, step) for run in self.runs() for step in {*self.steps(run), self.final} - {0}]
+        settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
+        return f"{self._keyed('measured/anatomy', settings)}/anatomy.csv"
+
+    @property
+    def probes(self) -> str | None:
+        """Where is measured what operators can express; None where nobody asks."""
+        operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
+        if not operators:
+            return None
+        settings = {"operators": {one.name: {"code": one.code, **one.own_definition} for one in operators}}
+        return f"{self._keyed('measured/probes', settings)}/probes.csv"
+
+    @cached_property
+    def inputs(self) -> Config:
+        """The files of the report, by what they hold; `symbert report` reads them by these names."""
+        runs = {run: self.run_folder(run) for run in self.pretrainings()}
+        beside_glue = [suite.name for suite in self.suites if suite.name != "glue"]
+        return {
+            "runs": [folder for run, folder in runs.items() if run.host == ENCODER],
+            "runs_of_others": [folder for run, folder in runs.items() if run.host != ENCODER],
+            "scores": {suite: self.final_scores(suite) for suite in ["glue", *beside_glue]},
+            "curve": {suite: self.curve_scores(suite) for suite in ["glue", *beside_glue]},
+            "robustness": self.final_scores("glue", "robustness"),
+            "blimp": self.judgements(),
+            "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
+            "manifest": f"{self.shards}/manifest.json",
+            "speeds": self.speeds,
+            "anatomy": [self.anatomy] if self.anatomy else [],
+            "probes": [self.probes] if self.probes else [],
+        }
+
+    @property
+    def input_files(self) -> list[str]:
+        """The files that the report waits for."""
+        inputs = dict(self.inputs)
+        runs = [*inputs.pop("runs"), *inputs.pop("runs_of_others")]
+        published = [f"{run}/{name}" for run in runs for name in ("done.json", "metrics.jsonl", "timing.json")]
+        scores = [file for name in ("scores", "curve") for files in inputs.pop(name).values() for file in files]
+        checkpoints = [
+            f"{self.checkpoint(run, step)}/model.safetensors"
+            for run in self.runs_of_others()
+            for step in self.extracted_steps(run)
+        ]
+        rest = [[files] if isinstance(files, str) else files for files in inputs.values()]
+        return list(dict.fromkeys([*published, *scores, *checkpoints, *(file for files in rest for file in files)]))
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the report: of its inputs and of all that it says of the configuration."""
+        return key(self.inputs, self.report_settings)
+
+    @property
+    def report_settings(self) -> Config:
+        """What captions say of the experiment."""
+        return report_of(self.config)
+
+    @property
+    def record(self) -> Config:
+        """The content of experiment.json: configuration, key, and the paths of the report."""
+        return {
+            "experiment": self.name,
+            "key": self.key,
+            "configuration": self.config,
+            "report": self.report_settings,
+            "inputs": self.inputs,
+            "settings": self.settings,
+        }
+
+    def write(self) -> None:
+        """Write experiment.json, and the settings of keyed folders that have none yet."""
+        write_json(Path(self.folder, "experiment.json"), self.record)
+        for file, settings in self.settings.items():
+            if not Path(file).is_file():
+                write_json(Path(file), settings)
+
+    def _refuse_collisions(self) -> None:
+        """ConfigError where a folder of the same key holds other settings: eight digits may be alike by chance."""
+        for file, settings in self.settings.items():
+            if Path(file).is_file() and read_json_or_empty(Path(file)) != settings:
+                raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
