@@ -94,8 +94,8 @@ def _check_stand_ins(config: Config) -> None:
         if is_stand_in(source := source_of(config, stage)):
             key = f"{stage}.source" if config[stage]["source"] else "source"
             raise ConfigError(
-                f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which is a stand-in; set it to hub, or "
-                "to mirror with mirror=DIR"
+                f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which is a stand-in; set it to hub "
+                "or mirror"
             )
 
 
