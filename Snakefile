@@ -25,6 +25,20 @@ configfile: f"{workflow.basedir}/config.yaml"
 EXPERIMENT = open_experiment(config)
 
 
+wildcard_constraints:
+    repository="[^/]+",
+    key="[0-9a-f]{8}",
+    part="[^/]+",
+    host="[^/]+",
+    model="[^/]+",
+    rows="[^/]+",
+    task="[^/]+",
+    suite="[^/]+",
+    request="[^/]+",
+    seed=r"\d+",
+    step=r"\d+",
+
+
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/glue.smk"

@@ -3,7 +3,6 @@
 
 localrules:
     download_file,
-    download_part,
 
 
 rule download_file:
@@ -28,6 +27,8 @@ rule download_part:
         PART if config["corpus"]["keep_raw"] else temp(PART),
     log:
         "results/logs/download/{repository}/{part}.log",
+    group:
+        "parts"
     conda:
         "../../envs/symbert.yaml"
     resources:
