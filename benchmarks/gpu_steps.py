@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from benchmarks.protocol import CUDA, settings_of
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.pace import Pace, model_flops
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.pretrain.world import World

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.masked_tokens import masked_batch
 from symbert.pretrain.objective import sequences_of

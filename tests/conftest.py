@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from symbert import operators, sizes, tasks
 from symbert.config import merge
-from symbert.layout import Experiment
 from symbert.own import VARIABLE
+from symbert.paths import Experiment
 from symbert.project import read_config
 from traces import Traces
 

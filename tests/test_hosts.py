@@ -7,7 +7,7 @@ import pytest
 
 from symbert.config import runs_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
-from symbert.layout import Experiment, Run, of_host
+from symbert.paths import Experiment, Run, of_host
 from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 
 

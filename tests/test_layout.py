@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from symbert.config import merge
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.project import read_config
 
 

@@ -10,8 +10,8 @@ from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError
 from symbert.files import read_json
-from symbert.layout import Experiment
 from symbert.own import VARIABLE, inherit_own
+from symbert.paths import Experiment
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
 RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}

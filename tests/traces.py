@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.config import parts_of
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.pretrain.guard import recorded_settings
 from symbert.settings import hash_of
 from symbert.tasks import GLUE

@@ -16,7 +16,7 @@ from symbert.commit import PROJECT
 from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
 from symbert.hosts import ENCODER
-from symbert.layout import RUN, of_host
+from symbert.paths import RUN, of_host
 from symbert.project import read_yaml
 from symbert.settings import ReportSettings, read_settings
 from symbert.suites import SUITES

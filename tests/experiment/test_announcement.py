@@ -6,7 +6,7 @@ from symbert.errors import ConfigError, InputOutputError
 from symbert.experiment import disk
 from symbert.experiment.announcement import announce, changed_runs, files_to_write
 from symbert.experiment.plan import files_of
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.state import run_state
 from symbert.snakemake_internals import Job
 from traces import write

@@ -8,8 +8,8 @@ from symbert.errors import InputOutputError
 from symbert.experiment import disk
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import plan_experiment
-from symbert.layout import Run
 from symbert.model.parameters import counts_of
+from symbert.paths import Run
 from symbert.pretrain.storage import parameters_of, storage_of
 from symbert.suites import SUITES
 from traces import write

@@ -13,7 +13,7 @@ from symbert.cost import Hours
 from symbert.errors import ConfigError
 from symbert.experiment import disk, plan
 from symbert.experiment.plan import ExperimentPlan, count_jobs, lines_of, plan_experiment
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.project import read_experiment
 from traces import Traces, write
 

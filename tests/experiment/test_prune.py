@@ -6,7 +6,7 @@ import pytest
 
 from symbert import cli
 from symbert.files import sha256_of, single_writer, write_json
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.state import UNTOUCHED
 from traces import write
 

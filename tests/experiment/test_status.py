@@ -2,7 +2,7 @@ import pytest
 
 from symbert.cli import main
 from symbert.experiment.status import status_of
-from symbert.layout import Run
+from symbert.paths import Run
 from traces import Traces, write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)

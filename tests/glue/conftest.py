@@ -8,9 +8,9 @@ from symbert import tasks
 from symbert.glue.embedded import write_embedded_tasks
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import download_task, resolve_glue
-from symbert.layout import Experiment
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
 from symbert.model.network import initialize
+from symbert.paths import Experiment
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -18,7 +18,7 @@ from symbert.glue.cost import (
 )
 from symbert.glue.embedded import STAND_IN_ROWS, Pool, of_split, sentences_in
 from symbert.glue.forms import candidates
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.sizes import SIZES
 from symbert.suites import SUITES
 from symbert.tasks import task_named

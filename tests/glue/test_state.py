@@ -18,7 +18,7 @@ from symbert.glue.state import (
     scored_seeds,
     scores_home,
 )
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.pretrain.state import extracted_weights, run_state
 from traces import Traces, write
 

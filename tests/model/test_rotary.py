@@ -11,7 +11,6 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from model.hosts import moved, small_config
 from symbert.errors import ConfigError
-from symbert.layout import Run
 from symbert.model.attention import OriginalAttention
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
 from symbert.model.decoder import DecoderModel
@@ -24,6 +23,7 @@ from symbert.model.parameters import counts_of
 from symbert.model.rotary import turned
 from symbert.model.sites import attention_of, cross_attention_of
 from symbert.operators import OPERATORS, Operator
+from symbert.paths import Run
 from symbert.sizes import SIZES, define
 
 ROTARY = {"position_embedding_type": "rotary"}

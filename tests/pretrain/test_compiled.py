@@ -11,7 +11,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.nn import functional as F
 
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings
 

@@ -9,9 +9,9 @@ from pretrain.corpora import write_vocabulary
 from symbert.card import model_card
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
-from symbert.layout import Run
 from symbert.model.export import export
 from symbert.model.loading import load_model
+from symbert.paths import Run
 from symbert.pretrain.extract import extract_checkpoint
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer

@@ -21,9 +21,9 @@ from pretrain.corpora import write_vocabulary
 from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of, write_json
 from symbert.hosts import HOSTS, OTHERS
-from symbert.layout import Run
 from symbert.model.export import export
 from symbert.model.loading import load_model
+from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract_checkpoint
 from symbert.pretrain.parallel_text import END, PADDING, START

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pretrain.corpora import SPECIAL
-from symbert.layout import Run
 from symbert.model.configuration import configuration_of
 from symbert.model.masking import Masker
 from symbert.model.network import MaskedModel, initialize
 from symbert.operators import OPERATORS
+from symbert.paths import Run
 from symbert.pretrain.data import PackedRows
 from symbert.pretrain.masked_tokens import MaskedBatch, MaskedTokens
 from symbert.pretrain.objective import IGNORED, sequences_of

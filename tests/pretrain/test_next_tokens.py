@@ -12,7 +12,7 @@ import pretrain.corpora as corpora
 from symbert.cli import main
 from symbert.errors import DivergedError
 from symbert.files import read_json
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.data import PackedRows
 from symbert.pretrain.train import Trainer
 from symbert.settings import PretrainSettings, read_settings

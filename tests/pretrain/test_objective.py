@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from symbert.hosts import HOSTS, Rows
-from symbert.layout import Run
 from symbert.model.layers import Layers
 from symbert.operators import OPERATORS
+from symbert.paths import Run
 from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of
 from symbert.pretrain.storage import parameters_of
 from symbert.pretrain.train import Trainer

@@ -9,7 +9,7 @@ from pretrain.parallel import write_text
 from symbert.card import model_card
 from symbert.cli import main
 from symbert.hosts import HOSTS, Rows
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.rows import held_out, manifest_read_by, pairs_home, rows_hash, rows_of
 from symbert.pretrain.state import pretraining_work, run_state
 from symbert.sizes import SIZES

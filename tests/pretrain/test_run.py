@@ -141,7 +141,7 @@ def test_an_edited_operator_or_size_is_another_run(tmp_path, whole, manifest, br
     run = shutil.copytree(whole, tmp_path / "run")
     trained = read_json(run / "done.json")["settings"]
     assert trained["operator_code"] == operator_code("pairwise") and trained["num_hidden_layers"] == 2
-    monkeypatch.setattr("symbert.layout.operator_code", lambda attention: "0123456789abcdef")
+    monkeypatch.setattr("symbert.paths.operator_code", lambda attention: "0123456789abcdef")
     code, error = here(options(manifest, brief(), run))
     assert code == 64 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
     assert outcome(run) == uninterrupted

@@ -21,8 +21,8 @@ from pretrain.corpora import options
 from symbert.cli import main
 from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
-from symbert.layout import Run
 from symbert.model.network import MaskedModel
+from symbert.paths import Run
 from symbert.pretrain import world
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.sharding import part_of, shard

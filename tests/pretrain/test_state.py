@@ -8,9 +8,9 @@ import torch
 from symbert.config import merge
 from symbert.cost import Work
 from symbert.flops import step_flops
-from symbert.layout import Experiment, Run
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel
+from symbert.paths import Experiment, Run
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.state import RunState, pretraining_speed, pretraining_work, run_state
 from symbert.sizes import SIZES

@@ -1,9 +1,9 @@
 import pytest
 
 from symbert.errors import InputOutputError
-from symbert.layout import Run
 from symbert.model.parameters import counts_of
 from symbert.operators import OPERATORS, Operator
+from symbert.paths import Run
 from symbert.pretrain import storage
 from symbert.pretrain.storage import StorageNeed, parameters_of, refuse_full, storage_of
 from symbert.settings import PretrainSettings, read_settings

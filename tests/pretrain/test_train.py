@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.record import open_session
 from symbert.pretrain.session import Loop, StepCounter
 from symbert.pretrain.train import Trainer

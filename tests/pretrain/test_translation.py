@@ -14,7 +14,7 @@ from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.objective import IGNORED, objective_of
 from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.train import Trainer

@@ -7,7 +7,7 @@ from symbert.config import parts_of
 from symbert.corpus.plan import plan_of
 from symbert.cost import Cost, Files, Hours, size_of
 from symbert.files import read_json_or_empty
-from symbert.layout import Experiment
+from symbert.paths import Experiment
 
 SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
 EMBEDDED_CORE_HOURS = 0.002  # to make the stand-in corpus: 4 s on two cores, and some for slower ones

@@ -11,7 +11,7 @@ from symbert.errors import InputOutputError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.experiment.plan import files_of, warning_of
 from symbert.hosts import EXTRACTION, PRETRAINING
-from symbert.layout import Experiment, Run, of_host
+from symbert.paths import Experiment, Run, of_host
 from symbert.pretrain.guard import refusal
 from symbert.pretrain.state import run_state, settings_changed
 from symbert.progress import data_size

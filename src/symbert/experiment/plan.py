@@ -17,7 +17,7 @@ from symbert.cost import Cost, Files, Hours, configured_speed
 from symbert.errors import ConfigError, DataError, SymbertError
 from symbert.experiment.disk import by_mount, refuse_small
 from symbert.glue import cost as glue
-from symbert.layout import Experiment
+from symbert.paths import Experiment
 from symbert.pretrain.state import RunState, pretraining_cost, pretraining_files, pretraining_speed, run_state
 from symbert.progress import aligned, data_size
 from symbert.project import STAGES, read_experiment, stages_of_rules

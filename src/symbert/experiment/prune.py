@@ -18,7 +18,7 @@ from symbert.errors import InputOutputError
 from symbert.files import is_leftover, read_json_or_empty, single_writer
 from symbert.glue.state import stale_files
 from symbert.hosts import HOSTS
-from symbert.layout import RUN, Experiment, of_host
+from symbert.paths import RUN, Experiment, of_host
 from symbert.pretrain.state import (
     holder_elsewhere,
     is_old,

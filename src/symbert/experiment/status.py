@@ -4,7 +4,7 @@ from pathlib import Path
 
 from symbert.corpus.state import corpus_home, is_packed
 from symbert.glue.state import is_judged, measured_tasks, robustness_seeds, scored_seeds
-from symbert.layout import Experiment
+from symbert.paths import Experiment
 from symbert.pretrain.state import RunState, extracted_weights, run_state
 from symbert.progress import aligned
 from symbert.project import read_experiment

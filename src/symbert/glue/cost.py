@@ -20,7 +20,7 @@ from symbert.glue.state import (
     scores_home,
 )
 from symbert.hosts import ENCODER
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.pretrain.state import RunState
 from symbert.pretrain.storage import FLOAT32, parameters_of
 from symbert.sizes import SIZES

@@ -22,10 +22,10 @@ from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
 from symbert.hosts import ENCODER, JUDGING, host_named_in
-from symbert.layout import Run
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
 from symbert.model.network import HostModel
+from symbert.paths import Run
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
 from symbert.settings import MinimalPairSettings, SourceSettings, hash_of, read_settings

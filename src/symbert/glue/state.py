@@ -14,7 +14,7 @@ from symbert.files import read_json, read_json_or_empty
 from symbert.glue.challenges import challenges_for
 from symbert.glue.noise import name_of_set
 from symbert.glue.own_files import identity_of
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.pretrain.state import RunState, Values, run_state, weights_of
 from symbert.settings import GlueSettings, hash_of, settings_from
 from symbert.tasks import suite_named, task_named, tasks_of_suite

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from symbert.files import read_json
 from symbert.hosts import Rows
-from symbert.layout import Run
 from symbert.model.masking import Masker
 from symbert.model.network import MaskedModel
+from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
 from symbert.pretrain.pace import model_flops

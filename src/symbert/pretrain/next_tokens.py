@@ -12,8 +12,8 @@ from torch import Tensor
 
 from symbert.files import read_json
 from symbert.hosts import Rows
-from symbert.layout import Run
 from symbert.model.decoder import DecoderModel
+from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import Batch, Objective
 from symbert.settings import PretrainSettings

@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from symbert.draws import permute
 from symbert.hosts import HOSTS, Rows
-from symbert.layout import Run
 from symbert.model.configuration import Configuration, configuration_of
+from symbert.paths import Run
 from symbert.settings import PretrainSettings
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy

@@ -10,7 +10,7 @@ from symbert.corpus.lines import read_lines
 from symbert.corpus.state import corpus_home, is_packed, manifest_of
 from symbert.files import read_json_or_empty
 from symbert.hosts import HOSTS, Rows
-from symbert.layout import Experiment
+from symbert.paths import Experiment
 
 
 def pairs_home(experiment: Experiment) -> Experiment:

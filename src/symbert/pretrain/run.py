@@ -8,7 +8,7 @@ from pathlib import Path
 
 from symbert.errors import UsageError
 from symbert.hosts import ENCODER, HOSTS
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.stop import StopRequest
 
 

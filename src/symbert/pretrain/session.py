@@ -11,7 +11,7 @@ import torch
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.guard import guard_settings, recorded_settings

@@ -12,7 +12,7 @@ import torch
 
 from symbert.errors import MemoryExhaustedError
 from symbert.files import write_json
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.pace import known_peak
 from symbert.pretrain.train import Trainer, memory_explained
 from symbert.settings import PretrainSettings, read_settings

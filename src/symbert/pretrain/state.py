@@ -16,7 +16,7 @@ from typing import Any
 from symbert.cost import Cost, Files, Speed, Work, configured_speed, size_of
 from symbert.files import is_running, read_json_or_empty, sha256_of
 from symbert.hosts import ENCODER, HOSTS
-from symbert.layout import Experiment, Run
+from symbert.paths import Experiment, Run
 from symbert.pretrain.guard import difference, recorded_settings
 from symbert.pretrain.rows import held_out, rows_hash, rows_of
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of

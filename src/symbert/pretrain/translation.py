@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import Rows
-from symbert.layout import Run
 from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces

@@ -12,7 +12,7 @@ from typing import Any
 
 from symbert.files import read_json
 from symbert.hosts import ENCODER, OTHERS
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.report.order import model_rank
 
 Facts = dict[str, Any]

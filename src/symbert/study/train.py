@@ -10,7 +10,7 @@ import torch
 from symbert.commit import PROJECT, commit_of
 from symbert.errors import DivergedError, PreemptedError
 from symbert.files import read_json, write_json
-from symbert.layout import Run
+from symbert.paths import Run
 from symbert.pretrain.stop import StopRequest
 from symbert.pretrain.train import Trainer
 from symbert.study.design import Cell
