@@ -8,18 +8,19 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a scheduler whose time limit is near: only trainings heed it
-sys.path.insert(0, f"{workflow.basedir}/src")
-os.environ["PYTHONPATH"] = os.pathsep.join([f"{workflow.basedir}/src", os.environ.get("PYTHONPATH", "")])
+PROJECT = workflow.current_basedir.get_path_or_uri(secret_free=True)  # also where this is a module
+sys.path.insert(0, f"{PROJECT}/src")
+os.environ["PYTHONPATH"] = os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")])
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, RUN, SCORES
 from symbert.project import open_experiment, scale_file
 
 
-configfile: f"{workflow.basedir}/workflow/defaults.yaml"
-configfile: f"{workflow.basedir}/config.yaml"
+configfile: f"{PROJECT}/workflow/defaults.yaml"
+configfile: f"{PROJECT}/config.yaml"
 configfile: scale_file(config)
-configfile: f"{workflow.basedir}/config.yaml"
+configfile: f"{PROJECT}/config.yaml"
 
 
 EXPERIMENT = open_experiment(config)

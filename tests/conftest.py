@@ -17,7 +17,6 @@ from symbert.config import merge
 from symbert.own import VARIABLE
 from symbert.paths import Experiment
 from symbert.project import read_config
-from traces import Traces
 
 ROOT = Path(__file__).parents[1]
 STEADY = {  # of the experiment that tests count jobs and files of, however the demo is tuned
@@ -125,7 +124,7 @@ def mirror() -> Path:
 @pytest.fixture
 def config() -> dict:
     """The configuration at demo scale, but for what tests count: operators, seeds, steps."""
-    return merge(yaml.safe_load((ROOT / "config.yaml").read_text()), steady_demo())
+    return merge(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()), steady_demo())
 
 
 def steady_demo() -> dict:
@@ -179,12 +178,6 @@ def paper(root, folder) -> Experiment:
 def single_gpu(root, folder) -> Experiment:
     """The scale for one GPU, from the hub."""
     return Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
-
-
-@pytest.fixture
-def traces(experiment) -> Traces:
-    """Of the demo."""
-    return Traces(experiment)
 
 
 @pytest.fixture
