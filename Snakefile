@@ -10,8 +10,10 @@ min_version("9.0")
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a scheduler whose time limit is near: only trainings heed it
 PROJECT = workflow.current_basedir.get_path_or_uri(secret_free=True)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
-os.environ["PYTHONPATH"] = os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")])
-os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+os.environ.update(
+    PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")]),
+    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+)
 
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, RUN, SCORES
 from symbert.project import open_experiment, scale_file
@@ -38,6 +40,9 @@ wildcard_constraints:
     request="[^/]+",
     seed=r"\d+",
     step=r"\d+",
+
+
+report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/corpus.smk"

@@ -292,24 +292,25 @@ def extracted_again(file: Path) -> str:
     return f"delete it if it is there, and run: snakemake --cores 1 {shlex.quote(target)}"
 
 
-KNOWN = Path("results/digests.json")  # digests of the user's files, by path, size and modification time
+KNOWN = Path("results/digests.json")  # of the user's large files, by path
+LARGE = 100 * MEGABYTE  # whose digest is kept
 
 
 def known_sha256(path: str | Path) -> str:
-    """The SHA-256 of a file or of all files of a folder, which is read once for each size and modification time."""
+    """The SHA-256 of a file, or of all files of a folder; a large one is read once for each size and change time."""
     file = Path(path)
     files = sorted(each for each in file.rglob("*") if each.is_file()) if file.is_dir() else [file]
     with reading(file):
         states = [[str(each), each.stat().st_size, each.stat().st_mtime_ns] for each in files]
-    known = read_json_or_empty(KNOWN)
+    size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
     entry = known.get(str(file.resolve()), {})
-    if entry.get("states") != states:
-        size = sum(state[1] for state in states)
-        if size > 100 * MEGABYTE:
-            print(f"symbert: reads {file} once for its SHA-256 ({size / MEGABYTE:,.0f} MB)", file=sys.stderr)
-        digests = [sha256_of(each) for each in files]
-        digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
-        entry = {"states": states, "sha256": digest}
+    if entry.get("states") == states:
+        return entry["sha256"]
+    if size > LARGE:
+        print(f"symbert: reads {file} once for its SHA-256 ({size / MEGABYTE:,.0f} MB)", file=sys.stderr)
+    digests = [sha256_of(each) for each in files]
+    digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
+    if size > LARGE:
         with suppress(InputOutputError):  # a folder that cannot be written to
-            write_json(KNOWN, {**read_json_or_empty(KNOWN), str(file.resolve()): entry})
-    return entry["sha256"]
+            write_json(KNOWN, {**known, str(file.resolve()): {"states": states, "sha256": digest}})
+    return digest

@@ -41,8 +41,8 @@ rule build_blocklist:
     input:
         EXPERIMENT.blocklist_files,
     output:
-        "results/corpus/blocklist-{key}/blocklist.marisa",
-        "results/corpus/blocklist-{key}/blocklist.json",
+        blocklist="results/corpus/blocklist-{key}/blocklist.marisa",
+        summary="results/corpus/blocklist-{key}/blocklist.json",
     log:
         "results/corpus/blocklist-{key}/log.txt",
     conda:
@@ -51,7 +51,7 @@ rule build_blocklist:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     shell:
-        "python -m symbert --log {log:q} build-blocklist {output[0]:q}"
+        "python -m symbert --log {log:q} build-blocklist {output.blocklist:q}"
 
 
 rule prepare_part:
@@ -59,10 +59,10 @@ rule prepare_part:
         EXPERIMENT.read_with_parts,
         text=EXPERIMENT.text_of_part,
     output:
-        "results/corpus/parts-{key}/{part}.npy",
-        "results/corpus/parts-{key}/{part}.offsets.npy",
-        "results/corpus/parts-{key}/{part}.parquet",
-        "results/corpus/parts-{key}/{part}.json",
+        tokens="results/corpus/parts-{key}/{part}.npy",
+        offsets="results/corpus/parts-{key}/{part}.offsets.npy",
+        index="results/corpus/parts-{key}/{part}.parquet",
+        counts="results/corpus/parts-{key}/{part}.json",
     log:
         "results/corpus/parts-{key}/logs/{part}.txt",
     group:
@@ -72,7 +72,7 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-part {input.text:q} {output[0]:q}"
+        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}"
 
 
 rule pack:

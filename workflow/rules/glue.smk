@@ -17,7 +17,7 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-task {output:q} {EXPERIMENT.allow_partial}"
+        f"python -m symbert --log {{log:q}} prepare-task {{output:q}} {EXPERIMENT.allow_partial}"
 
 
 rule score:
@@ -40,4 +40,4 @@ rule score:
         request=EXPERIMENT.request_of,
     shell:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} score {output:q} {params.request}"
-        " --threads {threads} {EXPERIMENT.keep_weights}"
+        f" --threads {{threads}} {EXPERIMENT.keep_weights}"

@@ -38,7 +38,12 @@ rule report:
     input:
         EXPERIMENT.input_files,
     output:
-        f"{EXPERIMENT.folder}/report/report.html",
+        report(
+            f"{EXPERIMENT.folder}/report/report.html",
+            caption="../report/page.rst",
+            category="All on one page",
+            labels={"shows": "Every table and figure"},
+        ),
         f"{EXPERIMENT.folder}/report/experiment-{EXPERIMENT.key}.json",
     log:
         f"{EXPERIMENT.folder}/report.log",
@@ -47,7 +52,7 @@ rule report:
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
-        "python -m symbert --log {log:q} report {EXPERIMENT.folder:q}"
+        f"python -m symbert --log {{log:q}} report {EXPERIMENT.folder}"
 
 
 rule paper_tables:
