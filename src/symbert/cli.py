@@ -131,8 +131,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     epilog = f"{_listing(TYPED)}\n\nsymbert COMMAND --help has a line for each option of a command."
     parser = argparse.ArgumentParser("symbert", "symbert COMMAND …", about, epilog, exit_on_error=False, **help_format)
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
-    jobs = "list the commands that rules run"
-    parser.add_argument("--help-jobs", action="version", version=_listing(JOBS), help=jobs)
+    parser.add_argument("--help-jobs", action=_ListJobs, nargs=0, help="list the commands that rules run")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
     own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
     parser.add_argument("--own", type=Path, metavar="FILE", help=own)
@@ -145,6 +144,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         raise UsageError(str(error)) from None
     except SystemExit as stop:
         raise SystemExit(UsageError.exit_code if stop.code else 0) from None
+
+
+class _ListJobs(argparse.Action):
+    """Reads the files of all jobs only where they are listed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(_listing(JOBS))
+        parser.exit()
 
 
 def _listing(commands: dict[str, str]) -> str:

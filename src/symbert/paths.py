@@ -238,7 +238,8 @@ class Experiment:
         }
         model = f"{run.size}-{run.attention}-{key(facts)}"
         folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        self.settings[f"{folder}/run.json"] = {**facts, "pretrain_seed": run.pretrain_seed}
+        source = {"corpus_source": source_of(self.config, "corpus")} if HOSTS[run.host].reads_corpus else {}
+        self.settings[f"{folder}/run.json"] = {**facts, "pretrain_seed": run.pretrain_seed, **source}
         return model
 
     def manifest(self, run: Run) -> str:

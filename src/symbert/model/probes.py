@@ -17,14 +17,14 @@ from scipy.stats import binomtest
 from torch import Tensor
 from torch.nn import functional as F
 
-from symbert.files import write_text
+from symbert.files import read_json, write_text
 from symbert.model.attention import SelfAttention
 from symbert.model.configuration import Configuration
 from symbert.model.layers import Encoder
 from symbert.model.logits import logits_of, weights_of
 from symbert.model.network import HostModel, initialize
 from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
-from symbert.operators import define, name_of, operator_named
+from symbert.operators import define, name_of, operator_named, operator_of
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -139,12 +139,29 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
 
     Takes seconds per operator; prints a table, or writes a csv.
     """
-    torch.set_num_threads(1)
     names = [
         define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word for word in operators
     ]
-    rows = pd.DataFrame([row for name in names for row in relations_of(name) + lookups_of(name)])
+    rows = _table_of(names)
     if output is None:
         print(rows.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     else:
-        write_text(output, rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        _write(rows, output)
+
+
+def measure_probes(output: Path, /) -> None:
+    """Measure which relations the operators in the settings beside `output` can express."""
+    settings = read_json(output.parent / "settings.json", {"operators": {str: dict}}, "run snakemake again")
+    for name, facts in settings["operators"].items():
+        operator_of({"attention": name, "operator": facts.get("operator")})
+    _write(_table_of(list(settings["operators"])), output)
+
+
+def _table_of(names: list[str]) -> pd.DataFrame:
+    """A row per operator and relation or lookup."""
+    torch.set_num_threads(1)
+    return pd.DataFrame([row for name in names for row in relations_of(name) + lookups_of(name)])
+
+
+def _write(rows: pd.DataFrame, output: Path) -> None:
+    write_text(output, rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

@@ -18,6 +18,7 @@ from symbert.pretrain.data import PackedRows
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are looked at; tokens of a random one, and the seed of all of them
 MEASURES = ("symmetry", "directionality", "logit_std", "attention_entropy", "own_share")
 FACTS = ("size", "attention", "pretrain_seed", "step")  # of a checkpoint of this project
+SETTINGS = {"checkpoints": [str], "manifest": str}  # of measure_anatomy
 
 
 def anatomy(
@@ -30,17 +31,32 @@ def anatomy(
     the heads of each layer; `output` is a csv with a row per head. `with-start` adds the start of each run of this
     project, as step 0, which follows from its seed.
     """
-    rows = [row for checkpoint in checkpoints for row in _heads_of(checkpoint, manifest)]
-    if with_start:
-        rows = [row for checkpoint in _one_per_run(checkpoints) for row in _heads_of(checkpoint, manifest, 0)] + rows
-    heads = pd.DataFrame(rows).sort_values([*FACTS], kind="stable", ignore_index=True)
+    heads = _table_of(checkpoints, manifest, with_start)
     if output is not None:
-        write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        _write(heads, output)
         return
     known = [column for column in ("checkpoint", *FACTS) if column in heads and heads[column].notna().all()]
     known = known[1:] if len(known) > len(FACTS) else known
     means = heads.groupby([*known, "layer"], sort=False)[list(MEASURES)].mean().reset_index()
     print(means.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+
+
+def measure_anatomy(output: Path, /) -> None:
+    """Describe the attention of the checkpoints in the settings beside `output`, and of the starts of their runs."""
+    settings = read_json(output.parent / "settings.json", SETTINGS, "run snakemake again")
+    _write(_table_of([Path(folder) for folder in settings["checkpoints"]], Path(settings["manifest"]), True), output)
+
+
+def _table_of(checkpoints: list[Path], manifest: Path | None, with_start: bool) -> pd.DataFrame:
+    """A row per head, by run and step."""
+    rows = [row for checkpoint in checkpoints for row in _heads_of(checkpoint, manifest)]
+    if with_start:
+        rows = [row for checkpoint in _one_per_run(checkpoints) for row in _heads_of(checkpoint, manifest, 0)] + rows
+    return pd.DataFrame(rows).sort_values([*FACTS], kind="stable", ignore_index=True)
+
+
+def _write(heads: pd.DataFrame, output: Path) -> None:
+    write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def _heads_of(checkpoint: Path, manifest: Path | None, step: int | None = None) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronis
 from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.sharding import gather, part_of
-from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step, recorded_hash
+from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step
 from symbert.settings import hash_of
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
@@ -75,7 +75,7 @@ class CheckpointStore:
             shutil.rmtree(old)
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
-        """Publish the weights of this step for `extract_checkpoint`; they stay when a run comes by again.
+        """Publish the weights of this step for `extract`.
 
         DivergedError when one is not finite: a validation does not read all of them.
         """
@@ -85,9 +85,6 @@ class CheckpointStore:
         constants = dict(model.named_buffers())  # such as a mask of -inf
         if wrong := [name for name, tensor in weights.items() if name not in constants and not tensor.isfinite().all()]:
             raise DivergedError(f"{path}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
-        with suppress(SymbertError):
-            verify_sha256(path, recorded_hash(path), DAMAGED)
-            return
         with _room_for(path, [weights]):
             write_tensors(weights, path)
             write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
@@ -114,13 +111,27 @@ class CheckpointStore:
             except (SymbertError, OSError) as error:
                 failures.append(str(error))
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
-        if candidates or len(list(self.weights.glob("step-*.safetensors"))) > 1:
+        if candidates or (self.resume.is_dir() and len(list(self.weights.glob("step-*.safetensors"))) > 1):
             newest = f" (the newest: {failures[0]})" if failures else ""
             raise IntegrityError(
                 f"{self.resume}: no intact checkpoint{newest}; delete {self.resume.parent} and start the run over, or "
                 "restore the file from a copy"
             )
         return None
+
+    def remove_kept(self) -> None:
+        """Remove the weights that a finished training kept, because the run is trained again from step 0."""
+        shutil.rmtree(self.weights, ignore_errors=True)
+
+    def remove_resumable(self) -> None:
+        """Remove the checkpoints to resume from of a finished run, as one: a kill leaves all of them, or none.
+
+        Without them the run starts from step 0.
+        """
+        removed = self.resume.with_name(".resume.tmp")
+        shutil.rmtree(removed, ignore_errors=True)  # left by a kill
+        os.replace(self.resume, removed)
+        shutil.rmtree(removed)
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.resume.glob("step-*"), reverse=True)

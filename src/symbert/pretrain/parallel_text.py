@@ -21,7 +21,7 @@ from symbert.errors import ConfigError, DataError
 from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
 from symbert.keys import ParallelSettings
 from symbert.progress import Progress
-from symbert.settings import read_settings
+from symbert.settings import settings_from
 
 PADDING, UNKNOWN, START, END = range(4)
 SPECIAL_TOKENS = ["<pad>", "<unk>", "<s>", "</s>"]  # by id; in text they are cut at their signs, and so are no tokens
@@ -87,8 +87,9 @@ def _cutting(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def pack_pairs(settings: Path, output: Path) -> None:
-    """Write the pairs as rows, the pieces that they are made of, and `output`, the manifest.
+def pack_pairs(output: Path, /) -> None:
+    """Write the pairs of the settings beside `output` as rows, the pieces that they are made of, and `output`, the
+    manifest.
 
     `<split>-source.npy` and `<split>-target.npy` are uint16 [pairs, tokens] with padding at the end: a source ends with
     END, a target has START and END. `references.json` has the held-out targets as text. A pair is left out where a side
@@ -97,7 +98,8 @@ def pack_pairs(settings: Path, output: Path) -> None:
     or not UTF-8, and where no pair is left; IntegrityError for one that changed since the settings were written;
     ConfigError for a vocabulary that is smaller than the alphabet.
     """
-    text = read_settings(settings, ParallelSettings)
+    settings = output.parent / "settings.json"
+    text = settings_from(read_json(settings, {"pairs": dict})["pairs"], ParallelSettings, str(settings))
     for name, expected in text.sha256.items():
         verify_sha256(text.path(name), expected, "run snakemake again")
     files = {

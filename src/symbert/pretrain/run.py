@@ -1,46 +1,74 @@
 """The command that pre-trains one run (host × size × attention × seed).
 
-Everything a run needs to go on lies in its `state` directory, which no rule declares as an output (Snakemake
+Everything a run needs to resume lies in `state` within its folder, which no rule declares as an output (Snakemake
 deletes outputs); the declared files are published when the last step is done.
 """
 
 from pathlib import Path
+from typing import Any
 
-from symbert.errors import UsageError
-from symbert.hosts import ENCODER, HOSTS
+from symbert.errors import ConfigError
+from symbert.files import read_json
+from symbert.operators import operator_of
 from symbert.paths import Run
 from symbert.pretrain.stop import StopRequest
+from symbert.settings import PretrainSettings, recorded_settings, settings_from
+from symbert.sizes import BUILT_IN, define
+
+PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
+PLANNED |= {"model": {"operator_code": str}, "training": dict}
 
 
-def pretrain_model(
-    manifest: Path,
-    settings: Path,
-    size: str,
-    attention: str,
-    seed: int,
-    state: Path,
-    done: Path,
-    metrics: Path,
-    timing: Path,
+def pretrain(
+    folder: Path,
+    /,
     threads: int,
-    on_settings_change: str,
     micro_batch_size: int | None = None,
     recompute_activations: bool = False,
     shard_parameters: bool = False,
-    host: str = ENCODER,
 ) -> None:
-    """Train one model, from its newest checkpoint if it was interrupted, and publish metrics, timing and a summary.
+    """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
+    metrics.jsonl and timing.json there.
 
     SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
-    processes share each batch.
+    processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
     """
-    if host not in HOSTS:
-        raise UsageError(f"pretrain-model: no host '{host}'; choose from {', '.join(HOSTS)}")
     stop = StopRequest()  # before torch is imported, which takes seconds
-    from symbert.pretrain.session import RunPaths, SessionOptions, hold_session
+    from symbert.pretrain.session import SessionOptions, hold_session
 
-    paths = RunPaths(manifest, settings, state, done, metrics, timing)
-    options = SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters, on_settings_change)
-    hold_session(Run(size, attention, seed, host), paths, options, stop)
+    hold_session(folder, SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters), stop)
+
+
+def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
+    """The run that run.json plans, its settings, and the manifest of its rows; its operator and size are known then.
+
+    ConfigError where the code of its operator or optimizer is not the planned one.
+    """
+    file = folder / "run.json"
+    planned = read_json(file, PLANNED, "run snakemake again")
+    run = Run(planned["size"], planned["attention"], planned["pretrain_seed"], planned["host"])
+    define_model(run.size, run.attention, planned["model"])
+    settings = dict(planned["training"])
+    settings.pop("optimizer_code", None)
+    chosen = settings_from(settings, PretrainSettings, str(file))
+    differing = difference({**planned["model"], **planned["training"]}, {**run.model, **recorded_settings(chosen)})
+    if differing:
+        raise ConfigError(f"{file}: {differing} since it was planned; run snakemake again, which trains it elsewhere")
+    return run, chosen, Path(planned["manifest"])
+
+
+def define_model(size: str, attention: str, model: dict[str, Any]) -> None:
+    """Make the operator and the size of a `Run.model` known to this process, where they are the user's own."""
+    shape = {name: value for name, value in model.items() if name not in ("operator_code", "operator")}
+    operator_of({"attention": attention, "operator": model.get("operator")})
+    if size not in BUILT_IN:
+        define(size, shape)
+
+
+def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """The keys that differ, as `key: existing → wanted`."""
+    keys = sorted(existing.keys() | wanted.keys())
+    pairs = [(key, existing.get(key, "absent"), wanted.get(key, "absent")) for key in keys]
+    return ", ".join(f"{key}: {old} → {new}" for key, old, new in pairs if old != new)

@@ -14,16 +14,16 @@ from symbert.files import copy_file, read_json, sha256_of, single_writer, write_
 from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
-from symbert.pretrain.guard import guard_settings, recorded_settings
 from symbert.pretrain.log import METRICS, MetricsLog
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.record import close_session, open_session, read_sessions, status_written, write_running
+from symbert.pretrain.run import difference, read_run
 from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.storage import refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.progress import Progress
-from symbert.settings import PretrainSettings, hash_of, read_settings
+from symbert.settings import PretrainSettings, hash_of, recorded_settings
 from symbert.training.device import facts_of_machine, resolve_precision
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 
@@ -31,26 +31,13 @@ LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 
 
 @dataclass(frozen=True)
-class RunPaths:
-    """Where a run reads and writes."""
-
-    manifest: Path
-    settings: Path
-    state: Path
-    done: Path
-    metrics: Path
-    timing: Path
-
-
-@dataclass(frozen=True)
 class SessionOptions:
     """How a run is computed, whatever its result: free to differ from session to session."""
 
     threads: int
-    micro_batch_size: int | None  # sequences that one device computes at a time; None: its whole share
-    recompute_activations: bool
-    shard_parameters: bool
-    on_settings_change: str  # refuse | supersede
+    micro_batch_size: int | None = None  # sequences that one device computes at a time; None: its whole share
+    recompute_activations: bool = False
+    shard_parameters: bool = False
 
 
 @dataclass
@@ -60,25 +47,26 @@ class StepCounter:
     step: int = 0
 
 
-def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopRequest) -> None:
-    """Train from the newest checkpoint to the end, or until `stop`; publish when done."""
+def hold_session(folder: Path, options: SessionOptions, stop: StopRequest) -> None:
+    """Train the run of `folder` from the newest checkpoint to the end, or until `stop`; publish when done."""
     torch.set_num_threads(options.threads)
-    with join_world() as world, single_writer(paths.state.parent) if world.leads else nullcontext():
-        settings = read_settings(paths.settings, PretrainSettings)
+    run, settings, manifest = read_run(folder)
+    state = folder / "state"
+    with join_world() as world, single_writer(folder) if world.leads else nullcontext():
         counter = StepCounter()
         with (
-            status_written(paths.state / "status.json", lambda: counter.step, world.leads),
+            status_written(state / "status.json", lambda: counter.step, world.leads),
             memory_explained(run, options.micro_batch_size or settings.batch_size),
             compiler_explained(),
             peers_explained(world.rank),
         ):
-            identity = identity_of(run, settings, world.device, paths)
+            identity = identity_of(run, settings, world.device, manifest)
             if world.leads:
-                guard_settings(paths.state, identity, options.on_settings_change, paths.done.parent)
-                verify_shards(paths.manifest)
+                refuse_another_run(state, identity)
+                verify_shards(manifest)
             world.wait()
             size, shard = options.micro_batch_size, options.shard_parameters
-            trainer = Trainer(run, settings, paths.manifest, paths.state, world, size, shard)
+            trainer = Trainer(run, settings, manifest, state, world, size, shard)
             if options.recompute_activations:
                 trainer.model.recompute_activations()
             if world.leads:
@@ -86,11 +74,12 @@ def hold_session(run: Run, paths: RunPaths, options: SessionOptions, stop: StopR
             loop = Loop(trainer, stop, counter)
             loop.run()
             if world.leads:
-                _publish(trainer, identity, loop.metrics.last_validation(), paths)
+                _publish(trainer, identity, loop.metrics.last_validation(), manifest, folder)
+                loop.checkpoints.remove_resumable()
 
 
-def identity_of(run: Run, settings: PretrainSettings, device: torch.device, paths: RunPaths) -> dict[str, Any]:
-    """All facts that determine a run's result, those that follow from the device too: another identity is another run.
+def identity_of(run: Run, settings: PretrainSettings, device: torch.device, manifest: Path) -> dict[str, Any]:
+    """All facts that determine a run's result, those that follow from the device and the rows too.
 
     IntegrityError when the manifest was changed since its hash was made.
     """
@@ -100,8 +89,20 @@ def identity_of(run: Run, settings: PretrainSettings, device: torch.device, path
         **recorded_settings(settings),
         "precision": resolve_precision(settings.precision, device),
         **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
-        "corpus_hash": verify_manifest(paths.manifest),
+        "corpus_hash": verify_manifest(manifest),
     }
+
+
+def refuse_another_run(state: Path, identity: dict[str, Any]) -> None:
+    """Note the identity of the run in `state`. ConfigError where another one began: its device decided on another
+    precision or dropout, or its corpus had other rows; IntegrityError where that is not known."""
+    record, remedy = state / "identity.json", f"move {state} away to train the run again from its start"
+    if not record.is_file():
+        if any(state.glob("*/step-*")):
+            raise IntegrityError(f"{record}: missing, so it is not known how the run beside it began; {remedy}")
+        write_json(record, identity)
+    elif (begun := read_json(record, dict, remedy)) != identity:
+        raise ConfigError(f"{record}: the run began otherwise ({difference(begun, identity)}); {remedy}")
 
 
 def _open_records(trainer: Trainer, options: SessionOptions) -> None:
@@ -111,6 +112,8 @@ def _open_records(trainer: Trainer, options: SessionOptions) -> None:
     """
     state = trainer.state
     refuse_full(storage_of(trainer.parameters, trainer.settings), state)
+    if not any(state.glob("resume/step-*")):  # sessions of an earlier training, which has no part in this one
+        (state / "provenance.json").unlink(missing_ok=True)
     write_json(state / "config.json", trainer.model.config.to_dict())
     facts = {
         **facts_of_machine(trainer.device),
@@ -169,6 +172,7 @@ class Loop:
         self.metrics = MetricsLog(self.state / METRICS, position.metrics_bytes)
         self._record_pace()
         if position.step == 0:
+            self.checkpoints.remove_kept()
             self._log("initial", **trainer.describe_start())
 
     def _measure(self, result: StepResult) -> None:
@@ -220,12 +224,12 @@ class Loop:
         write_running(self.state / "status.json", self.counter.step)
 
 
-def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, float], paths: RunPaths) -> None:
-    """Write the declared outputs, unless the settings changed meanwhile: an orphan must not publish an old run."""
-    run, settings = trainer.run, read_settings(paths.settings, PretrainSettings)
-    if identity_of(run, settings, trainer.device, paths) != identity:
-        raise ConfigError(f"{paths.settings}: changed while {run} was trained; run the same command again")
-    sessions = read_sessions(paths.state / "provenance.json")
+def _publish(
+    trainer: Trainer, identity: dict[str, Any], validation: dict[str, float], manifest: Path, folder: Path
+) -> None:
+    """Write the declared outputs."""
+    run, settings = trainer.run, trainer.settings
+    sessions = read_sessions(trainer.state / "provenance.json")
     longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
     dropout = recorded_dropout(trainer.recipe, settings.dropout, trainer.device)
     summary = {
@@ -233,14 +237,15 @@ def _publish(trainer: Trainer, identity: dict[str, Any], validation: dict[str, f
         **{f"validation_{name}": value for name, value in validation.items()},
         **{f"{name}_signature": value for name, value in trainer.objective.signatures.items()},
         "parameters": trainer.parameters,
-        **_corpus_of(identity, paths.manifest),
+        **_corpus_of(identity, manifest),
         "settings_hash": hash_of(identity),
         "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout)},
     }
-    copy_file(paths.state / METRICS, paths.metrics)
-    summary["metrics_sha256"] = sha256_of(paths.metrics)
-    write_json(paths.timing, {**run.facts, **longest, "sessions": len(sessions)})
-    write_json(paths.done, {**run.facts, **summary})
+    copy_file(trainer.state / METRICS, folder / METRICS)
+    summary["metrics_sha256"] = sha256_of(folder / METRICS)
+    commits = list(dict.fromkeys(session["commit"] for session in sessions))
+    write_json(folder / "timing.json", {**run.facts, **longest, "sessions": len(sessions), "commits": commits})
+    write_json(folder / "done.json", {**run.facts, **summary})
 
 
 def _corpus_of(identity: dict[str, Any], manifest: Path) -> dict[str, Any]:

@@ -11,39 +11,44 @@ from pathlib import Path
 import torch
 
 from symbert.errors import MemoryExhaustedError
-from symbert.files import write_json
+from symbert.files import read_json, write_json
 from symbert.paths import Run
 from symbert.pretrain.pace import known_peak
+from symbert.pretrain.run import define_model
 from symbert.pretrain.train import Trainer, memory_explained
-from symbert.settings import PretrainSettings, read_settings
+from symbert.settings import PretrainSettings, settings_from
 from symbert.training.device import facts_of_machine
 from symbert.training.recipe import compiler_explained
 
 ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
 SEED = 1
+SETTINGS = {
+    "size": str,
+    "models": {str: dict},
+    "training": dict,
+    "manifest": str,
+    "micro_batch_size": (int, type(None)),
+}
 
 
-def measure_speeds(
-    manifest: Path,
-    settings: Path,
-    size: str,
-    attention: list[str],
-    output: Path,
-    threads: int,
-    micro_batch_size: int | None = None,
-) -> None:
-    """Measure the seconds of optimizer steps of operators of one size, taken in turns.
+def measure_speeds(output: Path, /, threads: int) -> None:
+    """Measure the seconds of optimizer steps of operators of one size, taken in turns; the settings beside `output` say
+    which.
 
     Batches are those of the trainings, in one process, in micro-batches as large as the memory takes beside the models
-    of all operators, at most `micro_batch_size`. `output` (JSON) has per operator the seconds of a step in each round,
+    of all operators, at most the configured one. `output` (JSON) has per operator the seconds of a step in each round,
     and the operations of a step; it has no operators where their models do not fit the memory side by side.
     `peak_flops` is null where the device's data sheet is not known here.
     """
     from torch._dynamo import config as compiler  # slow to load
 
     torch.set_num_threads(threads)
-    chosen = read_settings(settings, PretrainSettings)
-    sequences = min(micro_batch_size or chosen.batch_size, chosen.batch_size)
+    settings = read_json(output.parent / "settings.json", SETTINGS, "run snakemake again")
+    size, attention, manifest = settings["size"], list(settings["models"]), Path(settings["manifest"])
+    for name, model in settings["models"].items():
+        define_model(size, name, model)
+    chosen = settings_from(settings["training"], PretrainSettings, str(output.parent / "settings.json"))
+    sequences = min(settings["micro_batch_size"] or chosen.batch_size, chosen.batch_size)
     while True:
         trainers: list[Trainer] = []  # of the attempt before, whose memory this one needs
         try:

@@ -13,10 +13,7 @@ from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
 DAMAGED = "the file is damaged"
-DIVERGED = (
-    "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps' under a new "
-    "'experiment'"
-)
+DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
@@ -76,8 +73,7 @@ def refuse_full(storage: StorageNeed, state: Path) -> None:
     free, mount = free_space(state)
     if needed > free:
         raise InputOutputError(
-            f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there "
-            "and run again, or set 'storage.checkpoints'"
+            f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there and run again"
         )
 
 
