@@ -10,52 +10,36 @@ from symbert.files import read_json
 
 Row = dict[str, Any]
 
+REMEDY = "delete it and run Snakemake again"
 KEPT = {"read": int, "kept": int, "dropped": {str: int}}  # the first is the sum of the others, and of bad lines
 COUNTS = {"part": str, "taken": bool, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
 COUNTS |= {"histograms": {str: {"read": [int], "kept": [int]}}}
 RECORD = {"part": str, "documents": int, "tokens": int, "words": int, "histogram": [int]}
+PART = {"counts": COUNTS, "record": RECORD}
 MANIFEST = {"documents": {str: int}, "rows": {"train": int, "validation": int}, "sequence_length": int, "tokens": int}
 MANIFEST |= {"remainder_tokens": int, "surplus_tokens": {str: int}}
 
 
-def read_counts(files: list[Path]) -> list[Row]:
-    """The counts of each part, en_meta_part_9 before en_meta_part_10.
+def read_parts(files: list[Path]) -> list[Row]:
+    """The counts and the record of each part, en_meta_part_9 before en_meta_part_10.
 
     DataError names the file and the part where documents read are not kept + dropped + bad, or characters read not
-    kept + dropped, or the part that is there twice.
+    kept + dropped, or documents with tokens not documents kept, and the part that is there twice.
     """
-    counts = [read_json(file, COUNTS, "run filter-part again") for file in files]
-    for part, file in zip(counts, files, strict=True):
-        _check_sum(file, part["part"], "", part, part["bad"])
-        _check_sum(file, part["part"], "characters ", part["characters"], 0)
-    _refuse_duplicates(counts, "counts")
-    return sorted(counts, key=lambda part: _natural(part["part"]))
-
-
-def read_records(files: list[Path], counts: list[Row]) -> list[Row]:
-    """What tokenizing recorded of each part, in the order of `counts`.
-
-    DataError names the part that has only counts or only a record, and the file whose documents are not those kept.
-    """
-    records = [read_json(file, RECORD, "run tokenize-part again") for file in files]
-    _refuse_duplicates(records, "records")
-    kept = {part["part"]: part["kept"] for part in counts}
-    for record, file in zip(records, files, strict=True):
-        part = record["part"]
-        if part not in kept:
-            raise DataError(f"{file}: part {part} has no counts; give both files of each part")
-        if record["documents"] != kept[part]:
+    parts = [read_json(file, PART, REMEDY) for file in files]
+    for part, file in zip(parts, files, strict=True):
+        counts, record = part["counts"], part["record"]
+        _check_sum(file, counts["part"], "", counts, counts["bad"])
+        _check_sum(file, counts["part"], "characters ", counts["characters"], 0)
+        if record["documents"] != counts["kept"]:
             raise DataError(
-                f"{file}: part {part}: {record['documents']} documents have tokens, but {kept[part]} were kept; "
-                "run tokenize-part again"
+                f"{file}: part {counts['part']}: {record['documents']} documents have tokens, but {counts['kept']} "
+                f"were kept; {REMEDY}"
             )
-    by_part = {record["part"]: record for record in records}
-    for part in kept:
-        if part not in by_part:
-            raise DataError(
-                f"records: part {part} has counts but no record of its tokens; give both files of each part"
-            )
-    return [by_part[part] for part in kept]
+    for name, following in pairwise(sorted(part["counts"]["part"] for part in parts)):
+        if name == following:
+            raise DataError(f"parts: part {name} is there twice; give each part once")
+    return sorted(parts, key=lambda part: _natural(part["counts"]["part"]))
 
 
 def not_read(counts: list[Row]) -> str:
@@ -72,14 +56,8 @@ def _check_sum(file: Path, name: str, what: str, counts: Row, bad: int) -> None:
     if counts["read"] != counts["kept"] + bad + dropped:
         raise DataError(
             f"{file}: part {name}: {what}read {counts['read']} is not kept {counts['kept']} + bad {bad} "
-            f"+ dropped {dropped}; run filter-part again"
+            f"+ dropped {dropped}; {REMEDY}"
         )
-
-
-def _refuse_duplicates(entries: list[Row], kind: str) -> None:
-    for name, following in pairwise(sorted(entry["part"] for entry in entries)):
-        if name == following:
-            raise DataError(f"{kind}: part {name} is there twice; give each part once")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -1,9 +1,8 @@
 """The registry of tables, figures and texts: each is declared in a file in the folder of its kind.
 
-To add one, add such a file, or a function to one: its rule, command, place on the page, caption and job of a cluster
-follow. Its declaration is the decorator `exhibit`, with literal values, and the caption is
-the first paragraph of the function's docstring. They are read without importing the file, since Snakemake reads all of
-them at every start, and matplotlib takes a second.
+To add one, add such a file, or a function to one: its place on the page, its files and its caption follow. Its
+declaration is the decorator `exhibit`, with literal values, and the caption is the first paragraph of the function's
+docstring. They are read without importing the file.
 """
 
 import ast
@@ -16,7 +15,7 @@ from typing import Any
 from symbert.suites import BESIDE_GLUE
 from symbert.task import Suite
 
-CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that nobody declared follow
+CHAPTERS = (  # of the page
     "At a glance",
     "Claims",
     "Pre-training",
@@ -28,73 +27,45 @@ CHAPTERS = (  # of the page, and categories of Snakemake's report; exhibits that
     "Statistics of scores",
     "Corpus",
     "Provenance",
-    "Further tables and figures",
 )
-VERBS = {"table": "tabulate", "figure": "draw", "text": "write"}
-FORMATS = {  # the first of tables and figures is in Snakemake's report and on the page
+FORMATS = {  # the first is on the page
     "table": ("html", "csv", "md", "tex"),
     "figure": ("png", "pdf", "txt", "tex"),
     "text": ("txt",),
 }
-# The options of the command for what an exhibit reads, that of its own files first, and then those of what these are
-# checked against. What is not listed has one option of its own name.
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "scores": ("scores", "finetune_seeds", "settings"),
-    "scored": ("suite_scores", "finetune_seeds", "settings"),
-    "curve": ("curve", "curve_seeds", "settings"),
-    "runs": ("done", "metrics", "settings"),
-    "robustness": ("robustness", "scores", "finetune_seeds", "settings"),
-    "machines": ("provenance", "sessions"),
-    "hosts": ("hosts", "settings"),
-    "courses": ("courses", "hosts", "settings"),
-    "blimp": ("blimp", "settings"),
-}
-OF_SUITE = ("scores", "curve")  # options whose files are those of the suite that an exhibit shows
 
 
 @dataclass(frozen=True)
 class Exhibit:
     """A table, figure or text: where it stands, what it shows, and what it is made of.
 
-    `reads`, `may_read` and `follows` name attributes of `symbert.report.data.Data`. An exhibit exists where the files
-    of all that it reads exist. What it follows is made first, but not read.
+    `reads` and `may_read` name attributes of `symbert.report.data.Data`. An exhibit exists where an experiment has all
+    that it reads.
     """
 
     kind: str  # table, figure or text
     name: str  # of its files
     chapter: str  # one of CHAPTERS
     heading: str
-    caption: str  # for Snakemake's report, and for those who cannot see a figure
+    caption: str  # also for those who cannot see a figure
     place: int = 0  # in its chapter
     reads: tuple[str, ...] = ()
     may_read: tuple[str, ...] = ()
-    follows: tuple[str, ...] = ()
     suite: str = "glue"  # whose scores it reads
     per_size: bool = False  # drawn once for each size of model
     of_imported: bool = True  # whether it can be made of imported scores
-    allow_missing: bool = False  # whether it names the scores that are missing, and so can do without
     module: str = ""
     function: str = ""
 
     @property
     def id(self) -> str:
-        """What the command and the page call it: 'table-corpus'."""
+        """What the page calls it: 'table-corpus'."""
         return f"{self.kind}-{self.name}"
 
     @property
-    def rule(self) -> str:
-        """The rule that makes it: 'tabulate_corpus'."""
-        return f"{VERBS[self.kind]}_{self.name}"
-
-    @property
     def stem(self) -> str:
-        """Its files without their formats, below the report's folder; the size may be a wildcard."""
+        """Its files without their formats, below the report's folder; `{size}` stands for a size."""
         return f"{self.kind}s/{self.name}" + ("_{size}" if self.per_size else "")
-
-    @property
-    def log(self) -> str:
-        """The log of its rule below the folder of logs."""
-        return f"{self.rule}/{{size}}.log" if self.per_size else f"{self.rule}.log"
 
     @property
     def is_of_experiment(self) -> bool:
@@ -123,11 +94,6 @@ def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
     beside GLUE that is fine-tuned on: its name, chapter and the start of its heading are of the suite.
     """
     return lambda function: function
-
-
-def options_to_read(name: str) -> tuple[str, ...]:
-    """The options of the command for what an exhibit reads, that of its files first."""
-    return OPTIONS.get(name, (name,))
 
 
 def _declared(kind: str, file: Path) -> list[Exhibit]:
@@ -159,7 +125,7 @@ EXHIBITS: dict[str, Exhibit] = {
     for each in sorted(
         (
             declared
-            for kind in VERBS
+            for kind in FORMATS
             for file in Path(__file__).parent.glob(f"{kind}s/*.py")
             if file.stem != "__init__"
             for declared in _declared(kind, file)
@@ -172,12 +138,10 @@ EXHIBITS: dict[str, Exhibit] = {
 def exhibit_of(kind: str, stem: str) -> Exhibit:
     """The exhibit of a file, by its name without format; of one drawn per size, under the name and heading of its size.
 
-    A file that nobody declared has its name as heading, and comes last.
+    KeyError for a file of none.
     """
     if (known := EXHIBITS.get(f"{kind}-{stem}")) is not None:
         return known
     name, _, size = stem.rpartition("_")
-    if (drawn := EXHIBITS.get(f"{kind}-{name}")) is not None and drawn.per_size:
-        return replace(drawn, name=stem, heading=f"{drawn.heading}, {size}")
-    heading = stem.replace("_", " ")
-    return Exhibit(kind, stem, CHAPTERS[-1], heading, heading)
+    drawn = EXHIBITS[f"{kind}-{name}"]
+    return replace(drawn, name=stem, heading=f"{drawn.heading}, {size}")

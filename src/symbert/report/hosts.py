@@ -14,11 +14,13 @@ from symbert.report.order import model_rank
 from symbert.report.runs import losses_of, read_log, run_name
 from symbert.report.scores import is_number
 
-REMEDY = "run pretrain again"
+REMEDY = "delete it and run Snakemake again"
 DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float), "parameters": int}
 
 
-def read_hosts(files: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
+def read_hosts(
+    folders: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()
+) -> pd.DataFrame:
     """A row per run: host, size, attention, pretrain_seed, steps, validation_loss, parameters, the host's `measure`,
     its `further_measures` by name, and the `signatures` of those that have one, by name.
 
@@ -27,30 +29,27 @@ def read_hosts(files: list[Path], steps: Mapping[str, int], wanted: Iterable[Seq
     DataError names the file of a run of another length, of an unknown host, or that lacks its host's measure, and the
     first of the `wanted` (host, size, attention, pretrain_seed) that is not there.
     """
-    rows = [row for row, _ in _runs(files, steps, wanted)]
+    rows = [row for row, _ in _runs(folders, steps, wanted)]
     measured = ["measure", "further_measures", "signatures"]
     return pd.DataFrame(rows, columns=["host", *RUN, "steps", "validation_loss", "parameters", *measured])
 
 
 def read_courses(
-    done: list[Path], metrics: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()
+    folders: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]] = ()
 ) -> dict[tuple[str, str, str], pd.DataFrame]:
     """What a host measures, by host, size and operator: a row per pre-training seed, a column per step.
 
-    DataError as of `read_hosts`, and for a run that lacks a file or was evaluated at other steps; IntegrityError for
-    the metrics.jsonl of another run.
+    DataError as of `read_hosts`, and for a run that was evaluated at other steps; IntegrityError for the metrics.jsonl
+    of another run.
     """
-    if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
-        raise DataError("hosts: done and metrics are not of the same runs; give both files of each run")
-    logs = {file.parent: file for file in metrics}
     rows = []
-    for run, file in _runs(done, steps, wanted):
-        measure = HOSTS[run["host"]].measure
-        for line in read_log(logs[file.parent], run):
+    for run, folder in _runs(folders, steps, wanted):
+        measure, log = HOSTS[run["host"]].measure, folder / "metrics.jsonl"
+        for line in read_log(log, run):
             if line["split"] == "validation":
                 if not is_number(line.get(measure)):
                     raise DataError(
-                        f"{logs[file.parent]}: the validation '{measure}' at step {line['step']} is "
+                        f"{log}: the validation '{measure}' at step {line['step']} is "
                         f"{line.get(measure)!r}, expected a finite number; {REMEDY}"
                     )
                 rows.append({**run, "step": line["step"], "loss": line[measure]})
@@ -61,10 +60,10 @@ def read_courses(
 
 
 def _runs(
-    files: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]]
+    folders: list[Path], steps: Mapping[str, int], wanted: Iterable[Sequence[str | int]]
 ) -> list[tuple[dict[str, Any], Path]]:
-    """The runs in the order of tables, each with its done.json."""
-    runs = sorted(((_row(file, steps), file) for file in files), key=lambda run: _rank(run[0]))
+    """The runs in the order of tables, each with its folder."""
+    runs = sorted(((_row(folder / "done.json", steps), folder) for folder in folders), key=lambda run: _rank(run[0]))
     present = {tuple(row[key] for key in ("host", *RUN)) for row, _ in runs}
     for host, *run in wanted:
         if (host, *run) not in present:

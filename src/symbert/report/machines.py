@@ -1,7 +1,7 @@
 """What runs were computed on, and how long: the records of their sessions.
 
-A run that was interrupted has several sessions. They stand in provenance.json beside its working state, which may have
-been removed since; timing.json then tells of one of them.
+A run that was interrupted has several sessions. They stand in provenance.json in its working state, which may have been
+removed since; timing.json then tells of one of them.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,10 @@ from symbert.report.order import model_rank
 
 Facts = dict[str, Any]
 RUN = {"size": str, "attention": str, "pretrain_seed": int}  # what tells a run of pre-training from others
+SESSIONS_FILE = "state/provenance.json"  # in the folder of a run
 SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
+
+REMEDY = "delete it and run Snakemake again"
 
 
 @dataclass(frozen=True)
@@ -34,27 +37,18 @@ class PretrainedRun:
         return "; ".join(dict.fromkeys(values)) or None
 
 
-def read_pretrained(published: list[Path], sessions: list[Path]) -> list[PretrainedRun]:
-    """The runs of done.json and timing.json, host by host in the report's order; records of `sessions` may be missing.
+def read_pretrained(folders: list[Path]) -> list[PretrainedRun]:
+    """The runs in these folders, host by host in the report's order.
 
-    DataError for a published file that does not say of which run it is.
+    DataError for a done.json or timing.json that does not say of which run it is.
     """
-    facts: dict[Run, Facts] = {}
-    for file in published:
-        record = read_json(file, RUN, "give done.json or timing.json of a run")
-        run = Run(*(record[key] for key in RUN), record.get("model_host", ENCODER))
-        facts.setdefault(run, {}).update(record)
-    # By the folders of the run whose state/ holds the record: that of another host, <size>-<attention> and seed-<n>.
-    kept = {}
-    for file in filter(Path.is_file, sessions):
-        host, *folders = (file.parents[above].name for above in (3, 2, 1))
-        kept[host if host in OTHERS else ENCODER, *folders] = read_json(file, SESSIONS)["sessions"]
     runs = []
-    for run in sorted(facts, key=_rank):
-        folders = f"{run.size}-{run.attention}", f"seed-{run.pretrain_seed}"
-        last = [facts[run]] if "device" in facts[run] else []
-        runs.append(PretrainedRun(run, facts[run], kept.get((run.host, *folders), last)))
-    return runs
+    for folder in folders:
+        done, timing = (read_json(folder / name, RUN, REMEDY) for name in ("done.json", "timing.json"))
+        run, sessions = Run(*(done[key] for key in RUN), done.get("model_host", ENCODER)), folder / SESSIONS_FILE
+        kept = read_json(sessions, SESSIONS)["sessions"] if sessions.is_file() else [done | timing]
+        runs.append(PretrainedRun(run, done | timing, kept))
+    return sorted(runs, key=lambda pretrained: _rank(pretrained.run))
 
 
 def _rank(run: Run) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""The command that writes the page: summary, tables and figures of an experiment in one HTML file that opens offline.
+"""The page: summary, tables and figures of an experiment in one HTML file that opens offline.
 
 Figures and files stand in it as data, and nothing else is loaded: the page itself forbids scripts and addresses.
 """
@@ -11,15 +11,13 @@ from pathlib import Path
 from markupsafe import Markup
 
 from symbert import __version__
-from symbert.errors import DataError, UsageError
 from symbert.files import write_text
 from symbert.report import captions
 from symbert.report.exhibits import CHAPTERS, Exhibit, exhibit_of
 from symbert.report.formats import TEMPLATES, caption_and_explanation
 from symbert.report.statistics import STAND_IN
-from symbert.settings import ReportSettings, read_settings
+from symbert.settings import ReportSettings
 
-PNG = b"\x89PNG\r\n\x1a\n"
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
 FILES = {  # other formats of tables and figures, with their media types
     ".csv": "text/csv;charset=utf-8",
@@ -55,32 +53,26 @@ class Shown:
     is_narrow: bool = False
 
 
-def write_page(
-    tables: list[Path], summary: Path, settings: Path, output: Path, figures: list[Path] | None = None
-) -> None:
-    """Write the report's page.
-
-    `tables` are the .html files of tables, `figures` the .png files, where there are any; files of the same name in
-    other formats are offered with them. `summary` has a sentence a line. UsageError and DataError name a file of
-    another kind.
+def write_page(folder: Path, settings: ReportSettings) -> None:
+    """Write report.html from the tables, figures and the summary in a folder; other formats are offered with them.
 
     The page says at its top which data are stand-ins, and not again in every heading as single files do.
     """
-    report = read_settings(settings, ReportSettings)
-    wording = captions.wording_of(report)
-    shown = [*map(_table, tables), *map(_figure, figures or []), _operators()]
+    wording = captions.wording_of(settings)
+    tables, figures = sorted(folder.glob("tables/*.html")), sorted(folder.glob("figures/*.png"))
+    shown = [*map(_table, tables), *map(_figure, figures), _operators()]
     shown.sort(key=lambda shown: shown.exhibit.rank)
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
-        experiment=report.experiment,
+        experiment=settings.experiment,
         warnings=wording.warnings,
-        summary=_shortened(summary.read_text(encoding="utf-8")).splitlines(),
+        summary=_shortened((folder / "texts/summary.txt").read_text(encoding="utf-8")).splitlines(),
         first=CHAPTERS[0],
         folded=FOLDED,
-        facts=wording.facts | captions.data_of(report),
+        facts=wording.facts | captions.data_of(settings),
         chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
     )
-    write_text(output, page)
+    write_text(folder / "report.html", page)
 
 
 def body_of(document: str) -> str:
@@ -93,21 +85,16 @@ def _shortened(text: str) -> str:
 
 
 def _table(file: Path) -> Shown:
-    """A table from its .html file; UsageError for a file of another format."""
-    if file.suffix != ".html":
-        raise UsageError(f"{file}: not an .html file of a table; give that format of each table")
+    """A table from its .html file."""
     body = Markup(_shortened(body_of(file.read_text(encoding="utf-8"))))  # escaped when it was written
     return Shown(exhibit_of("table", file.stem), body, _files(file))
 
 
 def _figure(file: Path) -> Shown:
-    """A figure from its PNG file; DataError for a file of another format."""
+    """A figure from its PNG file."""
     content, figure = file.read_bytes(), exhibit_of("figure", file.stem)
-    if not content.startswith(PNG):
-        raise DataError(f"{file}: not a PNG picture; give that format of each figure")
     width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
-    beside = file.with_suffix(".txt")
-    text = _shortened(beside.read_text(encoding="utf-8")) if beside.is_file() else figure.caption
+    text = _shortened(file.with_suffix(".txt").read_text(encoding="utf-8"))
     size = {"width": round(PIXEL * width), "height": round(PIXEL * height)}
     body = _body_of_figure(figure, text, _data("image/png", content), size)
     return Shown(figure, body, _files(file), width <= NARROW)

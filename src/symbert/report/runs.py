@@ -17,32 +17,27 @@ from symbert.report.statistics import plateau_exit
 from symbert.report.survival import Exits
 from symbert.shapes import flaws
 
-REMEDY = "run pretrain again"
+REMEDY = "delete it and run Snakemake again"
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer
 COLUMNS = (*RUN, "step", "loss", *INITIAL)
 
 
-def read_runs(
-    done: list[Path], metrics: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()
-) -> pd.DataFrame:
-    """A row per validation of each run, sorted by size, operator and seed; a run's two files lie in one directory.
+def read_runs(folders: list[Path], steps: int, wanted: Iterable[Sequence[str | int]] = ()) -> pd.DataFrame:
+    """A row per validation of each run, sorted by size, operator and seed.
 
     `loss` is the mean cross-entropy of masked tokens (nats). `logit_std` and `attention_entropy` (nats) are those of
     the untrained model, means over its layers, alike in all rows of a run; NaN for a run that did not log them.
-    DataError names the file of a run that is unpaired, there twice, or of another length, two runs of different
-    attention dropouts, and the first of the `wanted` (size, attention, pretrain_seed) that is not there; IntegrityError
-    the metrics.jsonl that is not the run's.
+    DataError names the file of a run that is there twice or of another length, two runs of different attention
+    dropouts, and the first of the `wanted` (size, attention, pretrain_seed) that is not there; IntegrityError the
+    metrics.jsonl that is not the run's.
     """
-    if sorted(file.parent for file in done) != sorted(file.parent for file in metrics):
-        raise DataError("runs: done and metrics are not of the same runs; give both files of each run")
-    logs = {file.parent: file for file in metrics}
-    runs = [_read_run(file, logs[file.parent], steps) for file in done]
+    runs = [_read_run(folder / "done.json", folder / "metrics.jsonl", steps) for folder in folders]
     runs.sort(key=lambda run: (model_rank(run["size"], run["attention"]), run["pretrain_seed"]))
     present = [tuple(run[key] for key in RUN) for run in runs]
     for run, following in pairwise(present):
         if run == following:
-            raise DataError(f"runs: {run_name(*run)} is there twice; give it once")
+            raise DataError(f"runs: {run_name(*run)} is there twice; name its folder once")
     decided = [run for run in runs if run["attention_dropout"] is not None]
     for run in decided:
         if run["attention_dropout"] != decided[0]["attention_dropout"]:

@@ -27,7 +27,7 @@ MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a pane
     chapter="Corpus",
     place=1,
     heading="Perplexity, length and tokens of documents",
-    reads=("settings", "counts", "records"),
+    reads=("settings", "parts"),
 )
 def corpus_figure(data: Data) -> Plot:
     """Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the table of
@@ -35,12 +35,13 @@ def corpus_figure(data: Data) -> Plot:
 
     DataError where a histogram is not complete.
     """
-    counts, settings = data.counts, data.settings
+    counts, records = ([part[half] for part in data.parts] for half in ("counts", "record"))
     perplexity, characters = ({side: _bins(counts, name, side) for side in COLORS} for name in FILTERED)
-    for record in data.records:
-        _check(record["part"], "tokens", record["histogram"], record["documents"], "tokenize-part")
-    tokens = {"kept": np.sum([record["histogram"] for record in data.records], axis=0)}
+    for record in records:
+        _check(record["part"], "tokens", record["histogram"], record["documents"])
+    tokens = {"kept": np.sum([record["histogram"] for record in records], axis=0)}
     skipped = not_read(counts)
+    settings = data.settings
     wording = captions.wording_of(settings)
     figure, panels = figure_of([[PANEL]] * 3, [3, 2, 1])
     without = characters["read"].sum() - perplexity["read"].sum()
@@ -59,18 +60,18 @@ def _bins(counts: list[Row], quantity: str, side: str) -> np.ndarray:
     for part in counts:
         documents = part["read"] - part["bad"] if side == "read" else part["kept"]
         bins = part["histograms"][quantity][side]
-        _check(part["part"], quantity, bins, documents, "filter-part", may_lack=quantity == "harmful_perplexity")
+        _check(part["part"], quantity, bins, documents, may_lack=quantity == "harmful_perplexity")
     return np.sum([part["histograms"][quantity][side] for part in counts], axis=0)
 
 
-def _check(part: str, quantity: str, bins: list[int], documents: int, command: str, may_lack: bool = False) -> None:
+def _check(part: str, quantity: str, bins: list[int], documents: int, may_lack: bool = False) -> None:
     expected = len(EDGES[quantity]) + 1
     if len(bins) != expected:
-        raise DataError(f"part {part}: {len(bins)} bins of {quantity}, expected {expected}; run {command} again")
+        raise DataError(f"part {part}: {len(bins)} bins of {quantity}, expected {expected}; run prepare-part again")
     if sum(bins) > documents or (sum(bins) < documents and not may_lack):
         raise DataError(
             f"part {part}: the histogram of {quantity} has {sum(bins)} documents, expected {documents}; "
-            f"run {command} again"
+            f"run prepare-part again"
         )
 
 

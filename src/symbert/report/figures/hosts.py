@@ -14,7 +14,7 @@ VALUES = 7  # numbers in the height of a panel, at most
 ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
 
 
-@exhibit(chapter="Hosts", place=2, heading="Other hosts over training", reads=("settings", "courses"))
+@exhibit(chapter="Hosts", place=2, heading="Other hosts over training", reads=("settings", "hosts"))
 def hosts_figure(data: Data) -> Plot:
     """Curves over training steps of what each host but the encoder measures on held-out data, one per operator; a panel
     per host and size.

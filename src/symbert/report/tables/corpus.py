@@ -31,7 +31,7 @@ BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file on
     chapter="Corpus",
     place=2,
     heading="Documents read, dropped and kept",
-    reads=("settings", "counts", "records", "manifest"),
+    reads=("settings", "parts", "manifest"),
 )
 def corpus_table(data: Data) -> Table:
     """Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that applies, and
@@ -41,18 +41,18 @@ def corpus_table(data: Data) -> Table:
     Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side. DataError names
     the file and part whose numbers do not add up.
     """
-    parts, settings = data.counts, data.settings
+    parts, settings = [part["counts"] for part in data.parts], data.settings
     present = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(present - set(REASONS))]
-    rows = [_part_row(part, record, reasons) for part, record in zip(parts, data.records, strict=True)]
+    rows = [_part_row(part["counts"], part["record"], reasons) for part in data.parts]
     summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
     total = rows[0] | {"part": "total", "taken": None} | {key: sum(row[key] for row in rows) for key in summed}
     total["fertility"] = _fertility(total["tokens"], total["kept"], total["words"])
-    total |= _packed(total, data.manifest, data.files["manifest"])
+    total |= _packed(total, data.manifest, data.given["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
     skipped, few = not_read(parts), ""
     if are_few(parts):
-        few = f"{kept_in_words(parts)}, fewer than half; symbert filter-part --keep-rejected shows the others. "
+        few = f"{kept_in_words(parts)}, fewer than half. "
     passed_over = ""
     if rows_passed := data.manifest.get("passed_over_rows", 0):
         passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
@@ -103,11 +103,13 @@ def _packed(total: Row, manifest: Row, file: Path) -> Row:
     if packed + left_over != manifest["tokens"]:
         raise DataError(
             f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
-            "run pack-shards again"
+            "delete it and run Snakemake again"
         )
     for what, count, most in (("documents", documents, total["kept"]), ("tokens", manifest["tokens"], total["tokens"])):
         if count > most:
-            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; run pack-shards again")
+            raise DataError(
+                f"{file}: {count} {what} packed, but {most} kept in all parts; delete it and run Snakemake again"
+            )
     return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
 
 

@@ -8,7 +8,7 @@ from symbert.report.formats import Rounded, Table, decimal_of, table_of
 from symbert.report.statistics import spread
 
 
-@exhibit(chapter="Hosts", place=1, heading="Operators in other hosts", reads=("hosts",))
+@exhibit(chapter="Hosts", place=1, heading="Operators in other hosts", reads=("settings", "hosts"))
 def hosts_table(data: Data) -> Table:
     """Validation loss at the last step, and what else the host is measured by, per host, size and operator."""
     runs = data.hosts

@@ -1,6 +1,6 @@
 """What made a report: the commit, the versions, the settings, and the machines of its runs.
 
-The commit is noted when the table is written. It is no input of any rule, so that a commit makes nothing anew.
+The commit is noted when the table is written. It is in no key, so that a commit makes nothing again.
 """
 
 import os
@@ -11,13 +11,12 @@ from typing import Any
 
 import symbert
 from symbert.commit import PROJECT, commit_of
-from symbert.files import read_json
 from symbert.report import published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
-from symbert.settings import PAPERS_FILTERS, SECTIONS, hash_of, settings_from
+from symbert.settings import PAPERS_FILTERS, hash_of
 
 PACKAGES = (
     *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "pandas"),
@@ -31,14 +30,11 @@ PACKAGES = (
     heading="What made this report",
     reads=("sections",),
     may_read=("machines",),
-    follows=("scores", "curve", "robustness"),
 )
 def provenance_table(data: Data) -> Table:
     """What made this report: version and Git commit of symbert, with the word modified where files differed from the
     commit; versions of the packages; hashes of the settings that each stage read; and the machines of the runs. It is
-    noted when the tables are made of new results: a commit by itself makes nothing anew.
-
-    Settings files are called by the names of their sections.
+    noted when the tables are made: a commit by itself makes nothing again.
     """
     machines = {}
     for key in ("commit", "device", "versions"):
@@ -55,10 +51,7 @@ def provenance_table(data: Data) -> Table:
         sessions = sum(run.facts.get("sessions", 0) for run in data.machines)
         facts |= {"pre-training: runs": f"{len(data.machines)}, in {sessions} sessions"}
         facts |= {f"pre-training: {key}": values for key, values in machines.items() if values}
-    for file in data.files.get("sections", []):
-        values = read_json(file, dict)
-        settings_from(values, SECTIONS[file.stem], str(file))
-        facts[f"settings of {file.stem}"] = f"hash {hash_of(values)}"
+    facts |= {f"settings of {stage}": f"hash {hash_of(values)}" for stage, values in data.sections.items()}
     caption = (
         "What made the tables and figures: versions and the commit are those of the machine that wrote this table, "
         "what trained the models stands under pre-training. The hashes are of the settings that the stages read; the "
@@ -157,6 +150,7 @@ MACHINE, COMPUTING = ("device", "processor"), ("processes", "threads", "precisio
     chapter="Provenance",
     place=3,
     heading="What the models were computed on",
+    reads=("settings",),
     may_read=("machines", "origin"),
 )
 def runs_table(data: Data) -> Table:

@@ -50,7 +50,6 @@ SEVERAL = (
     place=2,
     heading="Table 3: scores of this experiment",
     reads=("settings", "scores"),
-    allow_missing=True,
 )
 def glue_table(data: Data) -> Table:
     """Table 3 of this experiment: scores of the last checkpoints, mean and sample standard deviation over fine-tuning
@@ -72,7 +71,6 @@ def glue_table(data: Data) -> Table:
     place=1,
     heading="scores of this experiment",
     reads=("settings", "scores"),
-    allow_missing=True,
 )
 def suite_table(data: Data) -> Table:
     """Scores of the last checkpoints on the tasks of the suite, mean and sample standard deviation over fine-tuning

@@ -1,0 +1,132 @@
+"""The command `report`: one process reads the files of an experiment, and writes its tables, figures and page."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from symbert import own
+from symbert.config import annotations_of, filter_of, protocol_of, training_of
+from symbert.files import copy_file, write_text
+from symbert.hosts import ENCODER
+from symbert.operators import OPERATORS
+from symbert.report import published
+from symbert.report.data import Data, read_record
+from symbert.report.exhibits import EXHIBITS, Exhibit
+from symbert.report.formats import write_table
+from symbert.report.page import write_page
+from symbert.settings import GlueSettings, MinimalPairSettings, ReportSettings, TaskSettings, settings_from, values_of
+from symbert.sizes import SIZES
+from symbert.suites import SUITES
+from symbert.tasks import tasks_of_suite
+
+Record = dict[str, Any]
+PAPERS_SIZES = ("small", "base")
+FEWEST_SEEDS = 3  # of pre-training, over which exits from the plateau are compared
+
+
+def report(folder: Path, /, paper: bool = False) -> None:
+    """Write every table, figure and text of an experiment, and one page with all of them, into its folder report/.
+
+    `folder` is results/<experiment>, whose experiment.json names what is read. With `paper`, only the tables that need
+    no experiment are written, into `folder`. DataError names a file that is missing, damaged or of another experiment.
+    """
+    if paper:
+        write_exhibits(Data(parameters=counted((), published.OPERATORS)), folder)
+        return
+    folder, record = read_record(folder)
+    own.define(record["configuration"])
+    data, output = data_of(record), folder / "report"
+    written = write_exhibits(data, output)
+    surplus = [file for kind in ("tables", "figures", "texts") for file in output.glob(f"{kind}/*")]
+    for file in {*surplus, *output.glob("experiment-*.json")} - {*written}:  # of an earlier configuration
+        file.unlink()
+    write_page(output, data.settings)
+    copy_file(folder / "experiment.json", output / f"experiment-{record['key']}.json")
+
+
+def data_of(record: Record) -> Data:
+    """The data of an experiment, by its experiment.json as `read_record` gives it."""
+    settings = settings_from(record["report"], ReportSettings, "experiment.json: 'report'")
+    inputs, sweep = record["inputs"], record["configuration"]["sweep"]
+    of_suites = {
+        suite: {"scores": files, "curve": inputs["curve"].get(suite)} for suite, files in inputs["scores"].items()
+    }
+    known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
+    return Data(
+        settings=settings,
+        sections=sections_of(record),
+        parameters=counted(sweep["sizes"], known or ["original"]),
+        origin=inputs.get("origin"),
+        **of_suites.pop("glue"),
+        suites=of_suites,
+        finetune_seeds=sweep["finetune_seeds"],
+        curve_seeds=sweep["curve"]["finetune_seeds"],
+        pretrain_seeds=sweep["pretrain_seeds"] if len(sweep["pretrain_seeds"]) >= FEWEST_SEEDS else [],
+        runs=inputs["runs"],
+        hosts=inputs.get("runs_of_others"),
+        manifest=inputs.get("manifest"),
+        **{name: inputs.get(name) for name in ("robustness", "blimp", "speeds", "parts")},
+        **{name: next(iter(inputs.get(name, [])), None) for name in ("anatomy", "probes")},
+    )
+
+
+def sections_of(record: Record) -> Record:
+    """The settings of each stage by name, for the table of provenance; of imported scores only the report's."""
+    config, of_report = record["configuration"], {"report": record["report"]}
+    if "origin" in record["inputs"]:
+        return of_report
+    sections = {
+        "filter": {**filter_of(config), "annotations": annotations_of(config)},
+        "pack": config["corpus"]["pack"],
+        "pretrain": values_of(training_of(config, ENCODER)),
+        "task": values_of(protocol_of(config, "glue", TaskSettings)),
+        "glue": values_of(protocol_of(config, "glue", GlueSettings)),
+        **of_report,
+    }
+    for suite in SUITES.values():
+        if suite.name != "glue" and tasks_of_suite(suite.name, config["sweep"]["tasks"]):
+            sections[suite.rows_section] = values_of(protocol_of(config, suite.name, TaskSettings))
+            sections[suite.name] = values_of(protocol_of(config, suite.name, GlueSettings))
+    if "blimp" in config["sweep"]["suites"]:
+        sections["blimp"] = values_of(protocol_of(config, "blimp", MinimalPairSettings))
+    return sections
+
+
+def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
+    """Parameters of each of these operators, in these sizes and those of the paper."""
+    from symbert.model.parameters import counts_of  # imports torch
+
+    chosen = {*PAPERS_SIZES, *sizes}
+    return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
+
+
+def write_exhibits(data: Data, folder: Path) -> list[Path]:
+    """Write every exhibit that there are data for, in all formats; returns its files."""
+    written = []
+    for exhibit in EXHIBITS.values():
+        shown = data.by_suite.get(exhibit.suite)
+        is_made = shown is not None and all(map(shown.has, exhibit.reads))
+        if not is_made or (data.origin is not None and not exhibit.of_imported):
+            continue
+        for size in dict.fromkeys(data.runs["size"]) if exhibit.per_size else [""]:
+            stem = folder / exhibit.stem.format(size=size)
+            files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in exhibit.formats]
+            write_exhibit(exhibit, shown.of_size(size) if size else shown, files)
+            written += files
+    return written
+
+
+def write_exhibit(exhibit: Exhibit, data: Data, output: list[Path]) -> None:
+    """Write an exhibit; the suffix of each file decides its format."""
+    make = exhibit.load()
+    if exhibit.kind == "text":
+        for path in output:
+            write_text(path, "\n".join(make(data)) + "\n")
+    elif exhibit.kind == "table":
+        write_table(make(data), output)
+    else:
+        from symbert.report.plots import write_plot
+        from symbert.report.style import house_style
+
+        with house_style():
+            write_plot(make(data), exhibit.caption, output)
