@@ -1,7 +1,7 @@
 """Where text and tasks come from: a class per source, with all that is known, said and assumed of it.
 
 A source is a value of `source`, `corpus.source` or `glue.source`. To add one, write a class and name it in `SOURCES`.
-All but the user's own files have the publishers' names and layout: `corpus.sources` copies or downloads these files.
+All but the user's own files have the publishers' names and layout: `corpus.published` downloads these files.
 """
 
 import glob
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError, MissingInputError
+from symbert.files import verify_sha256
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
+SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
+RESTORE = "delete it and run fetch-mirror again, or get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
@@ -63,6 +66,28 @@ VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt"
 def located(name: str) -> str:
     """The path of a published file by its name in settings, which omit where the package is installed."""
     return f"{DEMO}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
+
+
+def verified(name: str) -> Path:
+    """The path of a published file by its name in settings. IntegrityError when it is in a mirror, or in the package,
+    whose SHA256SUMS has another digest of it."""
+    path = Path(located(name))
+    if listed := listed_sha256(path):
+        verify_sha256(path, listed, RESTORE)
+    return path
+
+
+def listed_sha256(path: Path) -> str | None:
+    """The digest of a file in the list SHA256SUMS of a folder above it; None where there is none."""
+    listed = (sums_of(folder).get(str(path.relative_to(folder))) for folder in path.parents)
+    return next(filter(None, listed), None)
+
+
+def sums_of(root: Path) -> dict[str, str]:
+    """The digests in the list SHA256SUMS of a folder, by path in that folder; none without the list."""
+    file = root / SUMS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return {name.removeprefix("./"): digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 class TextSource:

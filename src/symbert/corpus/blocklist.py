@@ -20,9 +20,11 @@ from typing import Literal, NamedTuple
 import can_ada
 import marisa_trie
 
+from symbert.corpus.digests import listed_digest
 from symbert.errors import DataError, MissingInputError
-from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.settings import Match
+from symbert.sources import verified
 
 Listing = Literal["domains", "urls"]
 
@@ -95,7 +97,7 @@ class Listings:
         known when all of it was read; the message names archive and, where it is one, the member.
         """
         if not self._archive.is_file():
-            raise MissingInputError(f"{self._archive}: file not found; run download-blocklist")
+            raise MissingInputError(f"{self._archive}: file not found; download it")
         try:
             with (
                 gzip.open(self._archive) as content,
@@ -182,16 +184,24 @@ def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo
         yield member
 
 
-def build_blocklist(archive: Path, output: Path, summary: Path, record: Path | None = None) -> None:
-    """Write the trie of a UT1 archive and, in `summary`, how many entries each category has.
+def build_blocklist(output: Path, /) -> None:
+    """Write the trie of UT1's archive, and beside it, in blocklist.json, how many entries each category has.
 
-    A symlinked directory counts under each of its names. Entries that are no host or address are left out. `record` is
-    what download-blocklist wrote of the archive that agreed with UT1's list; IntegrityError when `archive` differs.
+    settings.json beside `output` names the archive and its publisher's list of MD5 sums; IntegrityError when they
+    differ.
     """
-    if record is not None and archive.is_file():
-        remedy = "delete it and run download-blocklist"
-        recorded = read_json(record, {"sha256": str}, remedy)["sha256"]
-        verify_sha256(archive, recorded, remedy)
+    settings = read_json(output.parent / "settings.json", {"archive": str, "checksums": str})
+    archive, listing = verified(settings["archive"]), verified(settings["checksums"])
+    remedy = f"delete {archive} and {listing} and run again"
+    listed_digest(listing, "md5", archive.name).check(archive, str(archive), remedy)
+    write_blocklist(archive, output, output.with_suffix(".json"))
+
+
+def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
+    """Write the trie of an archive and, in `summary`, how many entries each category has.
+
+    A symlinked directory counts under each of its names. Entries that are no host or address are left out.
+    """
     listings = Listings(archive)
     counts: Counter[tuple[str, Listing]] = Counter()
     trie = marisa_trie.BytesTrie(_entries(listings, counts))

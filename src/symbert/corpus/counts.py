@@ -1,4 +1,4 @@
-"""What became of the documents: counts by outcome, distributions, and when there are enough."""
+"""What became of the documents: counts by outcome, and distributions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbert.errors import DataError, UsageError
-from symbert.files import read_json, write_json
+from symbert.errors import DataError
 from symbert.filters import REASONS
-from symbert.settings import FilterSettings, IntakeSettings, read_settings
+from symbert.settings import FilterSettings
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent
     from symbert.corpus.document import Document
@@ -26,7 +25,6 @@ BAD_LINES_SHOWN = 10
 FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
 OUTCOMES = ("kept", *REASONS)
 _NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
-COUNTED = {"documents": int, "tokens": int}
 
 
 def histogram(name: str, values: Sequence[float]) -> list[int]:
@@ -121,22 +119,3 @@ class Tally:
                 name: {side: bins.tolist() for side, bins in sides.items()} for name, sides in self._histograms.items()
             },
         }
-
-
-def count_batch(records: list[Path], output: Path, previous: Path | None = None) -> None:
-    """Add the documents and tokens of a batch of parts (records of tokenize-part) to those of the batches before it."""
-    found = [read_json(path, COUNTED) for path in (*records, *([previous] if previous else []))]
-    write_json(output, {key: sum(record[key] for record in found) for key in COUNTED})
-
-
-def is_full(batch: Path | None, intake: Path | None) -> bool:
-    """Whether the documents up to a batch, which count-batch wrote, are as many as the settings ask for.
-
-    Without a batch, that is for the first parts, it is not. Whether a part is left out depends on parts of earlier
-    batches only, never on how many workers there were.
-    """
-    if batch is None:
-        return False
-    if intake is None:
-        raise UsageError("--batch says what there is, not how much is asked for; add --intake")
-    return read_json(batch, COUNTED)["documents"] >= read_settings(intake, IntakeSettings).max_documents

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.errors import DataError, IntegrityError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 
 GET_AGAIN = "get the file again, and the publisher's list of digests if both were replaced"
 LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
@@ -54,3 +54,14 @@ def read_digests(path: Path, algorithm: str, origin: str) -> dict[str, Digest]:
             raise DataError(f"{origin}:{number}: expected '<{algorithm}>  <file>'; get the list again")
         listed[Path(match["name"]).name] = Digest(algorithm, match["value"].lower())
     return listed
+
+
+def listed_digest(listing: Path, algorithm: str, name: str, origin: str | None = None) -> Digest:
+    """The digest of a file in a publisher's list that came from `origin`; MissingInputError when it has none."""
+    listed = read_digests(listing, algorithm, origin or str(listing))
+    if name not in listed:
+        raise MissingInputError(
+            f"{name}: not in {origin or listing}, which lists {len(listed)} files; "
+            "ask for fewer parts or get a list that has it"
+        )
+    return listed[name]

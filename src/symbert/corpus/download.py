@@ -62,7 +62,7 @@ class Remote:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # never shown to another host
 
 
-def download(
+def fetch(
     remote: Remote,
     destination: Path,
     find_digest: Callable[[], Digest | None] = lambda: None,

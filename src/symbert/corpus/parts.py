@@ -1,6 +1,11 @@
-"""One part through the filters: documents in, kept documents and counts out."""
+"""`symbert prepare-part`: the text of a part through the filters to token ids, in one process.
+
+Documents are read, filtered and encoded a few at a time, so that memory depends on the longest document and not on the
+part; the text of kept documents is written nowhere.
+"""
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -13,88 +18,147 @@ import pyarrow.parquet
 
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
-from symbert.corpus.counts import Tally, is_full
+from symbert.corpus.counts import Tally, histogram
+from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
+from symbert.corpus.guarded import DisagreementError, Guarded, guarded
+from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
+from symbert.corpus.wordpiece import TOKEN, Reference, encoder
 from symbert.errors import IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
-from symbert.settings import FilterSettings, read_settings
+from symbert.settings import FilterSettings, settings_from
+from symbert.sources import RESTORE, listed_sha256, located, verified
 
-KEPT = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string(), "text": pyarrow.string()}
+SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
+INDEX = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string()}
 WORDS = pyarrow.list_(pyarrow.string())
-REJECTED = {**KEPT, "reasons": WORDS, "categories": WORDS, "quality_warnings": WORDS, "harmful_pp": pyarrow.float64()}
-TEXT = list(KEPT).index("text")
-Row = tuple[Any, ...]  # the columns of REJECTED, of which those of KEPT are the first
-CHARACTERS_PER_ROW_GROUP = 8_000_000
+REJECTED = {
+    **INDEX,
+    **{"text": pyarrow.string(), "reasons": WORDS, "categories": WORDS, "quality_warnings": WORDS},
+    "harmful_pp": pyarrow.float64(),
+}
+ROWS_AT_ONCE = 10_000  # of a parquet file
+CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
+FIRST_CHECKED = 16  # documents
+CHECKED_SHARE = 200  # one document in so many
 
 
-def filter_part(
-    part: Path,
-    name: str,
-    settings: Path,
-    output: Path,
-    counts: Path,
-    blocklist: Path | None = None,
-    harmful_model: Path | None = None,
-    sources: Path | None = None,
-    batch: Path | None = None,
-    intake: Path | None = None,
-    keep_rejected: Path | None = None,
-) -> None:
-    """Write the documents of a part that no rule drops (columns line, id, url, text), and count every document.
+def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None) -> None:
+    """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
-    `counts` holds documents read, kept, bad and dropped by first reason, the documents that fail each rule
-    whatever the order (`overlaps`), and distributions.
-    `sources` gives the part's published SHA-256 (IntegrityError), `harmful_model` the KenLM model for text
-    without annotations; UsageError where a filter is chosen that lacks it, or the blocklist. When the earlier parts up
-    to `batch` fill the `intake`, nothing is read. `keep_rejected` names a parquet file for the documents that are
-    dropped, with all reasons, the counted one first.
+    settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
+    publisher's list of digests. Written are also
+
+    {part}.offsets.npy  a row (OFFSET) per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its
+                        id, by which the split into training and validation is made, or of its text
+                        (`split_by_content`); `line`, its line in the part
+    {part}.parquet      line, id and URL of each document, for `locate-sample`
+    {part}.json         `counts`: documents read, kept, bad and dropped by first reason, those that fail each rule
+                        whatever the order (`overlaps`), and distributions; `record`: counts of tokens, digests of the
+                        files, and which encoder gave the ids: `checked` documents were encoded twice and compared,
+                        `reference` documents have text that went to tokenizers. The ids are the same without tokie.
+
+    `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first.
+    Raises IntegrityError when the part is not that of its publisher, DataError when it is damaged.
     """
-    choice = read_settings(settings, FilterSettings)
-    if part.exists() and not (part.is_file() or part.is_dir()):
-        raise UsageError(f"{part}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
-    taken = not is_full(batch, intake)
-    digest = sha256_of(part, absent="run download-part, or correct corpus.files") if taken else None
-    if taken and sources and part.is_file():
-        listed = read_json(sources, {"checksums": {str: str}})["checksums"].get(part.name, digest)
-        if digest != listed:
-            raise IntegrityError(f"{part}: sha256 expected {listed}, found {digest}; delete it and run download-part")
-    select = _Selection(choice, blocklist, harmful_model)
-    with ExitStack() as stack:
-        keep = stack.enter_context(_part_writer(output, KEPT, taken))
-        reject = stack.enter_context(_part_writer(keep_rejected, REJECTED, taken)) if keep_rejected else None
-        progress = Progress(f"filter {name}", None, "documents")
-        for line, document in documents(part, choice.annotations, select.tally.bad) if taken else ():
-            reasons = select(document)
-            add = reject if reasons else keep
-            if add:
-                text, metadata = (line, id_of(document), document.url, document.content), document.metadata
-                add((*text, reasons, metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp))
-            progress.update(select.tally.read)
-        select.tally.check(part)
-    write_json(counts, {"part": name, "taken": taken, "file_sha256": digest, **select.tally.counts()})
+    settings = read_json(output.parent / "settings.json", SETTINGS)
+    if text.exists() and not (text.is_file() or text.is_dir()):
+        raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
+    digest = _verified_digest(text, settings.get("checksums"))
+    vocabulary = verified(settings["vocabulary"])
+    reference = Reference(encoder(vocabulary))
+    part = _Part(text, output, settings, keep_rejected)
+    fast = guarded(reference)
+    try:
+        counts, record = part.write(fast or reference, fast and reference)
+    except DisagreementError as difference:
+        print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
+        counts, record = part.write(reference, None)
+    digests = {name: sha256_of(path) for name, path in (("tokens", output), ("offsets", part.offsets))}
+    write_json(
+        output.with_suffix(".json"),
+        {
+            "counts": {"part": output.stem, "file_sha256": digest, **counts},
+            "record": {
+                "part": output.stem,
+                **record,
+                "vocabulary_sha256": sha256_of(vocabulary),
+                **{f"{name}_sha256": found for name, found in digests.items()},
+            },
+        },
+    )
+
+
+def _verified_digest(text: Path, checksums: str | None) -> str:
+    """The SHA-256 of a part; IntegrityError when the publisher's list or that of its mirror has another."""
+    digest = sha256_of(text, absent="download it, or correct corpus.files")
+    listed = {RESTORE: listed_sha256(text)}
+    if checksums:
+        listed["delete it and run again"] = listed_digest(verified(checksums), "sha256", text.name).value
+    for remedy, expected in listed.items():
+        if expected not in (None, digest):
+            raise IntegrityError(f"{text}: sha256 expected {expected}, found {digest}; {remedy}")
+    return digest
+
+
+class _Part:
+    """A part and the files that are made of it."""
+
+    def __init__(self, text: Path, output: Path, settings: dict[str, Any], keep_rejected: Path | None) -> None:
+        self.offsets = output.with_suffix(".offsets.npy")
+        self._text, self._output, self._settings, self._rejected = text, output, settings, keep_rejected
+
+    def write(self, encoder: Reference | Guarded, check: Reference | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Publish tokens, offsets and index; the counts of documents and of tokens.
+
+        DisagreementError when `check` gives a document other ids.
+        """
+        select = _Selection(self._settings)
+        with ExitStack() as stack:
+            token_file, offset_file = (stack.enter_context(publish(path)) for path in (self._output, self.offsets))
+            stream = _Stream(
+                stack.enter_context(ArrayWriter(token_file, TOKEN)),
+                stack.enter_context(ArrayWriter(offset_file, OFFSET)),
+                (encoder, check),
+                self._settings["split_by_content"],
+            )
+            keep = stack.enter_context(table_writer(self._output.with_suffix(".parquet"), INDEX))
+            reject = stack.enter_context(table_writer(self._rejected, REJECTED)) if self._rejected else None
+            progress = Progress(f"prepare {self._output.stem}", None, "documents")
+            for line, document in documents(self._text, select.settings.annotations, select.tally.bad):
+                reasons = select(document)
+                row = line, id_of(document), document.url
+                if not reasons:
+                    keep(row)
+                    stream.add(line, row[1], document.content)
+                elif reject:
+                    metadata = document.metadata
+                    facts = metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp
+                    reject((*row, document.content, reasons, *facts))
+                progress.update(select.tally.read, f"{stream.tokens.length:,} tokens")
+            select.tally.check(self._text)
+            stream.flush()
+        return select.tally.counts(), stream.record()
 
 
 class _Selection:
     """The reasons against a document, which is annotated first where OSCAR has not done so, and counted."""
 
-    def __init__(self, settings: FilterSettings, blocklist: Path | None, harmful_model: Path | None) -> None:
-        if settings.has("categories"):
-            if blocklist is None:
-                raise UsageError("the filter of categories needs UT1; add --blocklist")
-            listed = Blocklist(blocklist)
-            check_categories(settings.blocked_categories, listed.names)
-            self._look_up = partial(listed.look_up, match=settings.match)
-        else:
-            self._look_up = look_up_nothing
-        self.tally = Tally(settings)
-        self._rules = make_rules(settings)
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings_from(settings["filter"], FilterSettings, "settings.json")
+        self.tally = Tally(self.settings)
+        self._rules = make_rules(self.settings)
+        self._look_up = look_up_nothing
+        if self.settings.has("categories"):
+            listed = Blocklist(Path(located(settings["blocklist"])))
+            check_categories(self.settings.blocked_categories, listed.names)
+            self._look_up = partial(listed.look_up, match=self.settings.match)
         self._annotate = None
-        if settings.annotations == "computed":
-            if harmful_model is None and settings.has("perplexity"):
-                raise UsageError("perplexity is computed, which needs a KenLM model; add --harmful-model")
-            self._annotate = annotator(harmful_model, self._look_up)
+        if self.settings.annotations == "computed":
+            model = verified(settings["harmful_model"]) if "harmful_model" in settings else None
+            self._annotate = annotator(model, self._look_up)
 
     def __call__(self, document: Document) -> list[str]:
         if self._annotate:
@@ -105,38 +169,96 @@ class _Selection:
         return reasons
 
 
+class _Stream:
+    """The token ids of documents, one after another, and where each begins."""
+
+    def __init__(
+        self,
+        tokens: ArrayWriter,
+        offsets: ArrayWriter,
+        encoders: tuple[Reference | Guarded, Reference | None],
+        split_by_content: bool,
+    ) -> None:
+        self.tokens, self._offsets = tokens, offsets
+        self._encoder, self._check = encoders
+        self._split_by_content = split_by_content
+        self._pending: list[tuple[int, str, str]] = []
+        self._characters = self._words = self._checked = 0
+        self._bins = np.array(histogram("tokens", []))
+
+    def add(self, line: int, name: str, text: str) -> None:
+        """Encode a document, now or together with the next ones."""
+        self._pending.append((line, name, text))
+        self._characters += len(text)
+        if self._characters >= CHARACTERS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Encode and write the documents that wait. DisagreementError when the two encoders give other ids."""
+        if not self._pending:
+            return
+        lines, names, texts = zip(*self._pending, strict=True)
+        self._pending, self._characters = [], 0
+        hashes = np.array([id_hash(key) for key in (texts if self._split_by_content else names)], np.uint64)
+        ids = []
+        for name, text in zip(names, texts, strict=True):
+            try:
+                ids.append(self._encoder.encode(text))
+            except DisagreementError as error:
+                raise DisagreementError(f"document {name}: {error}") from None
+        if self._check:
+            sample = (np.arange(len(ids)) + self._offsets.length < FIRST_CHECKED) | (hashes % CHECKED_SHARE == 0)
+            for place in np.flatnonzero(sample):
+                if not np.array_equal(ids[place], self._check.encode(texts[place])):
+                    difference = f"{self._encoder.name} gives other ids than {self._check.name}"
+                    raise DisagreementError(f"document {names[place]}: {difference}")
+            self._checked += int(np.count_nonzero(sample))
+        lengths = np.array([len(document) for document in ids])
+        table = np.empty(len(ids), OFFSET)
+        table["start"] = self.tokens.length + np.cumsum(lengths) - lengths
+        table["id_hash"], table["line"] = hashes, lines
+        self._offsets.append(table)
+        self.tokens.append(np.concatenate(ids).astype(TOKEN))
+        self._words += count_words(texts)
+        self._bins += histogram("tokens", lengths)
+
+    def record(self) -> dict[str, Any]:
+        """What was counted."""
+        encoder = {"name": self._encoder.name, "checked": self._checked, "reference": self._encoder.referred}
+        return {
+            "documents": self._offsets.length,
+            "tokens": self.tokens.length,
+            "words": self._words,
+            "histogram": self._bins.tolist(),
+            "encoder": encoder,
+        }
+
+
 def id_of(document: Document) -> str:
     """The WARC record id, or one derived from the text where there is none."""
     return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
 
 
 @contextmanager
-def _part_writer(path: Path, columns: dict[str, pyarrow.DataType], taken: bool) -> Iterator[Callable[[Row], None]]:
-    """A function that adds a row to a parquet file (zstd), which is published when the block succeeds.
-
-    Its metadata says whether the part was read. A row may have more cells than there are columns.
-    """
-    schema = pyarrow.schema(columns, metadata={"taken": str(taken).lower()})
+def table_writer(path: Path, columns: dict[str, pyarrow.DataType]) -> Iterator[Callable[[tuple[Any, ...]], None]]:
+    """A function that adds a row to a parquet file (zstd), which is published when the block succeeds."""
+    schema = pyarrow.schema(columns)
     plain = {"use_dictionary": False, "write_statistics": False}
-    rows: list[Row] = []
-    characters = 0
+    rows: list[tuple[Any, ...]] = []
     with (
         publish(path) as temporary,
         pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True, **plain) as file,
     ):
 
         def write_row_group() -> None:
-            cells = zip(zip(*rows, strict=True), schema.types, strict=False)
+            cells = zip(zip(*rows, strict=True), schema.types, strict=True)
             file.write_table(pyarrow.Table.from_arrays([_column(*pair) for pair in cells], schema=schema))
             rows.clear()
 
-        def add(row: Row) -> None:
-            nonlocal characters
+        def add(row: tuple[Any, ...]) -> None:
             rows.append(row)
-            characters += len(row[TEXT])
-            if characters >= CHARACTERS_PER_ROW_GROUP:
+            if len(rows) == ROWS_AT_ONCE:
                 write_row_group()
-                characters = 0
 
         yield add
         if rows:

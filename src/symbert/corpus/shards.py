@@ -8,7 +8,7 @@ remainder at the very end is lost. Held-out rows that occur among the training r
 import json
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +21,37 @@ from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.filters import are_few, kept_in_words
 from symbert.progress import Progress
-from symbert.settings import PackSettings, hash_of, read_settings
+from symbert.settings import PackSettings, hash_of, settings_from
+from symbert.sources import verified
 
 # What training reads of a manifest, and so what its hash is of.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
-COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
-TO_SEE_THEM = "symbert filter-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
+SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
+TO_SEE_THEM = "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
 
 
-def pack_shards(
-    tokens: list[Path],
-    offsets: list[Path],
-    records: list[Path],
-    vocabulary: Path,
-    settings: Path,
-    output: Path,
-    counts: list[Path] | None = None,
-) -> None:
+def pack(output: Path, /) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
-    Only the first `max_documents` documents count. The documents of lowest id hash are held out until they fill
+    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Only the first
+    `max_documents` documents count. The documents of lowest id hash are held out until they fill
     `validation_sequences` rows. Of these rows, those that occur among the training rows are passed over
     (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go. Held-out
-    tokens that are in no row are counted as surplus. Raises
-    IntegrityError when a file is not what its record says, DataError when the documents do not fill the validation rows
-    and one training row, all held-out rows are passed over, or parts were left out that are needed. With the `counts`
-    of filter-part it says why documents were dropped where they do not suffice, and on stderr where fewer than half
-    were kept.
+    tokens that are in no row are counted as surplus. Raises IntegrityError when a file is not what its record says,
+    DataError when the documents do not fill the validation rows and one training row, or all held-out rows are passed
+    over. It says why documents were dropped where they do not suffice, and on stderr where fewer than half were kept.
     """
-    pack = read_settings(settings, PackSettings)
-    filtered = [read_json(path, COUNTS, "run filter-part again") for path in counts or ()]
+    settings = read_json(output.parent / "settings.json", SETTINGS)
+    pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
+    output.unlink(missing_ok=True)  # what an earlier packing wrote is not described while this one works
+    _remove_shards(output.parent)
+    vocabulary = verified(settings["vocabulary"])
+    pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
+    parts = take(read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256), pack.max_documents)
+    filtered = [part.counts for part in parts]
     if are_few(filtered):
         print(f"warning: {output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
-    pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
-    parts = read_parts(tokens, offsets, records, vocabulary_sha256)
-    parts = take(parts, pack, output)
     why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if any(part["kept"] < part["read"] for part in filtered) else ""
     threshold = validation_threshold(parts, pack, why)
     train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
@@ -85,7 +80,6 @@ def pack_shards(
     except BaseException:
         _remove_shards(output.parent)
         raise
-    _remove_shards(output.parent, but={file["file"] for file in shards + indexes})  # of an earlier, larger corpus
     manifest = {
         "sequence_length": pack.sequence_length,
         "vocabulary_size": len(pieces),
@@ -97,7 +91,7 @@ def pack_shards(
         "tokens": sum(filled.values()),
         "remainder_tokens": filled["train"] % pack.sequence_length,
         "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * pack.sequence_length},
-        "parts": [part.record["part"] for part in parts],
+        "parts": settings["parts"],
         "indexes": indexes,
         "shards": shards,
     }
@@ -171,10 +165,9 @@ def _write_shards(
         progress.update(first + shape[0])
 
 
-def _remove_shards(directory: Path, but: Collection[str] = ()) -> None:
+def _remove_shards(directory: Path) -> None:
     for path in [*directory.glob("train-*.npy"), *directory.glob("validation-*.npy")]:
-        if path.name not in but:
-            path.unlink()
+        path.unlink()
 
 
 def _write_index(split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path) -> dict[str, Any]:
@@ -197,27 +190,30 @@ def _in_rows(tokens: np.ndarray, rows: int, passed_over: np.ndarray, length: int
     return np.minimum((row - np.searchsorted(passed_over, row)) * length + place, rows * length)
 
 
-def locate_sample(manifest: Path, filtered: Path, split: str, row: int) -> None:
+def locate_sample(manifest: Path, split: str, row: int, /) -> None:
     """Print a JSON line for each document in row `row` (from 0) of `split`, train or validation.
 
     `part` and `line` (from 1) are the document's place in the raw corpus, `id` and `url` its own, and `tokens` the
-    first token and the one after the last that it has in the row. `filtered` is the folder of kept documents.
+    first token and the one after the last that it has in the row.
     """
     import pyarrow.parquet
 
-    for document in documents_in_row(manifest, split, row):
-        path, line = Path(filtered) / f"{document['part']}.parquet", document["line"]
+    documents = documents_in_row(manifest, split, row)
+    folder = Path(read_json(manifest.parent / "settings.json", SETTINGS)["from"])
+    for document in documents:
+        path, line = folder / f"{document['part']}.parquet", document["line"]
+        remedy = f"delete {path.with_suffix('.npy')} and run again"
         if not path.is_file():
-            raise MissingInputError(f"{path}: file not found; run filter-part for {document['part']}")
+            raise MissingInputError(f"{path}: file not found; {remedy}")
         found = pyarrow.parquet.read_table(path, columns=["id", "url"], filters=[("line", "==", line)]).to_pylist()
         if len(found) != 1:
-            raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; delete it and run filter-part")
+            raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; {remedy}")
         print(json.dumps({**document, **found[0]}, ensure_ascii=False))
 
 
 def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any]]:
     """Part, line and token range of each document in a row; UsageError for a row that does not exist."""
-    facts = read_json(manifest, {"rows": {str: int}, "sequence_length": int, "parts": [str]}, "run pack_shards again")
+    facts = read_json(manifest, {"rows": {str: int}, "sequence_length": int, "parts": [str]}, "delete it and run again")
     if split not in facts["rows"]:
         raise UsageError(f"split {split!r}: choose from {', '.join(facts['rows'])}")
     rows, length = facts["rows"][split], facts["sequence_length"]

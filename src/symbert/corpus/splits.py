@@ -17,17 +17,18 @@ from symbert.settings import PackSettings
 DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
 """Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""
 TOKENS_AT_ONCE = 1 << 16
-RECORD = {"part": str, "taken": bool, "documents": int}
-RECORD |= {"vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
+COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
+RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 
 
 @dataclass(frozen=True)
 class Part:
     """The first `count` documents of a part; its files are mapped only while they are read."""
 
+    name: str
     token_file: Path
     offset_file: Path
-    record: dict[str, Any]
+    counts: dict[str, Any]  # of its documents by outcome
     count: int
 
     def tokens(self) -> np.ndarray:
@@ -80,13 +81,16 @@ class Split:
             yield rows, rows["start"] + lengths
 
 
-def read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], vocabulary_sha256: str) -> list[Part]:
-    """The parts, verified: DataError, MissingInputError or IntegrityError name a file that does not fit its record."""
+def read_parts(folder: Path, names: list[str], vocabulary_sha256: str) -> list[Part]:
+    """The parts in a folder, verified: DataError, MissingInputError or IntegrityError name a file that does not fit its
+    record."""
     parts: list[Part] = []
-    progress = Progress("pack: verify", len(tokens), "parts")
-    for token_file, offset_file, record_file in zip(tokens, offsets, records, strict=True):
-        remedy = f"delete {record_file} and run tokenize-part"
-        record = read_json(record_file, RECORD, remedy)
+    progress = Progress("pack: verify", len(names), "parts")
+    for name in names:
+        token_file, offset_file, record_file = (folder / f"{name}{end}" for end in (".npy", ".offsets.npy", ".json"))
+        remedy = f"delete {token_file} and run again"
+        facts = read_json(record_file, {"counts": COUNTS, "record": RECORD}, remedy)
+        record = facts["record"]
         if record["vocabulary_sha256"] != vocabulary_sha256:
             raise DataError(
                 f"{record_file}: vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary_sha256}; "
@@ -98,30 +102,17 @@ def read_parts(tokens: list[Path], offsets: list[Path], records: list[Path], voc
         bounds = np.append(table["start"], len(ids))
         if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
             raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
-        parts.append(Part(Path(token_file), Path(offset_file), record, record["documents"]))
+        parts.append(Part(name, token_file, offset_file, facts["counts"], record["documents"]))
         progress.update(len(parts))
     return parts
 
 
-def take(parts: list[Part], pack: PackSettings, output: Path) -> list[Part]:
-    """The parts, cut after the document that reaches `max_documents`.
-
-    DataError when a part before that point was left out, because less was asked for when it was its turn: the
-    shards must not depend on what was asked for before.
-    """
+def take(parts: list[Part], max_documents: int) -> list[Part]:
+    """The parts, cut after the document that reaches `max_documents`."""
     taken: list[Part] = []
-    documents = pack.max_documents
     for part in parts:
-        if documents and not part.record["taken"]:
-            left_out = [part.record["part"] for part in parts if not part.record["taken"]]
-            names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-            raise DataError(
-                f"{output}: parts that were left out when less was asked for are needed now: {names}; delete their "
-                "files in corpus/filtered, and in corpus/raw if they are kept there, and run again"
-            )
-        count = min(part.count, documents)
-        documents -= count
-        taken.append(replace(part, count=count))
+        taken.append(replace(part, count=min(part.count, max_documents)))
+        max_documents -= taken[-1].count
     return taken
 
 

@@ -1,23 +1,96 @@
-"""Questions to the hub, with errors that say what to do.
+"""`symbert download`: a published file of a hub repository or of UT1's host, checked against its publisher's digest.
+
+A folder `results/published/…-KEY` says in settings.json which repository and revision, or which address, its files come
+from. The commit to which a revision resolves is asked for once and kept there in commit.json.
 
 HF_ENDPOINT is respected. The token comes from HF_TOKEN or the hub's own token file only, and goes to the
 hub only: not to the host that it redirects to.
 """
 
+import fcntl
 import os
 import re
+import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import huggingface_hub
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.utils import build_hf_headers
 
-from symbert.corpus.digests import Digest
-from symbert.corpus.download import POLICY, Remote, RetryPolicy, download, retry
-from symbert.errors import RemoteError
+from symbert.corpus.digests import Digest, listed_digest
+from symbert.corpus.download import POLICY, Remote, RetryPolicy, fetch, retry
+from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError
+from symbert.files import read_json, write_json
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+CHECK_URL = "check corpus.blocklist_url"
+
+
+def download(file: Path, /, checksums: Path | None = None) -> None:
+    """Download a file below results/published, and resume where an earlier download of it stopped.
+
+    It is published when its digest is right: that in the list `checksums` of its publisher, or else the hub's own.
+    MissingInputError, RemoteError and IntegrityError name the file and the remedy.
+    """
+    folder = next((folder for folder in file.parents if (folder / "settings.json").is_file()), None)
+    if folder is None:
+        raise MissingInputError(f"{file.parent}: no settings.json; let snakemake run this command")
+    settings = read_json(folder / "settings.json", {})
+    if "url" in settings:
+        fetch_blocklist(settings["url"], file)
+        return
+    digest = listed_digest(checksums, "sha256", file.name) if checksums else None
+    kind, repository = settings["kind"], settings["repository"]
+    commit = commit_of(folder, kind, repository, settings["revision"])
+    fetch_from_hub(kind, repository, str(file.relative_to(folder)), commit, file, digest)
+
+
+def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
+    """The commit that a revision was when files of `folder` were first asked for, as commit.json there says.
+
+    DataError when it says another commit than the one that the revision names.
+    """
+    record = folder / "commit.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".commit.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one of several downloads asks, the others wait for its answer
+        if not record.is_file():
+            commit = resolve(kind, repository, revision)
+            write_json(record, {"commit": commit, "endpoint": endpoint(), "resolved": today()})
+        commit = read_json(record, {"commit": str})["commit"]
+    if _COMMIT.fullmatch(revision) and commit != revision:
+        raise DataError(f"{record}: files of commit {commit}, but {revision} is asked for; delete {folder}")
+    return commit
+
+
+def fetch_blocklist(url: str, output: Path) -> None:
+    """Publish UT1's archive, checked against the list of MD5 sums beside it, or that list.
+
+    The publisher replaces both in place, so a wrong digest has both fetched once more.
+    """
+    url, parts = url.rstrip("/"), urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
+        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
+    archive, listing = (
+        Remote(f"{url}/{file.name}", on_refusal=CHECK_URL, on_absence=CHECK_URL)
+        for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS)
+    )
+
+    def find_digest() -> Digest:
+        with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
+            fetch(listing, Path(folder, "list"))
+            return listed_digest(Path(folder, "list"), "md5", BLOCKLIST.name, listing.url)
+
+    if output.name == BLOCKLIST.name:
+        fetch(archive, output, find_digest)
+    else:
+        find_digest()  # a login page is no list
+        fetch(listing, output)
 
 
 def endpoint() -> str:
@@ -25,11 +98,19 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
 
+def today() -> str:
+    """The date, in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
 def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POLICY) -> str:
     """The commit (40 hexadecimal digits) that a branch or tag of a repository (`kind`: dataset or model) is now.
 
-    A commit is taken as it is, without a question. Raises RemoteError and MissingInputError.
+    A commit is taken as it is, without a question. Raises RemoteError and MissingInputError; for the gated corpus
+    without a token, too, before a question.
     """
+    if repository == CORPUS_CHECKSUMS.repository and huggingface_hub.get_token() is None:
+        raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
     if _COMMIT.fullmatch(revision):
         return revision
     answer = _repository(kind, repository, revision, policy, expand=["sha"])
@@ -49,12 +130,6 @@ def sizes(kind: str, repository: str, commit: str, policy: RetryPolicy = POLICY)
     return {file.rfilename: file.size for file in files if file.size is not None}
 
 
-def require_token(kind: str, repository: str) -> None:
-    """Raise RemoteError, without a question to the hub, when there is no token for a gated repository."""
-    if huggingface_hub.get_token() is None:
-        raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
-
-
 def fetch_from_hub(
     kind: str,
     repository: str,
@@ -66,8 +141,8 @@ def fetch_from_hub(
 ) -> None:
     """Publish a file of a hub repository as `destination`, checked against `digest` or else the hub's own.
 
-    `huggingface_hub.hf_hub_download` would not do: in 2.4.0 it removes what has arrived when it fails, and cannot go on
-    after a kill.
+    `huggingface_hub.hf_hub_download` would not do: 2.4.0 removes an incomplete file when it fails and never resumes the
+    download of another process, so that a large part would begin again after every interruption.
     """
     _check_token()
     remote = Remote(
@@ -76,7 +151,7 @@ def fetch_from_hub(
         on_absence=f"see {_page(kind, repository)} for the names of its files",
         headers=build_hf_headers(library_name="symbert"),
     )
-    download(remote, destination, lambda: digest or _announced_digest(remote, policy), policy)
+    fetch(remote, destination, lambda: digest or _announced_digest(remote, policy), policy)
 
 
 def _announced_digest(remote: Remote, policy: RetryPolicy) -> Digest:
