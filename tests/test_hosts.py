@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 
 import pytest
+from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 
 from symbert.config import runs_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
 from symbert.paths import Experiment, Run, of_host
-from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 
 
 @pytest.fixture

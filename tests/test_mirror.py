@@ -15,10 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from corpus import sites
-from corpus.hub_site import COMMIT, TOKEN, served_hub
-from symbert.cli import main
 from symbert.corpus.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -31,6 +27,10 @@ from symbert.corpus.sources import (
     part_file,
     resolve_corpus,
 )
+
+from corpus import sites
+from corpus.hub_site import COMMIT, TOKEN, served_hub
+from symbert.cli import main
 from symbert.files import read_json
 from symbert.glue.sources import download_task, published_schema, published_split, resolve_glue
 from symbert.suites import SUITES

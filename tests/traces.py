@@ -4,9 +4,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from symbert.pretrain.guard import recorded_settings
+
 from symbert.config import parts_of
 from symbert.paths import Experiment, Run
-from symbert.pretrain.guard import recorded_settings
 from symbert.settings import hash_of
 from symbert.tasks import GLUE
 

@@ -43,7 +43,7 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "compare": "symbert.report.compare:compare",
 }
 JOBS: dict[str, str] = {  # that rules run
-    "download": "symbert.corpus.sources:download",
+    "download": "symbert.corpus.published:download",
     "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
     "prepare-part": "symbert.corpus.parts:prepare_part",
     "pack": "symbert.corpus.shards:pack",

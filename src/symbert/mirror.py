@@ -12,13 +12,6 @@ from symbert.commit import PROJECT
 from symbert.config import Config, merge, parts_of, repositories_of, sections, source_of
 from symbert.corpus import hub
 from symbert.corpus.digests import Digest, read_digests
-from symbert.corpus.sources import (
-    FETCHED,
-    Hub,
-    download_blocklist,
-    listed_digest,
-    read_fetched,
-)
 from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
 from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.glue.sources import published_split
@@ -28,12 +21,17 @@ from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
+    FETCHED,
     HARMFUL_MODEL,
     SOURCES,
     VOCABULARY,
+    Hub,
     PublishedFile,
+    download_blocklist,
     harmful_model_file,
+    listed_digest,
     part_file,
+    read_fetched,
 )
 from symbert.suites import SUITES
 from symbert.tasks import PUBLISHED

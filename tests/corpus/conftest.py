@@ -3,8 +3,8 @@ import pytest
 from corpus.oscar import write_archive
 from symbert.corpus.blocklist import Blocklist, build_blocklist
 from symbert.corpus.embedded import write_vocabulary
-from symbert.corpus.sources import BLOCKLIST
 from symbert.corpus.stand_ins import write_blocklist_archive
+from symbert.sources import BLOCKLIST
 
 
 @pytest.fixture

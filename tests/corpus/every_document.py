@@ -12,8 +12,8 @@ from corpus.oscar import refuse
 from corpus.stock import stock_ids
 from symbert.corpus.document import documents
 from symbert.corpus.guarded import guarded
-from symbert.corpus.sources import VOCABULARY
 from symbert.corpus.wordpiece import Reference, encoder
+from symbert.sources import VOCABULARY
 
 
 def main(mirror: Path) -> int:

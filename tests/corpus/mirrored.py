@@ -6,7 +6,7 @@ from pathlib import Path
 
 from corpus.oscar import refuse
 from symbert.corpus.document import Document, documents
-from symbert.corpus.sources import part_file
+from symbert.sources import part_file
 
 
 @cache

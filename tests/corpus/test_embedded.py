@@ -16,7 +16,9 @@ from symbert.corpus.document import documents
 from symbert.corpus.documentation import DOCUMENTATION
 from symbert.corpus.embedded import write_embedded_corpus
 from symbert.corpus.parts import filter_part
-from symbert.corpus.sources import (
+from symbert.files import read_json
+from symbert.filters import REASONS
+from symbert.sources import (
     CORPUS_CHECKSUMS,
     HARMFUL_MODEL,
     download_blocklist,
@@ -24,8 +26,6 @@ from symbert.corpus.sources import (
     part_file,
     resolve_corpus,
 )
-from symbert.files import read_json
-from symbert.filters import REASONS
 
 SMALL = ("networkx", "snakemake")
 

@@ -10,8 +10,8 @@ from corpus.stock import TEXTS, hard_texts, stock_ids
 from symbert.corpus import guarded as module
 from symbert.corpus import wordpiece
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded, load_tokie
-from symbert.corpus.sources import VOCABULARY
 from symbert.corpus.wordpiece import CODE_POINTS, SPECIAL_TOKENS, Reference, encoder
+from symbert.sources import VOCABULARY
 
 tokie = pytest.importorskip("tokie")
 

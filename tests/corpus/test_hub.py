@@ -3,13 +3,13 @@ import logging
 import random
 
 import pytest
+from symbert.corpus.hub import fetch_from_hub, resolve
 
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, served_hub
 from corpus.sites import git_id
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import RetryPolicy
-from symbert.corpus.hub import fetch_from_hub, resolve
 from symbert.errors import IntegrityError, MissingInputError, RemoteError
 
 BODY = random.Random(1).randbytes(1 << 20)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from corpus.oscar import record, write_part
 from symbert.corpus.document import decode
 from symbert.corpus.parts import filter_part, id_of
-from symbert.corpus.sources import HARMFUL_MODEL, part_file
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.filters import REASONS
+from symbert.sources import HARMFUL_MODEL, part_file
 
 BAD_URL = "https://phishing.example/a"
 

@@ -9,10 +9,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-
-from corpus import sites
-from corpus.hub_site import COMMIT, served_hub
-from corpus.oscar import record, write_part
 from symbert.corpus.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -27,6 +23,10 @@ from symbert.corpus.sources import (
     record_files,
     resolve_corpus,
 )
+
+from corpus import sites
+from corpus.hub_site import COMMIT, served_hub
+from corpus.oscar import record, write_part
 from symbert.errors import (
     ConfigError,
     DataError,

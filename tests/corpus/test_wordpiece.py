@@ -6,9 +6,9 @@ from transformers import BertTokenizerFast
 from corpus.mirrored import mirrored_documents
 from corpus.stock import TEXTS, hard_texts, stock_ids
 from symbert.corpus import wordpiece
-from symbert.corpus.sources import VOCABULARY
 from symbert.corpus.wordpiece import Reference, encoder, read_vocabulary
 from symbert.errors import DataError
+from symbert.sources import VOCABULARY
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=4))

@@ -1,13 +1,13 @@
 from pathlib import Path
 
 import pytest
+from symbert.pretrain.state import run_state
 
 from symbert.errors import ConfigError, InputOutputError
 from symbert.experiment import disk
 from symbert.experiment.announcement import announce, changed_runs, files_to_write
 from symbert.experiment.plan import files_of
 from symbert.paths import Run
-from symbert.pretrain.state import run_state
 from symbert.snakemake_internals import Job
 from traces import write
 

@@ -3,11 +3,11 @@ import platform
 import time
 
 import pytest
+from symbert.pretrain.state import UNTOUCHED
 
 from symbert import cli
 from symbert.files import sha256_of, single_writer, write_json
 from symbert.paths import Run
-from symbert.pretrain.state import UNTOUCHED
 from traces import write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)

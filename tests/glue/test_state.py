@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from symbert.pretrain.state import extracted_weights, run_state
 
 from symbert.config import merge
 from symbert.errors import ConfigError
@@ -19,7 +20,6 @@ from symbert.glue.state import (
     scores_home,
 )
 from symbert.paths import Experiment, Run
-from symbert.pretrain.state import extracted_weights, run_state
 from traces import Traces, write
 
 ORIGINAL = Run("tiny", "original", 1)

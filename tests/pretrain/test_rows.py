@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from symbert.pretrain.state import pretraining_work, run_state
 
 from pretrain.parallel import write_text
 from symbert.card import model_card
@@ -11,7 +12,6 @@ from symbert.cli import main
 from symbert.hosts import HOSTS, Rows
 from symbert.paths import Run
 from symbert.pretrain.rows import held_out, manifest_read_by, pairs_home, rows_hash, rows_of
-from symbert.pretrain.state import pretraining_work, run_state
 from symbert.sizes import SIZES
 
 TEXT = {"vocabulary_size": 200, "max_length": 32}

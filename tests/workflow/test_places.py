@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from workflow.checkout import Checkout, check_out, dry_run
+from workflow.checkout import Checkout, check_out
 
 OTHER = """\
 module symbert:

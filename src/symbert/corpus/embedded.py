@@ -18,7 +18,7 @@ from typing import Any
 from tokenizers.models import WordPiece
 
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings
-from symbert.corpus.blocklist import Blocklist, build_blocklist
+from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.digests import digest_of
 from symbert.corpus.documentation import DOCUMENTATION, Passage, read_documentation, source_url
 from symbert.corpus.lines import zstd
@@ -114,7 +114,7 @@ def write_embedded_corpus(settings: Path, root: Path, documentation: Path = DOCU
     progress.update(3, "model of harmful text, blocklist")
     perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
     with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
-        build_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
+        write_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
         blocklist = Blocklist(Path(folder, "trie"))
         records = (_oscar_record(page, perplexity, blocklist) for page in with_examples(plain))
         lines = [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]

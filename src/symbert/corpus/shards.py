@@ -27,7 +27,9 @@ from symbert.sources import verified
 # What training reads of a manifest, and so what its hash is of.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
 SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
-TO_SEE_THEM = "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
+TO_SEE_THEM = (
+    "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
+)
 
 
 def pack(output: Path, /) -> None:
