@@ -274,15 +274,13 @@ class Experiment:
                 if members:
                     yield from self._scorings_of(name, suite, members)
         if self.has_judges:
-            settings = {"kind": "pairs", **values_of(self.judging), "vocabulary": self.vocabulary}
+            settings = {"kind": "pairs", **self._preparation("blimp", MinimalPairSettings)}
             rows = self._rows("blimp", settings, {"blimp": [self._task_file(published_pairs(p)) for p in PARADIGMS]})
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], values_of(self.judging))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
-        preparation = values_of(protocol_of(self.config, suite.name, TaskSettings))
-        preparation.pop("allow_partial")  # which changes no row
-        settings = {"kind": "tasks", **preparation, "vocabulary": self.vocabulary}
+        settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
         own = {task: identity_of(task_named(task)) for task in tasks if task_named(task).files}
         if own:
             settings["own"] = {task: {**self.config["tasks"][task], **own[task]} for task in own}
@@ -293,23 +291,30 @@ class Experiment:
         if measured := [task for task in tasks if task in self.measured_tasks]:
             settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
             edited = self._rows(f"{name}-robustness", settings, {task: rows.files[task] for task in measured})
-            scored = self._scoring(f"{name}-robustness", "robustness", suite.name, edited, measured, protocol)
-            yield replace(scored, trained_rows=rows.name, trained=scoring.name)
+            yield self._scoring(f"{name}-robustness", "robustness", suite.name, edited, measured, trained=scoring)
+
+    def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
+        """How texts of a suite become token ids; `allow_partial` changes no row."""
+        values = values_of(protocol_of(self.config, suite, kind))
+        return {
+            **{key: value for key, value in values.items() if key != "allow_partial"},
+            "vocabulary": self.vocabulary,
+        }
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> Rows:
         """A folder of rows; its key holds where the rows come from, whatever tasks are chosen."""
-        folder = self._keyed(f"tasks/{name}", {**settings, "source": self._origin(name, files)})
+        folder = self._keyed(f"tasks/{name}", {**settings, **self._origin(name)})
         return self.rows.setdefault(Path(folder).name, Rows(Path(folder).name, files))
 
-    def _origin(self, name: str, files: dict[str, list[str]]) -> str:
-        """The folder that published files lie in; of one's own tasks nothing, because their content counts."""
+    def _origin(self, name: str) -> Config:
+        """The folder with published or GLUE's original files; nothing of one's own tasks, whose content counts."""
         suite = SUITES.get(name.removesuffix("-robustness"))
         if suite is None:
-            return ""
+            return {}
         source = SOURCES[source_of(self.config, "glue")]
         if not source.is_published:
-            return str(source.root(self.config, "glue"))
-        return str(Path(self._task_file(PublishedFile("dataset", suite.repository, "-"))).parent)
+            return {"original_files": str(source.root(self.config, "glue"))}
+        return {"source": str(Path(self._task_file(PublishedFile("dataset", suite.repository, "-"))).parent)}
 
     def _files_of(self, task: Task) -> list[str]:
         """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
@@ -324,9 +329,21 @@ class Experiment:
         suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
         return self._published(file, "glue", suite.revision or None)
 
-    def _scoring(self, name: str, kind: str, suite: str, rows: Rows, tasks: list[str], protocol: Config) -> Scoring:
-        settings = {"kind": kind, "suite": suite, "rows": rows.name, "protocol": protocol}
-        return Scoring(Path(self._keyed(f"scores/{name}", settings)).name, kind, suite, rows.name, tasks)
+    def _scoring(
+        self,
+        name: str,
+        kind: str,
+        suite: str,
+        rows: Rows,
+        tasks: list[str],
+        protocol: Config | None = None,
+        trained: Scoring | None = None,
+    ) -> Scoring:
+        """A folder of scores; of robustness its key holds the folder of the fine-tuning, in place of a protocol."""
+        how = {"trained": trained.name} if trained else {"protocol": protocol}
+        settings = {"kind": kind, "suite": suite, "rows": rows.name, **how}
+        folder = Path(self._keyed(f"scores/{name}", settings))
+        return Scoring(folder.name, kind, suite, rows.name, tasks, trained and trained.rows, trained and trained.name)
 
     def scores(self, scoring: Scoring, run: Run, step: int) -> str:
         """The file of the scores that this experiment asks of a checkpoint: the name says which tasks and seeds."""

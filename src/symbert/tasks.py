@@ -68,7 +68,7 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
     metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
     columns = (column for suite in SUITES.values() for column in suite.columns)
-    taken = {*PUBLISHED, *columns, *COLUMNS_OF_TABLES}
+    taken = {*SUITES, *PUBLISHED, *columns, *COLUMNS_OF_TABLES}
     if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise ConfigError(
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "

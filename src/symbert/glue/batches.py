@@ -80,14 +80,14 @@ class TaskRows:
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The splits of a prepared task on a device."""
-    table = read_table(data, str(data), "delete it and run prepare-task")
+    table = read_table(data, str(data), "delete it and run again")
     splits = pc.unique(table["split"]).to_pylist()
     return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in splits}
 
 
 def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, TaskRows]:
     """The robustness sets of a task on a device."""
-    table = read_table(data, str(data), "delete it and run prepare-robustness")
+    table = read_table(data, str(data), "delete it and run again")
     return {name: _split_rows(table.filter(pc.field("set") == name), task, device) for name in names}
 
 

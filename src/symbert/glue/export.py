@@ -7,19 +7,22 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import read_json, verify_sha256
-from symbert.glue.finetune import DROPOUTS
+from symbert.files import verify_sha256
 from symbert.glue.heads import head_of
+from symbert.glue.kept import read_kept
+from symbert.glue.score import DROPOUTS
 from symbert.glue.train import load_classifier
 from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
 from symbert.model.network import Classifier
-from symbert.tasks import task_named
+from symbert.tasks import define, task_named
 
 RECORD = {
     "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},
     "dropout": dict.fromkeys(DROPOUTS, float),
+    "weights_sha256": str,
+    "own": (dict, type(None)),
 }
 
 
@@ -27,21 +30,21 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
     the names of its labels, the tokenizer and a model card.
 
-    `weights` are …/state/<task>/seed-<n>-<hash>.safetensors beside its record; `checkpoint` is the step that was
+    `weights` are …/finetuned/<task>/seed-<n>.safetensors beside its record; `checkpoint` is the step that was
     fine-tuned, which the record identifies (IntegrityError). Where no plain BERT equals the operator, the model is
     written as it was trained, with a warning. `output` must be new or empty.
     """
     refuse_used(output, checkpoint)
-    record, checksum = weights.with_suffix(".json"), weights.with_suffix(".sha256")
-    for file in (weights, record, checksum):
+    record = weights.with_suffix(".json")
+    for file in (weights, record):
         if not file.is_file():
             raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
-    kept = read_json(record, RECORD)
+    kept = read_kept(record, RECORD)
     facts = kept["record"]
-    verify_sha256(weights, checksum.read_text(encoding="utf-8").strip(), "remove it, and fine-tune again")
+    verify_sha256(weights, kept["weights_sha256"], "remove it, and fine-tune again")
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
-    task = task_named(facts["task"])
+    task = define(facts["task"], kept["own"]) if kept["own"] else task_named(facts["task"])
     hidden, attention = (kept["dropout"][key] for key in DROPOUTS)
     trained = load_classifier(checkpoint, task.num_labels, hidden, head_of(task).model)
     trained.config.attention_probs_dropout_prob = attention

@@ -37,24 +37,24 @@ class Reading:
     credit: float = 0.0  # of the answer, 0 to 1
 
 
-def formed(task: Task, split: str, rows: pa.Table, location: str) -> Iterator[pa.Table]:
-    """The rows themselves or, of a task with a form, split, text, pair and label of what that makes of them, some rows
-    at a time.
+def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows themselves or, of a task with a form, text, pair and label of what that makes of them, some rows at a
+    time.
 
-    Rows of several answers to one question have `group` and `credit`, too. DataError names `location` and the row whose
-    text lacks what is asked about.
+    Rows of several answers to one question have `group` and `credit`, too. DataError names task, split and the row
+    whose text lacks what is asked about.
     """
     if not task.form:
         yield rows
         return
     each = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
     every = iter(globals()[task.form](each))
-    while readings := _some(every, f"{location}: {split}"):
+    while readings := _some(every, f"{task.name}: {split}"):
         texts = dict(zip(TEXTS, zip(*(reading.texts for reading in readings), strict=True), strict=False))
         columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
         truth = TRUTH if readings[0].group is not None else {"label": TRUTH["label"]}
         columns |= {name: pa.array([getattr(one, name) for one in readings], kind) for name, kind in truth.items()}
-        yield pa.table({"split": pa.array([split] * len(readings), pa.string()), **columns})
+        yield pa.table(columns)
 
 
 def _some(readings: Iterator[Reading], place: str) -> list[Reading]:

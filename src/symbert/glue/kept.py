@@ -1,4 +1,4 @@
-"""Records of scores, kept for a seed in a state folder or published for all: JSON with a hash of its content.
+"""Records of scores, and what a fine-tuning keeps beside them: JSON with a hash of its content.
 
 A flipped bit may leave JSON that can be read, and another score.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import IntegrityError
-from symbert.files import read_json, write_json
+from symbert.files import read_json
 from symbert.settings import hash_of
 
 Record = dict[str, Any]
@@ -27,11 +27,6 @@ def checked(content: Record, place: str, remedy: str) -> Record:
     return content
 
 
-def keep(path: Path, content: Record) -> None:
-    """Publish what was computed once."""
-    write_json(path, hashed(content))
-
-
 def read_kept(path: Path, shape: Any) -> Record:
-    """What `keep` published."""
+    """The content of a file with a hash; IntegrityError when it was damaged."""
     return checked(read_json(path, shape), str(path), "delete it and run again")

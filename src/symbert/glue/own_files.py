@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
 from symbert.errors import ConfigError, DataError
-from symbert.files import sha256_of
+from symbert.files import known_sha256
 from symbert.task import Layout, Task
 
 KINDS = (*DIALECTS, *LOADERS)  # of files: those with columns
@@ -24,8 +24,7 @@ def identity_of(task: Task) -> dict[str, Any]:
     Read where a workflow starts: ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a
     column.
     """
-    remedy = f"correct 'tasks.{task.name}.{{}}' of the configuration"
-    contents = {split: sha256_of(Path(path), absent=remedy.format(split)) for split, path in task.files.items()}
+    contents = {split: known_sha256(path) for split, path in task.files.items()}
     if contents["train"] == contents["validation"]:
         files = " and ".join(dict.fromkeys(task.files.values()))
         raise ConfigError(

@@ -1,70 +1,211 @@
-"""From a task's text to token ids: [CLS] a [SEP] or [CLS] a [SEP] b [SEP], tokenised once for all models and seeds."""
+"""From texts to token ids, once for all models and seeds: rows of tasks, noisy and out-of-domain sets, minimal pairs.
+
+A row of a task is [CLS] a [SEP] or [CLS] a [SEP] b [SEP].
+"""
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenizers import Encoding, Tokenizer
 
-from symbert.corpus.wordpiece import encoder
+from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.draws import mix
-from symbert.errors import DataError
-from symbert.files import publish
+from symbert.errors import ConfigError, DataError
+from symbert.files import publish, read_json
+from symbert.glue.challenges import challenges_for, read_challenge
 from symbert.glue.forms import TEXTS, TRUTH, formed
-from symbert.glue.sources import STAND_IN, read_table
+from symbert.glue.noise import name_of_set, noisy
+from symbert.glue.own_files import refuse_shared_texts
+from symbert.glue.sources import STAND_IN, published_path, read_split, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
-from symbert.settings import MinimalPairSettings, TaskSettings, read_settings
+from symbert.settings import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
+from symbert.sources import Config, located
 from symbert.task import Task
-from symbert.tasks import task_named
+from symbert.tasks import define, task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 2_000
 ROW_GROUP = 2**28  # bytes from which rows are written and no longer held; of all tasks ReCoRD alone has more
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
+SENTENCES = ("sentence_good", "sentence_bad")  # of a minimal pair
+
+Sets = Iterator[tuple[str, dict[str, Any], pa.Table]]  # name, facts and rows of text of each set
 
 
-def prepare_task(raw: Path, task: str, vocabulary: Path, settings: Path, output: Path) -> None:
-    """Write the parquet file split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
+def prepare_task(file: Path, /, allow_partial: bool = False) -> None:
+    """Write results/tasks/{rows}/{task}.parquet, as settings.json beside it says: token ids of a task's rows, of its
+    noisy and out-of-domain sets, or of minimal pairs. The schema's metadata has facts (see `facts_of`).
+
+    DataError where a published file is damaged or of another shape, a file of the user's own was changed since the
+    start, or there are not as many rows as published and `allow_partial` is false.
+    """
+    settings = read_json(file.parent / "settings.json", {"kind": str, "vocabulary": str, "max_length": int})
+    define_own(settings)
+    kind, write = KINDS[settings["kind"]]
+    chosen = {key: settings[key] for key in kind.__struct_fields__ if key in settings}
+    write(file, settings, settings_from({**chosen, "allow_partial": allow_partial}, kind, str(file.parent)))
+
+
+def define_own(settings: Config) -> Config:
+    """Make the tasks of the user's own known that the settings of a folder of rows define; gives them."""
+    own = settings.get("own", {})
+    for name, definition in own.items():
+        define(name, definition)
+    return own
+
+
+def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
+    """Write split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
     Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
     Where answers are spans of contexts, it has the columns of `symbert.glue.spans`, and a split of rows held out.
-
-    The schema's metadata says under `symbert` how many rows are used and official (see `facts_of`).
-    Raises DataError when there are not as many rows as official and `glue.allow_partial` is false.
     """
-    row, wanted = task_named(task), read_settings(settings, TaskSettings)
-    table = read_table(raw, str(raw), f"delete it and run download-task for {task}")
-    tokenizer = pair_encoder(vocabulary, wanted.max_length)
-    available = {split: table.filter(pc.field("split") == split) for split in row.splits}
-    official = row.official_rows or {split: rows.num_rows for split, rows in available.items()}
+    task, vocabulary = task_named(file.stem), Path(located(settings["vocabulary"]))
+    available = {split: read_split(task, split, settings) for split in task.splits}
+    if task.files:
+        refuse_shared_texts(task, *available.values())
+    official = task.official_rows or {split: rows.num_rows for split, rows in available.items()}
     for split, rows in available.items():
-        check_complete(f"{task}: split '{split}'", rows.num_rows, official[split], wanted)
-    used = {split: sample(row, split, rows, wanted) for split, rows in available.items()}
+        check_complete(f"{task.name}: split '{split}'", rows.num_rows, official[split], wanted)
+    used = {split: sample(task, split, rows, wanted) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
     facts = {
-        "task": task,
-        "stand_in": STAND_IN in (table.schema.metadata or {}),
+        "task": task.name,
+        "stand_in": any(map(is_stand_in, available.values())),
         "rows": counts,
         "official_rows": official,
         "partial": counts != official,
     }
-    if row.files:  # of an own task these may change; of scores kept under the hash of this file, none is of others
-        facts |= {"labels": row.labels, "metrics": row.metrics}
-    if row.has_contexts:
+    if task.files:
+        facts |= {"labels": task.labels, "metrics": task.metrics}
+    if task.has_contexts:
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
         )
     else:
-        read = (part for split, rows in used.items() for part in formed(row, split, rows, str(raw)))
-        prepared = (tokenise(row, part, tokenizer).add_column(0, "split", part["split"]) for part in read)
-    write_prepared(output, prepared, facts)
+        tokenizer = pair_encoder(vocabulary, wanted.max_length)
+        read = ((split, part) for split, rows in used.items() for part in formed(task, split, rows))
+        prepared = (named("split", split, tokenise(task, part, tokenizer)) for split, part in read)
+    write_prepared(file, prepared, facts)
+
+
+def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
+    """Write set, input_ids, token_type_ids, label of all noisy and out-of-domain sets that ask a task's classifier.
+
+    Noise changes the evaluation rows that `prepare_rows` takes. Facts are the task, whether its rows are a `stand_in`,
+    and of each set its `kind` (noise or out-of-domain), `name` (of the noise or of the challenge set), `share` of the
+    letters that are struck, score `column` of the evaluation split that was changed, `metrics` (their mean is the
+    score), `classes` (the label that each predicted class counts as; null: itself), `rows`, `official_rows` and whether
+    it is `partial`. A task without sets has a file without rows.
+    """
+    task, chosen = task_named(file.stem), settings_from(settings["robustness"], RobustnessSettings, str(file.parent))
+    tokenizer = pair_encoder(Path(located(settings["vocabulary"])), wanted.max_length)
+    available = {split: read_split(task, split, settings) for split in task.scores}
+    first, facts = next(iter(available.values())), {}
+    texts = {"": first.slice(0, 0)}
+    for name, description, rows in chain(_noise(task, available, wanted, chosen), _challenges(task, wanted, chosen)):
+        facts[name], texts[name] = description, rows
+    prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
+    write_prepared(file, prepared, {"task": task.name, "stand_in": is_stand_in(first), "sets": facts})
+
+
+def _noise(task: Task, splits: dict[str, pa.Table], wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
+    for split, column in task.scores.items():
+        rows = sample(task, split, splits[split], wanted)
+        used = _used(rows, task.official_rows.get(split, len(splits[split])))
+        for kind, share in product(chosen.noise_kinds, chosen.noise):
+            noise = {"kind": "noise", "name": kind, "share": share, "column": column}
+            scored = {"metrics": task.metrics, "classes": None}
+            yield name_of_set(kind, share, column), {**noise, **scored, **used}, _struck(task, split, rows, kind, share)
+
+
+def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
+    """Rows with noise in each of their texts, another in each; it follows from split and `idx`."""
+    for place, column in enumerate(task.columns):
+        numbers = task.splits.index(split), rows["idx"].to_numpy(), place
+        texts = noisy(rows[column].to_pylist(), kind, share, *numbers)
+        rows = rows.set_column(rows.column_names.index(column), column, pa.array(texts, pa.string()))
+    return rows
+
+
+def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
+    for challenge in challenges_for(task, chosen.sets):
+        available = read_challenge(challenge, Path(chosen.root))
+        check_complete(f"the set '{challenge.name}'", len(available), challenge.official_rows, wanted)
+        rows = spread(available, wanted.max_evaluation_examples, 0)
+        origin = {"kind": "out-of-domain", "name": challenge.name, "share": None, "column": challenge.column}
+        scored = {"metrics": challenge.metrics, "classes": challenge.classes}
+        yield challenge.name, {**origin, **scored, **_used(rows, challenge.official_rows)}, rows
+
+
+def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:
+    return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) != official_rows}
+
+
+def prepare_pairs(file: Path, settings: Config, wanted: MinimalPairSettings) -> None:
+    """Write paradigm, and token ids of sentence_good and sentence_bad, of BLiMP's pairs.
+
+    Facts are whether they are `partial`, or a `stand_in`, and the id of the mask. ConfigError for a pair that
+    `max_length` makes equal.
+    """
+    tokenizer, tables = pair_encoder(Path(located(settings["vocabulary"])), wanted.max_length), []
+    facts = {"task": "blimp", "stand_in": False, "mask": tokenizer.token_to_id(SPECIAL_TOKENS["mask"])}
+    for draw, paradigm in enumerate(PARADIGMS):
+        published = published_pairs(paradigm)
+        available = read_pairs(published_path(settings, published), published.location, paradigm)
+        check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, wanted)
+        rows = spread(available, wanted.max_evaluation_examples, draw)
+        good, bad = (
+            [encoding.ids for encoding in tokenizer.encode_batch_fast(rows[name].to_pylist())] for name in SENTENCES
+        )
+        for place, ids in enumerate(good):
+            if ids == bad[place] and len(ids) == wanted.max_length:
+                raise ConfigError(
+                    f"config: 'suites.blimp.max_length' is {wanted.max_length}, which cuts the two sentences of a pair "
+                    f"to the same tokens ({paradigm}: '{rows[SENTENCES[0]][place]}'); raise it"
+                )
+        columns = {name: pa.array(ids, IDS) for name, ids in zip(SENTENCES, (good, bad), strict=True)}
+        tables.append(named("paradigm", paradigm, pa.table(columns)))
+        facts["stand_in"] |= is_stand_in(available)
+    pairs = sum(table.num_rows for table in tables)
+    write_prepared(file, tables, {**facts, "partial": pairs != PAIRS_OF_PARADIGM * len(PARADIGMS)})
+
+
+def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:
+    """sentence_good and sentence_bad of a published file; DataError names `location` and the flaw."""
+    table = read_table(path, location, "get the file again")
+    for name in (*SENTENCES, "UID"):
+        if name not in table.column_names or table[name].null_count or not pa.types.is_string(table[name].type):
+            raise DataError(f"{location}: column '{name}' is absent, no text, or has empty cells; get the file again")
+    others = set(table["UID"].to_pylist()) - {paradigm}
+    if others:
+        raise DataError(f"{location}: has pairs of {sorted(others)[0]}, expected {paradigm}; get the file again")
+    return table.select(SENTENCES)
+
+
+KINDS = {
+    "tasks": (TaskSettings, prepare_rows),
+    "robustness": (TaskSettings, prepare_sets),
+    "pairs": (MinimalPairSettings, prepare_pairs),
+}
+
+
+def named(column: str, value: str, rows: pa.Table) -> pa.Table:
+    """Rows with a first column that has one value."""
+    return rows.add_column(0, column, pa.array([value] * len(rows), pa.string()))
+
+
+def is_stand_in(rows: pa.Table) -> bool:
+    """Whether published rows only have the shape of a task."""
+    return STAND_IN in (rows.schema.metadata or {})
 
 
 def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, Any]) -> None:
@@ -94,14 +235,12 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:
-    """What a prepared file says of itself: task, stand_in, rows, official_rows (by split), partial.
-
-    A file of `prepare_robustness` says task, stand_in and sets. DataError names a file that is none of the two.
-    """
+    """What a prepared file says of itself: task, stand_in, rows, official_rows (by split), partial; or what
+    `prepare_sets` or `prepare_pairs` say. DataError names another file."""
     try:
         return json.loads((pq.read_schema(prepared).metadata or {})[FACTS])
     except (pa.ArrowInvalid, KeyError, ValueError):
-        raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run prepare-task") from None
+        raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run again") from None
 
 
 def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""Suites as published, checked and joined to one file per task.
+"""The rows of tasks as published, checked.
 
 The hub (nyu-mll/glue, aps/super_glue) and mirrors hold one parquet file per split; GLUE's original files, as
 gluebenchmark.com gives them, a folder per task and a tab-separated file per split. Those are read by the rules of
@@ -18,15 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import RESOLVED, open_source, resolve
+from symbert.corpus.sources import read_fetched
 from symbert.errors import DataError, MissingInputError
-from symbert.files import publish, read_json, write_json
-from symbert.glue.own_files import read_own_split, refuse_shared_texts
-from symbert.settings import SourceSettings, read_settings
-from symbert.sources import SOURCES
-from symbert.suites import SUITES, published_split
+from symbert.files import known_sha256, verify_sha256
+from symbert.glue.own_files import read_own_split
+from symbert.sources import Config, PublishedFile, located
+from symbert.suites import published_split
 from symbert.task import HIGHEST_GRADE, Layout, Task
-from symbert.tasks import task_named
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 
@@ -47,44 +45,35 @@ Record = dict[str, str]
 Row = dict[str, Any]
 
 
-def resolve_glue(settings: Path, output: Path) -> None:
-    """Write sources.json: the commit of GLUE's repository, if it is the hub's, from which its tasks are downloaded."""
-    read = read_settings(settings, SourceSettings)
-    write_json(output, resolve(read, {SUITES["glue"].repository: ("dataset", read.revision)}))
+def read_split(task: Task, split: str, settings: Config) -> pa.Table:
+    """The rows of a split with the hub's columns, checked; a stand-in's are marked in the schema's metadata.
 
-
-def download_task(settings: Path, sources: Path, task: str, output: Path) -> None:
-    """Write a task's training and evaluation rows to one parquet file: the hub's columns and `split`.
-
-    Those of the user's own tasks come from their files, whatever the source. Raises DataError, naming file and column
-    or line, when columns, types or labels are not those of the task, and where most validation rows are trained on.
+    `settings` are of the folder of prepared rows: `original_files` is the folder of GLUE's original files, `source` the
+    folder of the published ones; of a task of the user's own `own` has the SHA-256 of its files. DataError names file
+    and column or line where columns, types or labels are not of the task, and a file that was changed meanwhile.
     """
-    row, read = task_named(task), read_settings(settings, SourceSettings)
-    schema, splits = published_schema(row), []
-    for split in row.splits:
-        if row.files:
-            rows = read_own_split(row, split, schema)
-        elif not SOURCES[read.source].is_published:
-            rows = pa.Table.from_pylist(list(read_original_split(Path(read.root), row, split)), schema=schema)
-            rows = rows.replace_schema_metadata(None)
-        else:
-            file, fetched = published_split(row, split), output.with_name(f".{row.name}-{split}.parquet")
-            try:
-                open_source(read, fixed_commits(read_json(sources, RESOLVED))).fetch(file, fetched)
-                rows = read_published(fetched, file.location, schema, row.labels)
-            finally:
-                fetched.unlink(missing_ok=True)
-        splits.append(rows.append_column("split", pa.array([split] * len(rows), pa.string())))
-    if row.files:
-        refuse_shared_texts(row, *splits)
-    with publish(output) as temporary:
-        pq.write_table(pa.concat_tables(splits), temporary, write_page_checksum=True)
+    schema = published_schema(task)
+    if task.files:
+        rows, file = read_own_split(task, split, schema), task.files[split]
+        if known_sha256(file) != settings["own"][task.name]["sha256"][split]:
+            raise DataError(f"{file}: changed since the workflow was started; start it again")
+        return rows
+    if "original_files" in settings:
+        rows = read_original_split(Path(settings["original_files"]), task, split)
+        return pa.Table.from_pylist(list(rows), schema=schema).replace_schema_metadata(None)
+    file = published_split(task, split)
+    return read_published(published_path(settings, file), file.location, schema, task.labels)
 
 
-def fixed_commits(sources: dict[str, Any]) -> dict[str, Any]:
-    """The content of sources.json, and beside GLUE's commit those of the suites whose revision is one."""
-    fixed = {suite.repository: {"commit": suite.revision} for suite in SUITES.values() if suite.revision}
-    return {**sources, "repositories": {**fixed, **sources["repositories"]}}
+def published_path(settings: Config, file: PublishedFile) -> Path:
+    """Where a published file lies; of a mirror it has the digest that fetch-mirror noted, or IntegrityError."""
+    folder = Path(located(settings["source"]))
+    path, mirror = folder / file.path, folder.parents[1]
+    if not path.is_file():
+        raise MissingInputError(f"{path}: file not found; get it again")
+    if noted := (read_fetched(mirror) or {"files": {}})["files"].get(file.location):
+        verify_sha256(path, noted["sha256"], f"remove {path} and run fetch-mirror again")
+    return path
 
 
 def published_schema(task: Task) -> pa.Schema:

@@ -22,7 +22,7 @@ from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
-REMEDY = "lower 'glue.learning_rate' under a new 'experiment'"
+REMEDY = "lower 'glue.learning_rate'"
 NEW_LAYERS = ("bert.pooler.", "classifier.", "qa_outputs.")
 
 

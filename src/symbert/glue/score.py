@@ -1,0 +1,361 @@
+"""Scores of a checkpoint: fine-tuned on tasks, the same models on noisy and out-of-domain rows, or judging pairs.
+
+    results/scores/{suite}/settings.json                                           kind, rows, protocol
+    results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   the records of a request
+        finetuned/{task}/seed-{n}.json, .safetensors                               predictions; weights, where asked
+        state/{task}-seed-{n}.json                                             records of a job that was interrupted
+
+All records of a folder follow from the same settings and weights, so a request takes those that another one has.
+"""
+
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+
+from symbert.blimp import PARADIGMS
+from symbert.errors import DivergedError, IntegrityError
+from symbert.files import read_json, sha256_of, single_writer, write_json
+from symbert.glue.batches import TaskRows, read_rows, read_sets
+from symbert.glue.heads import head_of
+from symbert.glue.kept import Record, checked, hashed, read_kept
+from symbert.glue.metrics import is_constant, scored, scores_of
+from symbert.glue.prepare import SENTENCES, define_own, facts_of
+from symbert.glue.sources import read_table
+from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
+from symbert.model.likelihood import log_likelihoods
+from symbert.model.loading import load_model
+from symbert.model.weights import write_weights
+from symbert.pretrain.storage import extracted_sha256
+from symbert.progress import Progress
+from symbert.settings import GlueSettings, MinimalPairSettings, hash_of, settings_from
+from symbert.task import Task
+from symbert.tasks import task_named
+from symbert.training.device import facts_of_machine, pick_device, resolve_precision
+from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
+
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
+SETTINGS = {"kind": str, "rows": str}
+REMEDY = "delete it and run again"
+
+
+def score(
+    file: Path,
+    /,
+    threads: int,
+    tasks: list[str] | None = None,
+    seeds: list[int] | None = None,
+    keep_weights: int | None = None,
+) -> None:
+    """Write results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json: a list of records of a
+    checkpoint, one for each task and fine-tuning seed, or the one of how it judges minimal pairs.
+
+    A record of a fine-tuning names model, step, task and seed and holds, by score column from 0 to 1, `metrics`,
+    `details` (the metrics whose mean it is) and `majority` (the score of the best constant prediction). Predictions
+    stay beside it, and weights where `keep_weights` is the checkpoint's step. Raises IntegrityError for a damaged
+    checkpoint or record, and DivergedError for a loss, a weight or an output that is not finite.
+    """
+    torch.set_num_threads(threads)
+    folder, suite = file.parent, file.parents[4]
+    settings, place = read_json(suite / "settings.json", SETTINGS), folder.relative_to(suite)
+    rows = suite.parents[1] / "tasks" / settings["rows"]
+    with single_writer(folder / "state"):
+        if settings["kind"] == "judge":
+            checkpoint = Checkpoint(suite.parents[1] / "runs" / place)
+            wanted = settings_from(settings["protocol"], MinimalPairSettings, str(suite))
+            records = [hashed(judgement(checkpoint, rows / "blimp.parquet", wanted))]
+        elif settings["kind"] == "robustness":
+            protocol = Protocol(suite.parent / settings["trained"] / place)
+            records = _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record)
+        else:
+            protocol = Protocol(folder, keep_weights)
+            records = _records(file, tasks, seeds, lambda task: Finetuning(protocol, task).record)
+        write_json(file, records)
+    shutil.rmtree(folder / "state", ignore_errors=True)
+
+
+def _records(
+    file: Path, tasks: list[str], seeds: list[int], of_task: Callable[[str], Callable[[int], Record]]
+) -> list[Record]:
+    """The records of tasks and seeds: of another request, or of an interrupted job, or measured."""
+    known = {}
+    for other in sorted(file.parent.glob("*.json")):
+        if other != file:
+            for record in read_json(other, [{"task": str, "finetune_seed": int, "hash": str}]):
+                checked(record, str(other), REMEDY)
+                known[record["task"], record["finetune_seed"]] = record
+    records = []
+    for task in tasks:
+        measure = of_task(task)
+        for seed in seeds:
+            state = file.parent / "state" / f"{task}-seed-{seed}.json"
+            if (task, seed) not in known:
+                if not state.is_file():
+                    write_json(state, hashed(measure(seed)))
+                known[task, seed] = read_json(state, {"task": str, "finetune_seed": int, "hash": str})
+                checked(known[task, seed], str(state), REMEDY)
+            records.append(known[task, seed])
+    return records
+
+
+class Checkpoint:
+    """A step of a run, on one device; its config.json says of which run."""
+
+    def __init__(self, folder: Path) -> None:
+        run = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
+        facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
+        host = {"model_host": facts["model_host"]} if "model_host" in facts else {}
+        run = {key: facts[key] for key in ("size", "attention", "pretrain_seed")}
+        self.folder, self.device = folder, pick_device()
+        self.identity: Record = {**run, **host, "step": facts["step"]}
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its weights."""
+        return extracted_sha256(self.folder)
+
+    @property
+    def versions(self) -> Record:
+        """Of Python and of what computes."""
+        return {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
+
+
+class Protocol:
+    """How one checkpoint is fine-tuned, whatever the task.
+
+    `folder` is the one of its scores: results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}.
+    """
+
+    def __init__(self, folder: Path, keep_weights: int | None = None) -> None:
+        suite, results = folder.parents[3], folder.parents[5]
+        settings = read_json(suite / "settings.json", {**SETTINGS, "protocol": dict})
+        self.rows = results / "tasks" / settings["rows"]
+        self.own = define_own(read_json(self.rows / "settings.json", {}))
+        self.checkpoint = Checkpoint(results / "runs" / folder.relative_to(suite))
+        self.settings = settings_from(settings["protocol"], GlueSettings, str(suite))
+        self.finetuned = folder / "finetuned"
+        self.keeps_weights = keep_weights == self.checkpoint.identity["step"]
+
+    @cached_property
+    def precision(self) -> str:
+        """The resolved precision."""
+        return resolve_precision(self.settings.precision, self.checkpoint.device)
+
+    @property
+    def provenance(self) -> Record:
+        """How a record was made; with the dropout of attention weights, where the device decides it."""
+        return {
+            "settings_hash": hash_of(self.settings),
+            "recipe": self.settings.recipe,
+            "precision": self.precision,
+            **recorded_dropout(RECIPES[self.settings.recipe], self.settings.dropout, self.checkpoint.device),
+            "versions": self.checkpoint.versions,
+            "origin": "finetune",
+            "checkpoint_sha256": self.checkpoint.sha256,
+        }
+
+    def classifier(self, task: Task, seed: int) -> torch.nn.Module:
+        """The encoder under a head drawn with the seed."""
+        folder, device, dropout = self.checkpoint.folder, self.checkpoint.device, self.settings.dropout
+        model = load_classifier(folder, task.num_labels, dropout, head_of(task).model)
+        recipe = RECIPES[self.settings.recipe]
+        model.config.attention_probs_dropout_prob = attention_dropout(recipe, dropout, device)
+        reset_head(model, seed)
+        return model.to(device)
+
+
+class Finetuning:
+    """One task, fine-tuned under a protocol with any number of seeds."""
+
+    def __init__(self, protocol: Protocol, task: str) -> None:
+        self.protocol, self.task, self.data = protocol, task_named(task), protocol.rows / f"{task}.parquet"
+        self.data_sha256 = sha256_of(self.data)
+
+    @cached_property
+    def rows(self) -> dict[str, TaskRows]:
+        """The prepared rows."""
+        return read_rows(self.data, self.task, self.protocol.checkpoint.device)
+
+    def identity(self, seed: int) -> Record:
+        """The key of a record."""
+        return {**self.protocol.checkpoint.identity, "task": self.task.name, "finetune_seed": seed}
+
+    def kept(self, seed: int) -> Path:
+        """The file of a seed's record and predictions; its weights have the same stem."""
+        return self.protocol.finetuned / self.task.name / f"seed-{seed}.json"
+
+    def record(self, seed: int) -> Record:
+        """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
+        kept, model = self.kept(seed), self.trained(seed)
+        with self.named_divergence(seed):
+            predictions = self.predictions(model)
+        weights = kept.with_suffix(".safetensors")
+        weights.unlink(missing_ok=True)  # of an earlier job
+        if self.protocol.keeps_weights:
+            write_weights(model, weights)
+        facts = {key: facts_of(self.data)[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+        record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
+        listed = {split: values.tolist() for split, values in predictions.items()}
+        content = {"record": record, "predictions": listed, "own": self.protocol.own.get(self.task.name)}
+        content["dropout"] = {key: getattr(model.config, key) for key in DROPOUTS}
+        if self.protocol.keeps_weights:
+            content["weights_sha256"] = sha256_of(weights)
+        write_json(kept, hashed(content))
+        return record
+
+    def trained(self, seed: int) -> torch.nn.Module:
+        """The model, fine-tuned with a seed."""
+        protocol, rows = self.protocol, self.rows["train"]
+        model = protocol.classifier(self.task, seed)
+        self.refuse_other_vocabulary(model, self.data, self.rows)
+        progress = Progress(self.label(seed), steps_of(rows.examples, protocol.settings), "steps")
+        with self.named_divergence(seed), compiler_explained():
+            train(model, rows, protocol.settings, protocol.precision, seed, progress.update)
+        return model
+
+    @property
+    def provenance(self) -> Record:
+        """How a record was made."""
+        return {**self.protocol.provenance, "data_sha256": self.data_sha256}
+
+    def label(self, seed: int) -> str:
+        """What lines about a seed begin with."""
+        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
+        return f"{name}: {self.task.name} seed {seed}"
+
+    @contextmanager
+    def named_divergence(self, seed: int) -> Iterator[None]:
+        """A DivergedError says whose it is."""
+        try:
+            yield
+        except DivergedError as error:
+            raise DivergedError(f"{self.label(seed)}: {error}") from None
+
+    def refuse_other_vocabulary(self, model: torch.nn.Module, data: Path, rows: dict[str, TaskRows]) -> None:
+        """IntegrityError where the rows of a file have a larger vocabulary than the model."""
+        highest = max(int(each.input_ids.max()) for each in rows.values())
+        _refuse_unknown_piece(data, highest, self.protocol.checkpoint, model.config.vocab_size)
+
+    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
+        """What a model predicts for the splits that it was not trained on."""
+        others = {split: rows for split, rows in self.rows.items() if split != "train"}
+        return {split: predict(model, rows, self.protocol.precision) for split, rows in others.items()}
+
+    def scores(self, predictions: dict[str, np.ndarray]) -> Record:
+        """What a record says of predictions: see `symbert.glue.metrics.scores_of`."""
+        return scores_of(self.task, {split: rows.truth for split, rows in self.rows.items()}, predictions)
+
+
+class Robustness:
+    """The fine-tuned models of a task, on its noisy and out-of-domain sets.
+
+    A record holds under `sets`, for each set, its facts, `score` and `majority` (0 to 1), `details` and
+    `constant_prediction`. Kept weights are taken; a seed without them is fine-tuned again. So `clean` has the scores of
+    the very model on the evaluation rows, by score column (none without sets).
+    """
+
+    def __init__(self, protocol: Protocol, task: str, rows: Path) -> None:
+        self.finetuning, self.data = Finetuning(protocol, task), rows / f"{task}.parquet"
+
+    def record(self, seed: int) -> Record:
+        """The record of a seed."""
+        finetuning, facts, clean, sets = self.finetuning, facts_of(self.data), {}, {}
+        if facts["sets"]:
+            task, protocol, model = finetuning.task, finetuning.protocol, self.model(seed)
+            rows = read_sets(self.data, facts["sets"], task, protocol.checkpoint.device)
+            finetuning.refuse_other_vocabulary(model, self.data, rows)
+            training_labels = finetuning.rows["train"].labels.cpu().numpy()
+            with finetuning.named_divergence(seed):
+                for name, asked in facts["sets"].items():
+                    predictions = predict(model, rows[name], protocol.precision)
+                    labels = rows[name].labels.cpu().numpy()
+                    sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
+                clean = finetuning.scores(finetuning.predictions(model))["metrics"]
+        measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
+        return {**finetuning.identity(seed), **measured, **finetuning.provenance}
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """The fine-tuned model of a seed: of the kept weights, or fine-tuned again.
+
+        Then it may differ from that of the record in its last bits, on a GPU almost always.
+        """
+        finetuning, kept = self.finetuning, self.finetuning.kept(seed)
+        weights = kept.with_suffix(".safetensors")
+        if not (kept.is_file() and weights.is_file()):
+            return finetuning.trained(seed)
+        if read_kept(kept, {}).get("weights_sha256") != sha256_of(weights):
+            print(f"warning: {weights}: sha256 is not that in {kept.name}; fine-tuned again", file=sys.stderr)
+            return finetuning.trained(seed)
+        model = finetuning.protocol.classifier(finetuning.task, seed)
+        model.load_state_dict(load_file(weights))
+        return model
+
+
+def score_of_set(
+    task: Task, facts: Record, training_labels: np.ndarray, labels: np.ndarray, predictions: np.ndarray
+) -> Record:
+    """Score, details and majority baseline by the metrics of the set; a predicted class counts as its `classes` say."""
+    counted_training, counted = training_labels, predictions
+    if facts["classes"] is not None:
+        counted_training, counted = (np.array(facts["classes"])[values] for values in (training_labels, predictions))
+    score = scored(replace(task, metrics=tuple(facts["metrics"])), counted_training, labels, counted)
+    return {**score, "constant_prediction": is_constant(predictions)}
+
+
+def judgement(checkpoint: Checkpoint, data: Path, wanted: MinimalPairSettings) -> Record:
+    """The record of a checkpoint on BLiMP: of each paradigm, in how many pairs the acceptable sentence is likelier.
+
+    Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
+    because both have the same word pieces, is neither right nor wrong.
+    """
+    facts, pairs, model = facts_of(data), read_table(data, str(data), REMEDY), load_model(checkpoint.folder)
+    good, bad = (pairs[name].to_pylist() for name in SENTENCES)
+    highest = max(max(map(max, rows)) for rows in (good, bad))
+    _refuse_unknown_piece(data, highest, checkpoint, model.config.vocab_size)
+    better = judged(model.to(checkpoint.device), good, bad, facts["mask"])
+    if lost := int((~np.isfinite(better)).sum()):
+        raise DivergedError(
+            f"{checkpoint.folder / 'model.safetensors'}: the likelihoods of {lost:,} pairs are not finite; give an "
+            "earlier step of its run"
+        )
+    paradigm_of = np.array(pairs["paradigm"].to_pylist())
+    counts = {}
+    for paradigm in PARADIGMS:
+        each = better[paradigm_of == paradigm]
+        counts[paradigm] = {"pairs": each.size, "right": int((each > 0).sum()), "ties": int((each == 0).sum())}
+    return {
+        **checkpoint.identity,
+        "paradigms": counts,
+        "partial": facts["partial"],
+        "stand_in": facts["stand_in"],
+        "settings_hash": hash_of(wanted),
+        "versions": checkpoint.versions,
+        "checkpoint_sha256": checkpoint.sha256,
+        "data_sha256": sha256_of(data),
+    }
+
+
+def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> NDArray[np.float64]:
+    """By how many nats each good row is likelier than the bad one; 0 of rows with the same ids, whatever rounding."""
+    rows: dict[tuple[int, ...], int] = {}  # each once: pairs of a paradigm share sentences
+    places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
+    likelihoods = log_likelihoods(model, list(rows), mask_id)
+    return (likelihoods[places[0]] - likelihoods[places[1]]).numpy()
+
+
+def _refuse_unknown_piece(data: Path, highest: int, checkpoint: Checkpoint, pieces: int) -> None:
+    """IntegrityError where rows have a larger vocabulary than the model."""
+    if highest >= pieces:
+        raise IntegrityError(
+            f"{data}: has token id {highest}, the model of {checkpoint.folder} has {pieces:,} pieces; prepare the rows "
+            "with the vocabulary of the checkpoint"
+        )
