@@ -57,7 +57,7 @@ def score(
     keep_weights: int | None = None,
 ) -> None:
     """Write results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json: a list of records of a
-    checkpoint, one for each task and fine-tuning seed, or the one of how it judges minimal pairs.
+    checkpoint, one for each task and fine-tuning seed; or the record of how it judges minimal pairs.
 
     A record of a fine-tuning names model, step, task and seed and holds, by score column from 0 to 1, `metrics`,
     `details` (the metrics whose mean it is) and `majority` (the score of the best constant prediction). Predictions
@@ -72,14 +72,13 @@ def score(
         if settings["kind"] == "judge":
             checkpoint = Checkpoint(suite.parents[1] / "runs" / place)
             wanted = settings_from(settings["protocol"], MinimalPairSettings, str(suite))
-            records = [hashed(judgement(checkpoint, rows / "blimp.parquet", wanted))]
+            write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", wanted)))
         elif settings["kind"] == "robustness":
             protocol = Protocol(suite.parent / settings["trained"] / place)
-            records = _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record)
+            write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record))
         else:
             protocol = Protocol(folder, keep_weights)
-            records = _records(file, tasks, seeds, lambda task: Finetuning(protocol, task).record)
-        write_json(file, records)
+            write_json(file, _records(file, tasks, seeds, lambda task: Finetuning(protocol, task).record))
     shutil.rmtree(folder / "state", ignore_errors=True)
 
 

@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.sources import read_fetched
 from symbert.errors import DataError, MissingInputError
-from symbert.files import known_sha256, verify_sha256
+from symbert.files import known_sha256, read_json, verify_sha256
 from symbert.glue.own_files import read_own_split
 from symbert.sources import Config, PublishedFile, located
 from symbert.suites import published_split
 from symbert.task import HIGHEST_GRADE, Layout, Task
 
+FETCHED = "fetched.json"  # in a mirror: the digest of each file when fetch-mirror got it
+NOTED = {"files": {str: {"sha256": str}}}
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 
 # MRPC comes from Microsoft, unsplit: GLUE adds the pairs of sentence numbers that make the evaluation split.
@@ -71,7 +72,8 @@ def published_path(settings: Config, file: PublishedFile) -> Path:
     path, mirror = folder / file.path, folder.parents[1]
     if not path.is_file():
         raise MissingInputError(f"{path}: file not found; get it again")
-    if noted := (read_fetched(mirror) or {"files": {}})["files"].get(file.location):
+    record = read_json(mirror / FETCHED, NOTED) if (mirror / FETCHED).is_file() else {"files": {}}
+    if noted := record["files"].get(file.location):
         verify_sha256(path, noted["sha256"], f"remove {path} and run fetch-mirror again")
     return path
 
