@@ -6,7 +6,7 @@ import signal
 import pytest
 import yaml
 
-from pretrain.corpora import options, write_corpus
+from pretrain.corpora import brief, options, write_corpus
 from symbert import cli, slurm
 from symbert.errors import PreemptedError, TimeLimitError
 
@@ -81,12 +81,12 @@ def test_outside_a_job_nothing_is_asked(asked, monkeypatch):
 
 @pytest.mark.parametrize("error, requests", [(TimeLimitError("saved"), ["requeue 17"]), (PreemptedError("saved"), [])])
 def test_a_command_asks_when_its_time_limit_is_near_and_not_when_it_is_cancelled(asked, monkeypatch, error, requests):
-    def fail(values: str, output: str) -> None:
+    def fail(folder: str, threads: int) -> None:
         """Stop."""
         raise error
 
     monkeypatch.setattr(cli, "load", lambda command: fail)
-    assert cli.main(["write-settings", "--values", "{}", "--output", "x"]) == 75
+    assert cli.main(["pretrain", "--folder", "x", "--threads", "1"]) == 75
     assert asked.list == requests
 
 
@@ -94,7 +94,7 @@ def test_a_command_asks_when_its_time_limit_is_near_and_not_when_it_is_cancelled
     "received, requests", [(["SIGUSR1"], ["requeue 17"]), (["SIGTERM"], []), (["SIGUSR1", "SIGTERM"], [])]
 )
 def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_cancelled_it(
-    asked, monkeypatch, tmp_path, write_section, handlers, received, requests
+    asked, monkeypatch, tmp_path, handlers, received, requests
 ):
     from symbert.pretrain.train import Trainer
 
@@ -107,9 +107,8 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
         return compute(trainer, step)
 
     monkeypatch.setattr(Trainer, "step", interrupted)
-    settings = write_section("pretrain", steps=10, batch_size=8, warmup_steps=5, evaluate_every=10, save_every=10)
     manifest = write_corpus(tmp_path / "shards")
-    assert cli.main(options(manifest, settings, tmp_path / "run")) == 75
+    assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 75
     assert asked.list == requests
 
 

@@ -19,14 +19,9 @@ def manifest_read_by(manifest, tmp_path):
 
 
 @pytest.fixture
-def brief(write_section):
-    """Settings of a run of 30 steps, with changes."""
-
-    def write(**changes):
-        values = {"steps": 30, "batch_size": 8, "warmup_steps": 5, "evaluate_every": 10, "save_every": 10}
-        return write_section("pretrain", **{**values, "dropout": 0.1, **changes})
-
-    return write
+def brief():
+    """Gives settings of a run of 30 steps, with changes."""
+    return corpora.brief
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +36,19 @@ def finished(whole, manifest, brief):
     if not (whole / "done.json").exists():
         assert main(corpora.options(manifest, brief(), whole)) == 0
     return whole
+
+
+@pytest.fixture(scope="session")
+def last_saved(tmp_path_factory):
+    """The folder of a run that was killed between its last checkpoint and the end; only `unpublished` fills it."""
+    return tmp_path_factory.mktemp("last-saved")
+
+
+@pytest.fixture
+def unpublished(last_saved, manifest, brief, monkeypatch):
+    """That folder, with the checkpoints to resume from and nothing published: made by the first test that needs it."""
+    if not last_saved.joinpath("state").exists():
+        with monkeypatch.context() as patch:
+            patch.setattr("symbert.pretrain.session._publish", corpora.killed)
+            assert main(corpora.options(manifest, brief(), last_saved)) == 75
+    return last_saved

@@ -8,10 +8,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
-from symbert.files import sha256_of
+from symbert.files import sha256_of, write_json
+from symbert.hosts import HOSTS
+from symbert.paths import Run
+from symbert.settings import PretrainSettings, recorded_settings
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
@@ -39,6 +43,7 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
         "shards": shards,
     }
     (directory / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
+    write_json(directory / "settings.json", {"vocabulary": str(directory / "vocab.txt")})
     return directory / "manifest.json"
 
 
@@ -47,23 +52,56 @@ def write_vocabulary(path: Path, size: int) -> None:
     path.write_text("".join(f"{piece}\n" for piece in (*SPECIAL_TOKENS.values(), *(f"w{n}" for n in range(size - 5)))))
 
 
-def options(manifest: Path, settings: Path, run: Path, attention: str = "pairwise", **changes) -> list[str]:
-    """The words of the command that trains a tiny model into the folder `run`."""
-    values = {
-        "manifest": manifest,
-        "settings": settings,
-        "size": "tiny",
-        "attention": attention,
-        "seed": 1,
-        "state": run / "state",
-        "done": run / "done.json",
-        "metrics": run / "metrics.jsonl",
-        "timing": run / "timing.json",
-        "threads": 1,
-        "on-settings-change": "refuse",
-        **{name.replace("_", "-"): value for name, value in changes.items()},
-    }
-    return ["pretrain-model", *(word for name, value in values.items() for word in (f"--{name}", str(value)))]
+def brief(**changes) -> PretrainSettings:
+    """Settings of a run of 30 steps, with changes."""
+    settings = PretrainSettings(
+        steps=30,
+        batch_size=8,
+        learning_rate=1e-3,
+        warmup_steps=5,
+        weight_decay=0.01,
+        adam_beta1=0.9,
+        adam_beta2=0.999,
+        adam_epsilon=1e-12,
+        gradient_clip=1.0,
+        mask_probability=0.15,
+        dropout=0.1,
+        evaluate_every=10,
+        save_every=10,
+        precision="auto",
+        recipe="faithful",
+    )
+    return replace(settings, **changes)
+
+
+def write_run(
+    folder: Path,
+    manifest: Path,
+    settings: PretrainSettings,
+    attention: str = "pairwise",
+    size: str = "tiny",
+    seed: int = 1,
+    host: str = "encoder",
+) -> Run:
+    """Plan a run in `folder`: its run.json."""
+    run = Run(size, attention, seed, host)
+    source = {"corpus_source": "embedded"} if HOSTS[host].reads_corpus else {}
+    facts = {**run.facts, "host": host, "model": run.model, "training": recorded_settings(settings)}
+    write_json(folder / "run.json", {**facts, "manifest": str(manifest), **source})
+    return run
+
+
+def options(
+    manifest: Path, settings: PretrainSettings, run: Path, attention: str = "pairwise", threads: int = 1, **model
+) -> list[str]:
+    """The words of the command that trains a tiny model in the folder `run`, whose run.json is written."""
+    write_run(run, manifest, settings, attention, **model)
+    return ["pretrain", str(run), "--threads", str(threads)]
+
+
+def killed(*_) -> None:
+    """In the place of a function: the process ends here."""
+    raise KeyboardInterrupt
 
 
 def command(*arguments, **changes) -> list[str]:

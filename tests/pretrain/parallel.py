@@ -1,12 +1,11 @@
 """The first lines of the stand-in for parallel text, as files of one's own."""
 
 import gzip
-import json
 from itertools import islice
 from pathlib import Path
 
 from symbert.cli import main
-from symbert.files import sha256_of
+from symbert.files import sha256_of, write_json
 from symbert.keys import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 
 
@@ -19,15 +18,16 @@ def write_text(folder: Path, training: int = 400, held_out: int = 40) -> dict[st
     return {key: str(folder / f"{key}.txt") for key in PARALLEL_FILES}
 
 
-def settings_of(files: dict[str, str], path: Path, **changes: int) -> Path:
-    """The section of settings of these files, in a file."""
+def settings_of(files: dict[str, str], folder: Path, **changes: int) -> Path:
+    """The file of the manifest of these files' pairs, beside which their settings stand."""
     contents = {key: sha256_of(Path(files[key])) for key in PARALLEL_FILES}
-    path.write_text(json.dumps({**files, "sha256": contents, **{"vocabulary_size": 200, "max_length": 32, **changes}}))
-    return path
+    pairs = {**files, "sha256": contents, **{"vocabulary_size": 200, "max_length": 32, **changes}}
+    write_json(folder / "parallel/settings.json", {"pairs": pairs})
+    return folder / "parallel/manifest.json"
 
 
 def pack(files: dict[str, str], folder: Path, **changes: int) -> Path:
     """The manifest of the packed pairs of these files, or of the stand-in's."""
-    settings = settings_of(files, folder / "parallel.json", **changes)
-    assert main(["pack-pairs", "--settings", str(settings), "--output", str(folder / "parallel/manifest.json")]) == 0
-    return folder / "parallel/manifest.json"
+    manifest = settings_of(files, folder, **changes)
+    assert main(["pack-pairs", str(manifest)]) == 0
+    return manifest

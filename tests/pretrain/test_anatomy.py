@@ -6,6 +6,7 @@ import torch
 
 from model.models import HEADS, trained
 from symbert import cli
+from symbert.files import write_json
 from symbert.model.bert import build_config
 from symbert.model.network import initialize
 
@@ -38,6 +39,15 @@ def test_the_start_of_a_run_follows_from_its_seed(checkpoints, tmp_path):
         assert cli.main(["anatomy", *map(str, words), "--output", str(tmp_path / name)]) == 0
     kept, made = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in ("kept", "made"))
     pd.testing.assert_frame_equal(kept, made)
+
+
+def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, tmp_path):
+    settings = {"checkpoints": [str(checkpoints[1])], "manifest": str(manifest)}
+    write_json(tmp_path / "measured/settings.json", settings)
+    words = ["--manifest", str(manifest), "--with-start", "--output", str(tmp_path / "typed.csv")]
+    assert cli.main(["anatomy", str(checkpoints[1]), *words]) == 0
+    assert cli.main(["measure-anatomy", str(tmp_path / "measured/anatomy.csv")]) == 0
+    assert (tmp_path / "measured/anatomy.csv").read_text() == (tmp_path / "typed.csv").read_text()
 
 
 def test_a_model_of_no_run_is_called_by_its_directory_and_has_no_start(tmp_path, capsys):

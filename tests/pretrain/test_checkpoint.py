@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from safetensors import SafetensorError
 
+from pretrain.corpora import killed
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import verify_sha256
 from symbert.model import weights
@@ -22,14 +23,13 @@ from symbert.model.network import MaskedModel, initialize
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.storage import KEEP, kept_weights
-from symbert.settings import PretrainSettings, read_settings
 from symbert.training.optimizer import build_optimizer
 
 
 @pytest.fixture
-def make(write_section):
+def make(brief):
     """Model and optimizer after one real step, so that every state is filled."""
-    settings = read_settings(write_section("pretrain"), PretrainSettings)
+    settings = brief()
 
     def build(seed: int):
         model = MaskedModel(configuration_of("tiny", "pairwise", vocabulary_size=50))
@@ -159,11 +159,30 @@ def test_when_none_is_intact_the_run_does_not_start_over_silently(tmp_path, make
 def test_a_run_that_kept_weights_of_two_steps_does_not_start_over_without_a_checkpoint(tmp_path):
     """A kill alone leaves the weights of one step at most before the first checkpoint is there."""
     store = CheckpointStore(tmp_path)
+    store.resume.mkdir()
     store.keep_weights(tiny(1.0)[0], 10)
     assert store.load_newest(*tiny(0.0)) is None
     store.keep_weights(tiny(1.0)[0], 20)
     with pytest.raises(IntegrityError, match="no intact checkpoint"):
         store.load_newest(*tiny(0.0))
+
+
+def test_a_finished_run_keeps_its_weights_and_starts_over_though_it_was_killed_at_the_end(tmp_path, monkeypatch):
+    """Its checkpoints to resume from go as one: no part of them is left for a run that goes on."""
+    store = CheckpointStore(tmp_path)
+    for step in (10, 20):
+        store.keep_weights(tiny(1.0)[0], step)
+        save(store, tiny(1.0), step)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.shutil, "rmtree", lambda path, **_: path.exists() and killed())
+        with pytest.raises(KeyboardInterrupt):
+            store.remove_resumable()
+    assert store.load_newest(*tiny(0.0)) is None and kept_weights(tmp_path, 10).is_file()
+    save(store, tiny(1.0), 10)
+    store.remove_resumable()
+    assert not store.resume.exists() and [path.name for path in tmp_path.iterdir()] == ["weights"]
+    store.remove_kept()
+    assert not store.weights.exists()
 
 
 def test_a_constant_of_an_operator_may_be_infinite(tmp_path):
@@ -260,18 +279,9 @@ def test_what_killed_processes_left_is_removed_when_the_next_step_is_saved(tmp_p
     assert os.listdir(store.resume) == ["step-00000010"] and sorted(os.listdir(store.weights)) == kept
 
 
-def test_kept_weights_stay_as_they_are_when_a_resumed_run_passes_their_step_again(tmp_path):
-    store = CheckpointStore(tmp_path)
-    store.keep_weights(tiny(1.0)[0], 10)
-    path = kept_weights(tmp_path, 10)
-    first = path.stat().st_ino, path.read_bytes()
-    store.keep_weights(tiny(2.0)[0], 10)
-    assert (path.stat().st_ino, path.read_bytes()) == first
-
-
 @pytest.mark.parametrize("damaged", ["step-00000010.safetensors", "step-00000010.json"])
 @pytest.mark.parametrize("content", [None, b"", b"{}"])
-def test_kept_weights_that_are_damaged_or_half_published_are_written_again(tmp_path, damaged, content):
+def test_kept_weights_whatever_became_of_them_are_written_again(tmp_path, damaged, content):
     store = CheckpointStore(tmp_path)
     store.keep_weights(tiny(1.0)[0], 10)
     if content is None:

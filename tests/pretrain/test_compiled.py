@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 from symbert.paths import Run
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings, read_settings
 
 FUSED = "aten._scaled_dot_product_flash_attention_for_cpu"
 
@@ -43,7 +42,7 @@ def test_a_model_that_is_given_no_mask_is_compiled_without_one(attention, manife
     torch.compiler.reset()
     recorder = Recorder()
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=recorder))
-    settings = read_settings(brief(recipe="fast", precision="bf16", dropout=0.0), PretrainSettings)
+    settings = brief(recipe="fast", precision="bf16", dropout=0.0)
     trainer = Trainer(Run("tiny", attention, 1), settings, manifest, tmp_path)
     trainer.step(0)
 

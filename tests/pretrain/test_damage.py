@@ -7,15 +7,13 @@ import pytest
 from damage import CONTENTS, assert_named
 from pretrain.corpora import options
 from symbert.cli import main
-from symbert.files import read_json, sha256_of
-
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(55))]
+from symbert.files import sha256_of
 
 
 @pytest.fixture
-def run(finished, tmp_path):
-    """A copy of a finished run that has nothing published, so that it goes on from its last checkpoint."""
-    shutil.copytree(finished, tmp_path / "run")
+def run(unpublished, tmp_path):
+    """A copy of a run that has published nothing, so that it goes on from its last checkpoint."""
+    shutil.copytree(unpublished, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -24,17 +22,14 @@ def words(run, manifest, brief):
     return options(manifest, brief(), run)
 
 
-NAMED = ["identity.json", "status.json", "provenance.json"]
-
-
-@pytest.mark.parametrize("name", [*NAMED, "../state.json"])
+@pytest.mark.parametrize("name", ["identity.json", "status.json", "provenance.json"])
 def test_a_record_of_a_run_that_is_none_is_named(run, words, capsys, name):
     assert_named(words, run / "state" / name, capsys)
 
 
-def test_what_a_run_is_told_is_named_when_it_is_something_else(words, manifest, brief, capsys):
-    for file in (manifest, brief()):
-        assert_named(words, file, capsys)
+def test_what_a_run_is_told_is_named_when_it_is_something_else(run, words, manifest, capsys):
+    assert_named(words, manifest, capsys)
+    assert_named(words, run / "run.json", capsys)
 
 
 @pytest.mark.parametrize("content", CONTENTS)
@@ -46,7 +41,6 @@ def test_a_newest_checkpoint_whose_record_is_none_is_skipped_for_the_one_before(
     assert f"warning: {record}: " in capsys.readouterr().err
     for name in ("metrics.jsonl", "done.json"):
         assert sha256_of(run / name) == sha256_of(finished / name), name
-    assert read_json(record)["step"] == 30
 
 
 def spoil(log, line, damage):
@@ -91,11 +85,10 @@ def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, 
     )
 
 
-def test_what_an_extraction_reads_is_named_when_it_is_something_else(run, tmp_path, capsys):
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    given = {"state": run / "state", "vocabulary": tmp_path / "vocab.txt", "done": run / "done.json"}
-    given |= {"corpus-source": "embedded", "output": tmp_path / "out", "step": 20}
-    words = ["extract-checkpoint", *(str(word) for name, value in given.items() for word in (f"--{name}", value))]
-    for file in (run / "state/config.json", run / "state/weights/step-00000020.json", run / "done.json"):
+def test_what_an_extraction_reads_is_named_when_it_is_something_else(run, words, manifest, capsys):
+    assert main(words) == 0
+    words, state = ["extract", str(run), "20"], run / "state"
+    read = (run / "run.json", run / "done.json", manifest.parent / "settings.json")
+    for file in (*read, state / "config.json", state / "weights/step-00000020.json"):
         assert_named(words, file, capsys)
     assert main(words) == 0

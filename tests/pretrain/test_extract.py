@@ -5,37 +5,29 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
-from pretrain.corpora import write_vocabulary
+from pretrain.corpora import write_corpus, write_run
 from symbert.card import model_card
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json, sha256_of, write_json
+from symbert.files import read_json, write_json
 from symbert.model.export import export
 from symbert.model.loading import load_model
-from symbert.paths import Run
-from symbert.pretrain.extract import extract_checkpoint
+from symbert.pretrain.extract import extract
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings, read_settings
 
 
 @pytest.fixture
-def run(finished, tmp_path):
+def run(finished, manifest, brief, tmp_path):
     """A copy of a finished run of 30 steps."""
     shutil.copytree(finished, tmp_path / "run")
-    write_vocabulary(tmp_path / "run/vocab.txt", 60)
+    write_run(tmp_path / "run", manifest, brief())
     return tmp_path / "run"
-
-
-def extract(run, step, output, vocabulary=None):
-    """A step of the run in a folder, with its own vocabulary unless another is given."""
-    words = {"vocabulary": vocabulary or run / "vocab.txt", "corpus_source": "embedded"}
-    extract_checkpoint(run / "state", step, run / "done.json", output, **words)
 
 
 @pytest.fixture
 def extracted(run):
     """Step 20 of it, extracted."""
-    extract(run, 20, run / "step-20")
+    extract(run, 20)
     return run / "step-20"
 
 
@@ -49,7 +41,7 @@ def test_a_checkpoint_loads_through_the_auto_classes(extracted):
 
 
 def test_the_remedy_for_a_missing_file_is_a_command_and_not_the_name_of_a_rule(extracted, monkeypatch):
-    """`extract_checkpoint` was named, which is no target of Snakemake; tests/workflow/test_reruns.py makes this one."""
+    """tests/workflow/test_reruns.py runs it."""
     monkeypatch.chdir(extracted.parent)
     (extracted / "model.safetensors").unlink()
     with pytest.raises(MissingInputError, match="run: snakemake --cores 1 step-20/model.safetensors$"):
@@ -72,17 +64,17 @@ def test_the_weights_are_those_of_the_step(extracted, run):
 def started(manifest, brief, tmp_path):
     """A trainer before its first step, and step 0 extracted from what its run would leave."""
 
-    def start(attention="original", seed=1):
-        state, output = tmp_path / "state", tmp_path / f"{attention}-{seed}"
-        trainer = Trainer(Run("tiny", attention, seed), read_settings(brief(), PretrainSettings), manifest, state)
-        state.mkdir(exist_ok=True)
-        write_json(state / "config.json", trainer.model.config.to_dict())
+    def start(attention):
+        folder = tmp_path / attention
+        run = write_run(folder, manifest, brief(), attention)
+        trainer = Trainer(run, brief(), manifest, folder / "state")
+        write_json(folder / "state/config.json", trainer.model.config.to_dict())
+        packed = read_json(manifest)
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
-        write_vocabulary(tmp_path / "vocab.txt", 60)
-        facts["vocabulary_sha256"] = sha256_of(tmp_path / "vocab.txt")
-        write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
-        extract(tmp_path, 0, output)
-        return trainer, output
+        facts |= {"corpus_hash": packed["hash"], "vocabulary_sha256": packed["vocabulary_sha256"]}
+        write_json(folder / "done.json", {**run.facts, **facts})
+        extract(folder, 0)
+        return trainer, folder / "step-0"
 
     return start
 
@@ -95,24 +87,25 @@ def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(started, attent
     assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
 
 
-def test_step_0_needs_nothing_that_was_kept_and_does_not_train_a_finished_run(extracted, run, tmp_path):
+def test_step_0_needs_nothing_that_was_kept_and_does_not_train_a_finished_run(extracted, run):
     """It differs from every kept step, and its head's bias is still zero."""
-    extract(run, 0, tmp_path / "start")
-    start, later = (load_file(path / "model.safetensors") for path in (tmp_path / "start", extracted))
+    extract(run, 0)
+    start, later = (load_file(path / "model.safetensors") for path in (run / "step-0", extracted))
     assert start.keys() == later.keys() and not start["cls.predictions.bias"].any()
     assert later["cls.predictions.bias"].any() and not (run / "state/weights/step-00000000.safetensors").exists()
 
 
 def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted, run):
     with pytest.raises(MissingInputError, match="step 15 was not kept; the nearest kept steps: 10, 20"):
-        extract(run, 15, run / "step-15")
+        extract(run, 15)
     assert not (run / "step-15").exists()
 
 
 @pytest.mark.parametrize("step", [0, 20])
-def test_a_vocabulary_that_the_run_did_not_learn_is_refused(extracted, run, tmp_path, step):
+def test_a_vocabulary_that_the_run_did_not_learn_is_refused(run, manifest, step):
     """It was believed that the file beside the rows stays what they were made with: 301 pieces went with 300."""
-    vocabulary, words = tmp_path / "vocab.txt", (run / "vocab.txt").read_text().splitlines()
+    vocabulary = manifest.parent / "vocab.txt"
+    words = vocabulary.read_text().splitlines()
     others = {
         "61 pieces, the model has 60": [*words, "w55"],
         "59 pieces, the model has 60": words[:-1],
@@ -120,12 +113,18 @@ def test_a_vocabulary_that_the_run_did_not_learn_is_refused(extracted, run, tmp_
     }
     for message, pieces in others.items():
         vocabulary.write_text("\n".join(pieces) + "\n")
-        with pytest.raises(
-            IntegrityError, match=rf"vocab\.txt: {message}; give the vocabulary that the corpus was packed"
-        ):
-            extract(run, step, tmp_path / "out", vocabulary)
-    assert not (tmp_path / "out").exists()
-    assert read_json(run / "done.json")["vocabulary_sha256"] == sha256_of(run / "vocab.txt")
+        with pytest.raises(IntegrityError, match=rf"vocab\.txt: {message}; restore the vocabulary"):
+            extract(run, step)
+    assert not (run / f"step-{step}").exists()
+
+
+def test_a_run_of_other_rows_than_its_corpus_has_today_is_refused(run, tmp_path):
+    """Its folder does not say which corpus its rows were packed from."""
+    write_corpus(tmp_path / "shards", rows=60)
+    with pytest.raises(IntegrityError, match=r"manifest.json: hash \w{16}, but .*done.json is of \w{16}; restore the"):
+        extract(run, 20)
+    (tmp_path / "shards/manifest.json").unlink()
+    extract(run, 20)
 
 
 def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extracted):

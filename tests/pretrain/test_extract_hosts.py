@@ -17,18 +17,16 @@ from transformers import (
 )
 
 from model.models import widened
-from pretrain.corpora import write_vocabulary
-from symbert.errors import ConfigError, IntegrityError, MissingInputError, UsageError
-from symbert.files import read_json, sha256_of, write_json
+from pretrain.corpora import write_run
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.model.export import export
 from symbert.model.loading import load_model
-from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore
-from symbert.pretrain.extract import extract_checkpoint
+from symbert.pretrain.extract import extract
 from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings, read_settings
 
 STOCK = {
     "decoder": (AutoModelForCausalLM, BertLMHeadModel),
@@ -43,28 +41,29 @@ NAMES = {
 }  # what a batch has
 
 
+def write_facts(folder, trainer, manifest, more):
+    """What a finished run says of itself."""
+    write_json(folder / "state/config.json", trainer.model.config.to_dict())
+    packed = read_json(manifest)
+    facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+    facts |= {"corpus_hash": packed["hash"], "vocabulary_sha256": packed["vocabulary_sha256"], **more}
+    write_json(folder / "done.json", {**trainer.run.facts, **facts})
+
+
 @pytest.fixture
 def extracted(manifest_read_by, brief, tmp_path):
     """Extracts step 20, or step 0, of a run whose weights are far from their start; gives its trainer and folder."""
 
     def make(host, attention="pairwise", step=20):
-        state, folder = tmp_path / "state", tmp_path / "checkpoint"
-        run, settings = Run("tiny", attention, 1, host), read_settings(brief(), PretrainSettings)
-        trainer = Trainer(run, settings, manifest_read_by(host), state)
+        folder, manifest = tmp_path / "run", manifest_read_by(host)
+        run = write_run(folder, manifest, brief(), attention, host=host)
+        trainer = Trainer(run, brief(), manifest, folder / "state")
         if step:
             widened(trainer.model, 0.1)
-            CheckpointStore(state).keep_weights(trainer.model, step)
-        state.mkdir(exist_ok=True)
-        write_json(state / "config.json", trainer.model.config.to_dict())
-        facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
-        write_vocabulary(tmp_path / "vocab.txt", 60)
-        facts["vocabulary_sha256"] = sha256_of(tmp_path / "vocab.txt")
-        write_json(tmp_path / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
-        words = {}
-        if HOSTS[host].reads_corpus:
-            words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
-        extract_checkpoint(state, step, tmp_path / "done.json", folder, **words)
-        return trainer, folder
+            CheckpointStore(folder / "state").keep_weights(trainer.model, step)
+        write_facts(folder, trainer, manifest, {f"validation_{HOSTS[host].measure}": 0.875})
+        extract(folder, step)
+        return trainer, folder / f"step-{step}"
 
     return make
 
@@ -164,13 +163,14 @@ def test_a_model_of_no_corpus_has_neither_tokenizer_nor_word_of_a_corpus(extract
         *("config.json", "model.safetensors", "model.sha256", "README.md")
     }
     card = (folder / "README.md").read_text()
-    assert not any(word in card for word in ("* corpus:", "language:", "AutoTokenizer", "OSCAR"))
+    assert not any(word in card for word in ("language:", "AutoTokenizer", "OSCAR"))
 
 
-def test_a_decoder_without_a_vocabulary_is_refused(extracted, tmp_path):
+def test_a_decoder_whose_corpus_does_not_name_its_vocabulary_is_refused(extracted, tmp_path):
     extracted("decoder")
-    with pytest.raises(UsageError, match="a model of the host decoder reads word pieces; give --vocabulary"):
-        extract_checkpoint(tmp_path / "state", 20, tmp_path / "done.json", tmp_path / "again")
+    (tmp_path / "shards/settings.json").unlink()
+    with pytest.raises(MissingInputError, match=r"shards/settings\.json: file not found"):
+        extract(tmp_path / "run", 20)
 
 
 def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(extracted):
@@ -213,13 +213,10 @@ def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(e
 
 
 def test_an_encoders_checkpoint_is_loaded_without_transformers_too(manifest, brief, tmp_path):
-    trainer = Trainer(Run("tiny", "shared", 1), read_settings(brief(), PretrainSettings), manifest, tmp_path / "state")
-    CheckpointStore(tmp_path / "state").keep_weights(trainer.model, 20)
-    write_json(tmp_path / "state/config.json", trainer.model.config.to_dict())
-    write_vocabulary(tmp_path / "vocab.txt", 60)
-    facts = {"parameters": trainer.parameters, "vocabulary_sha256": sha256_of(tmp_path / "vocab.txt")}
-    write_json(tmp_path / "done.json", {**trainer.run.facts, **facts})
-    words = {"vocabulary": tmp_path / "vocab.txt", "corpus_source": "embedded"}
-    extract_checkpoint(tmp_path / "state", 20, tmp_path / "done.json", tmp_path / "checkpoint", **words)
-    loaded = load_model(tmp_path / "checkpoint")
+    run = write_run(tmp_path / "run", manifest, brief(), "shared")
+    trainer = Trainer(run, brief(), manifest, tmp_path / "run/state")
+    CheckpointStore(tmp_path / "run/state").keep_weights(trainer.model, 20)
+    write_facts(tmp_path / "run", trainer, manifest, {})
+    extract(tmp_path / "run", 20)
+    loaded = load_model(tmp_path / "run/step-20")
     assert all(torch.equal(values, loaded.state_dict()[name]) for name, values in trainer.model.state_dict().items())

@@ -19,7 +19,6 @@ from symbert.paths import Run
 from symbert.pretrain.data import PackedRows
 from symbert.pretrain.masked_tokens import MaskedBatch, MaskedTokens
 from symbert.pretrain.objective import IGNORED, sequences_of
-from symbert.settings import PretrainSettings, read_settings
 
 
 @pytest.fixture
@@ -27,9 +26,7 @@ def objective(manifest, brief):
     """What a run is trained on, with batches of so many rows."""
 
     def make(batch_size: int = 8, seed: int = 1, attention: str = "pairwise") -> MaskedTokens:
-        return MaskedTokens(
-            Run("tiny", attention, seed), read_settings(brief(batch_size=batch_size), PretrainSettings), manifest
-        )
+        return MaskedTokens(Run("tiny", attention, seed), brief(batch_size=batch_size), manifest)
 
     return make
 

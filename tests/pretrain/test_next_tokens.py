@@ -15,7 +15,6 @@ from symbert.files import read_json
 from symbert.paths import Run
 from symbert.pretrain.data import PackedRows
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings, read_settings
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def build(manifest, brief, tmp_path):
     """A trainer of a tiny decoder."""
 
     def make(attention: str = "original", host: str = "decoder", **changes) -> Trainer:
-        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        settings = brief(**{"dropout": 0.0, **changes})
         return Trainer(Run("tiny", attention, 1, host), settings, manifest, tmp_path)
 
     return make

@@ -14,7 +14,6 @@ from symbert.paths import Run
 from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of
 from symbert.pretrain.storage import parameters_of
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings, read_settings
 from symbert.sizes import SIZES
 
 
@@ -55,7 +54,7 @@ def test_an_epoch_has_every_row_once_and_the_next_one_another_order():
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brief, host):
     """Parameters of every operator, and operations of a step with `original`, by formula and by the model's weights."""
-    settings, manifest = read_settings(brief(), PretrainSettings), manifest_read_by(host)
+    settings, manifest = brief(), manifest_read_by(host)
     packed = json.loads(manifest.read_text())
     mean = packed.get("mean_tokens", {"source": 16, "target": 0})
     rows = Rows(packed["vocabulary_size"], mean["source"], settings.mask_probability, mean["target"])
@@ -73,9 +72,7 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brie
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "encoder-decoder"])  # whose rows differ in length
 def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, tmp_path, host):
-    trainer = Trainer(
-        Run("tiny", "original", 1, host), read_settings(brief(), PretrainSettings), manifest_read_by(host), tmp_path
-    )
+    trainer = Trainer(Run("tiny", "original", 1, host), brief(), manifest_read_by(host), tmp_path)
     read = []
     for module in trainer.model.modules():
         if isinstance(module, Layers):
@@ -87,7 +84,7 @@ def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, 
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_trains_and_resumes_with_the_same_batches(manifest_read_by, brief, tmp_path, host):
     """Three steps, and the third alone with the weights of the second."""
-    settings, manifest = read_settings(brief(dropout=0.1), PretrainSettings), manifest_read_by(host)
+    settings, manifest = brief(dropout=0.1), manifest_read_by(host)
     one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest, tmp_path) for _ in range(2))
     for step in range(2):
         one.step(step)

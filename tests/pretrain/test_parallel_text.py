@@ -111,8 +111,7 @@ def test_white_space_and_ends_of_lines_of_other_systems_are_no_text(files, tmp_p
 
 def said(files, tmp_path, capsys, **changes) -> tuple[int, str]:
     """The exit code and the last line of a command that is refused."""
-    settings = settings_of(files, tmp_path / "parallel.json", **changes)
-    code = main(["pack-pairs", "--settings", str(settings), "--output", str(tmp_path / "parallel/manifest.json")])
+    code = main(["pack-pairs", str(settings_of(files, tmp_path, **changes))])
     return code, capsys.readouterr().err.splitlines()[-1]
 
 
@@ -142,7 +141,7 @@ def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_refused(files, tmp_pa
 
 
 def test_a_file_that_changed_since_the_settings_were_written_is_refused(files, tmp_path, capsys):
-    settings = settings_of(files, tmp_path / "parallel.json")
+    manifest = settings_of(files, tmp_path)
     (tmp_path / "source.txt").write_text("Other.\n")
-    assert main(["pack-pairs", "--settings", str(settings), "--output", str(tmp_path / "parallel/manifest.json")]) == 65
+    assert main(["pack-pairs", str(manifest)]) == 65
     assert "source.txt: sha256 expected" in capsys.readouterr().err

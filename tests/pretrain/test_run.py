@@ -7,22 +7,22 @@ import re
 import shutil
 import signal
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 
-from pretrain.corpora import command, options, start, wait_for
+from pretrain.corpora import command, killed, options, start, wait_for, write_corpus
 from symbert.cli import main
 from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model import layers
-from symbert.operators import operator_code
+from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
+from symbert.sizes import define as define_size
 from symbert.training.optimizer import Updater, linear_rate
 from symbert.training.recipe import RECIPES, Recipe
 
@@ -41,6 +41,12 @@ def here(capsys):
         return main(words), capsys.readouterr().err
 
     return run
+
+
+def contents(run) -> dict[str, str]:
+    """All files that a training reads or writes, but for who was there last."""
+    files = (path for path in run.rglob("*") if path.is_file())
+    return {path.name: sha256_of(path) for path in files if path.name not in ("lock", "status.json", "run.json")}
 
 
 def outcome(run) -> dict[str, str]:
@@ -126,32 +132,64 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_same_bits(tmp_path, manif
     assert outcome(run) == uninterrupted
 
 
-def test_other_settings_are_refused_with_78_or_supersede(tmp_path, whole, manifest, brief, uninterrupted, here):
-    run = shutil.copytree(whole, tmp_path / "run")
-    code, error = here(options(manifest, brief(learning_rate=0.01), run))
-    assert code == 64 and "learning_rate: 0.001 → 0.01" in error
-    assert outcome(run) == uninterrupted
-    assert here(options(manifest, brief(learning_rate=0.01), run, on_settings_change="supersede"))[0] == 0
-    assert outcome(run)["metrics.jsonl"] != uninterrupted["metrics.jsonl"]
-    assert len(list(run.glob("state.superseded-*"))) == 1
-
-
-def test_an_edited_operator_or_size_is_another_run(tmp_path, whole, manifest, brief, uninterrupted, here, monkeypatch):
-    """Its weights were taken for those of today's code: finished at once, with the same bits."""
-    run = shutil.copytree(whole, tmp_path / "run")
-    trained = read_json(run / "done.json")["settings"]
-    assert trained["operator_code"] == operator_code("pairwise") and trained["num_hidden_layers"] == 2
-    monkeypatch.setattr("symbert.paths.operator_code", lambda attention: "0123456789abcdef")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"precision": "bf16"}, "precision: fp32 → bf16"),
+        ({"rows": 60}, r"corpus_hash: \w{16} → \w{16}"),
+    ],
+)
+@pytest.mark.parametrize("state", ["finished", "unpublished"])
+def test_a_run_that_began_on_another_device_or_corpus_is_refused_in_one_line(
+    tmp_path, request, manifest, brief, here, monkeypatch, state, change, said
+):
+    run = shutil.copytree(request.getfixturevalue(state), tmp_path / "run")
+    before = contents(run)
+    if "rows" in change:
+        manifest = write_corpus(tmp_path / "other", **change)
+    else:
+        monkeypatch.setattr("symbert.pretrain.session.resolve_precision", lambda chosen, device: change["precision"])
     code, error = here(options(manifest, brief(), run))
-    assert code == 64 and f"operator_code: {operator_code('pairwise')} → 0123456789abcdef" in error
-    assert outcome(run) == uninterrupted
-    monkeypatch.undo()
-    monkeypatch.setitem(SIZES, "tiny", replace(SIZES["tiny"], intermediate_size=128))
-    assert here(options(manifest, brief(), run))[0] == 64
-    assert here(options(manifest, brief(), run, on_settings_change="supersede"))[0] == 0
-    assert read_json(run / "done.json")["settings"]["intermediate_size"] == 128
-    (aside,) = run.glob("state.superseded-*")
-    assert read_json(aside / "identity.json")["intermediate_size"] == 256
+    assert code == 64
+    assert re.search(rf"state/identity.json: the run began otherwise \({said}\); move .*/state away to train", error)
+    assert len([line for line in error.splitlines() if "began otherwise" in line]) == 1
+    assert contents(run) == before
+
+
+def test_a_run_is_not_trained_with_other_code_or_another_shape_than_planned(
+    tmp_path, manifest, brief, here, monkeypatch
+):
+    """The key of its folder would not be theirs."""
+    words = options(manifest, brief(), tmp_path / "run")
+    planned = read_json(tmp_path / "run/run.json")
+    for key in ("operator_code", "intermediate_size"):
+        changed = {**planned["model"], key: "0123456789abcdef" if key == "operator_code" else 128}
+        write_json(tmp_path / "run/run.json", {**planned, "model": changed})
+        code, error = here(words)
+        assert code == 64 and f"run.json: {key}: {changed[key]} → {planned['model'][key]} since it was planned" in error
+    assert not (tmp_path / "run/state").exists()
+
+
+def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(
+    tmp_path, manifest, brief, here, nothing_of_ones_own
+):
+    """A job knows no configuration."""
+    known = dict(OPERATORS), dict(SIZES)
+    define("wide", {"class": "original", "start": "wide"})
+    define_size("flat", {**vars(SIZES["tiny"]), "num_hidden_layers": 1})
+    words = options(manifest, brief(steps=10), tmp_path / "run", "wide", size="flat")
+    planned = read_json(tmp_path / "run/run.json")["model"]
+    for registry, before in zip((OPERATORS, SIZES), known, strict=True):
+        registry.clear()
+        registry.update(before)
+    assert here(words)[0] == 0
+    done = read_json(tmp_path / "run/done.json")["settings"]
+    assert (
+        planned["operator"]
+        == done["operator"]
+        == {"class": "symbert.model.attention:OriginalAttention", "start": "wide"}
+    )
+    assert done["num_hidden_layers"] == 1
 
 
 def test_each_session_notes_the_commit_that_trains(whole, uninterrupted):
@@ -184,7 +222,7 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
     assert codes == [75] * 10 + [0]
     assert computed == list(range(30))  # not one step twice
     assert outcome(run) == uninterrupted
-    assert len(list((run / "state/resume").iterdir())) <= 4
+    assert not (run / "state/resume").exists()
     assert len(read_json(run / "state/provenance.json")["sessions"]) == 11
 
 
@@ -206,20 +244,6 @@ def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, mani
         assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told
 
 
-def test_a_run_whose_settings_changed_meanwhile_publishes_nothing(tmp_path, manifest, brief, monkeypatch, capsys):
-    """As a training that outlived its workflow would, after the user changed a setting."""
-    run, compute = tmp_path / "run", Trainer.step
-
-    def changing(trainer, step):
-        brief(steps=30, learning_rate=0.5)
-        return compute(trainer, step)
-
-    monkeypatch.setattr(Trainer, "step", changing)
-    assert main(options(manifest, brief(), run)) == 64
-    assert "pretrain.json: changed while tiny-pairwise seed 1 was trained" in capsys.readouterr().err
-    assert not (run / "done.json").exists() and not (run / "metrics.jsonl").exists()
-
-
 def test_a_damaged_shard_stops_the_run_before_it_trains(tmp_path, manifest, brief, capsys):
     shard = manifest.parent / "train-00000.npy"
     content = bytearray(shard.read_bytes())
@@ -229,11 +253,9 @@ def test_a_damaged_shard_stops_the_run_before_it_trains(tmp_path, manifest, brie
     assert "train-00000.npy" in capsys.readouterr().err
 
 
-def test_an_edited_manifest_with_the_old_hash_does_not_train_on(
-    tmp_path, manifest, brief, whole, uninterrupted, capsys
-):
+def test_an_edited_manifest_with_the_old_hash_does_not_train_on(tmp_path, manifest, brief, unpublished, capsys):
     """Neither a run that begins nor one that goes on: half of the training rows were left out without a word."""
-    shutil.copytree(whole, tmp_path / "old")
+    shutil.copytree(unpublished, tmp_path / "old")
     told = read_json(manifest)
     write_json(manifest, {**told, "shards": told["shards"][1:]})
     for run in ("new", "old"):
@@ -243,9 +265,8 @@ def test_an_edited_manifest_with_the_old_hash_does_not_train_on(
     assert not (tmp_path / "new/state/weights").exists()
 
 
-def test_a_session_on_other_threads_warns_and_goes_on(tmp_path, manifest, brief, whole, uninterrupted, capsys):
-    run = shutil.copytree(whole, tmp_path / "run")
-    (run / "done.json").unlink()
+def test_a_session_on_other_threads_warns_and_goes_on(tmp_path, manifest, brief, unpublished, uninterrupted, capsys):
+    run = shutil.copytree(unpublished, tmp_path / "run")
     assert main(options(manifest, brief(), run, threads=2)) == 0
     assert "threads: 1 → 2" in capsys.readouterr().err
     assert outcome(run) == uninterrupted
@@ -266,7 +287,7 @@ def test_a_run_whose_layers_keep_nothing_for_their_gradients_has_the_same_bits(
     assert outcome(tmp_path / "run") == uninterrupted and len(counted) >= 30 * 2
 
 
-def test_a_diverging_run_stops_with_79_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here):
+def test_a_diverging_run_ends_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here):
     run = tmp_path / "diverged"
     code, error = here(options(manifest, brief(learning_rate=1e30, warmup_steps=12), run))
     assert code == 65 and "pretrain.learning_rate" in error
@@ -306,17 +327,60 @@ def test_a_finite_validation_does_not_show_that_the_last_steps_weights_are_finit
     assert not (tmp_path / "run/done.json").exists() and not list((tmp_path / "run/state").glob("*/step-*"))
 
 
-@pytest.mark.xfail(strict=True, reason="solved by keyed paths")
-def test_a_forced_pretraining_computes_with_the_code_of_today(tmp_path, manifest, brief, monkeypatch):
-    """`-R pretrain_model` after an edit of the training's code says "done" and publishes the old losses again."""
-    words = options(manifest, brief(steps=10), tmp_path / "run")
-    assert main(words) == 0
-    before = (tmp_path / "run/metrics.jsonl").read_text()
-    for name in ("done.json", "metrics.jsonl", "timing.json"):  # Snakemake deletes the outputs of a forced job
-        (tmp_path / "run" / name).unlink()
+PUBLISHED = ("done.json", "metrics.jsonl", "timing.json")
+
+
+@pytest.fixture
+def forced(finished, tmp_path):
+    """A copy of a finished run without its outputs: Snakemake deletes those of a forced job."""
+    run = shutil.copytree(finished, tmp_path / "run")
+    for name in PUBLISHED:
+        (run / name).unlink()
+    return run
+
+
+def test_a_forced_pretraining_trains_again_to_the_same_bytes(forced, manifest, brief, uninterrupted, monkeypatch):
+    steps, step = [], Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda trainer, number: steps.append(number) or step(trainer, number))
+    assert main(options(manifest, brief(), forced)) == 0
+    assert steps == list(range(30)) and outcome(forced) == uninterrupted
+    (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
+    assert session["step"] == 30
+
+
+def test_a_forced_pretraining_computes_with_the_code_of_today(forced, manifest, brief, uninterrupted, monkeypatch):
+    """It published the losses and weights of earlier code again."""
     monkeypatch.setattr("symbert.pretrain.train.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
+    assert main(options(manifest, brief(), forced)) == 0
+    assert not set(outcome(forced).values()) & set(uninterrupted.values())
+
+
+def test_a_forced_pretraining_that_is_killed_resumes(forced, manifest, brief, uninterrupted, monkeypatch):
+    """The weights that the finished training kept are no sign of lost checkpoints."""
+    save, words = CheckpointStore.save, options(manifest, brief(), forced)
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "save", lambda store, *_: store.resume.mkdir() or killed())
+        assert main(words) == 75
+    assert main(words) == 0 and outcome(forced) == uninterrupted and CheckpointStore.save is save
+
+
+@pytest.mark.parametrize("last", ["_publish", "CheckpointStore.remove_resumable"])
+def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_again(
+    tmp_path, manifest, brief, uninterrupted, monkeypatch, last
+):
+    """Snakemake deletes what it published, because the job did not end."""
+    run, words = tmp_path / "run", options(manifest, brief(), tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            f"symbert.pretrain.session.{last}" if last == "_publish" else f"symbert.pretrain.checkpoint.{last}", killed
+        )
+        assert main(words) == 75
+    assert (run / "done.json").exists() == (last != "_publish")
+    for name in PUBLISHED:
+        (run / name).unlink(missing_ok=True)
+    monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed
     assert main(words) == 0
-    assert (tmp_path / "run/metrics.jsonl").read_text() != before
+    assert outcome(run) == uninterrupted and not (run / "state/resume").exists()
 
 
 def test_the_operators_see_the_same_batches_and_start_from_the_same_embeddings(tmp_path, manifest, brief, here):
@@ -336,13 +400,13 @@ def test_a_run_killed_right_after_a_checkpoint_has_kept_the_weights_of_that_step
     run = tmp_path / "run"
     save = CheckpointStore.save
 
-    def killed(store, model, optimizer, position):
+    def save_and_end(store, model, optimizer, position):
         save(store, model, optimizer, position)
         raise KeyboardInterrupt
 
     words = options(manifest, brief(), run)
     with monkeypatch.context() as patch:
-        patch.setattr(CheckpointStore, "save", killed)
+        patch.setattr(CheckpointStore, "save", save_and_end)
         assert main(words) == 75
     assert main(words) == 0
     assert outcome(run) == uninterrupted
@@ -381,20 +445,20 @@ def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_i
     assert here(options(manifest, settings, tmp_path / "whole"))[0] == 0
     save = CheckpointStore.save
 
-    def killed(store, model, optimizer, position):
+    def save_and_end(store, model, optimizer, position):
         save(store, model, optimizer, position)
         raise KeyboardInterrupt
 
     words = options(manifest, settings, tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(CheckpointStore, "save", killed)
+        patch.setattr(CheckpointStore, "save", save_and_end)
         assert main(words) == 75
+    with safe_open(tmp_path / "run/state/resume/step-00000010/optimizer.safetensors", "pt") as file:
+        assert {name.rpartition("/")[2] for name in file.keys()} == {"momentum_buffer"}  # noqa: SIM118
     assert here(words)[0] == 0
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
-    with safe_open(tmp_path / "run/state/resume/step-00000020/optimizer.safetensors", "pt") as file:
-        assert {name.rpartition("/")[2] for name in file.keys()} == {"momentum_buffer"}  # noqa: SIM118
     trained = read_json(tmp_path / "run/done.json")["settings"]
     assert trained["optimizer"] == "my_optimizers:momentum" and len(trained["optimizer_code"]) == 16
-    monkeypatch.setattr("symbert.pretrain.guard.code_of", lambda *path: "0123456789abcdef")
+    monkeypatch.setattr("symbert.settings.code_of", lambda *path: "0123456789abcdef")
     code, error = here(words)
-    assert code == 64 and "optimizer_code: " in error
+    assert code == 64 and f"optimizer_code: {trained['optimizer_code']} → 0123456789abcdef" in error

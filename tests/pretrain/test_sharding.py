@@ -28,7 +28,6 @@ from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.sharding import part_of, shard
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World, join_world
-from symbert.settings import PretrainSettings, read_settings
 from symbert.training.optimizer import Updater, build_optimizer
 
 FORK = multiprocessing.get_context("fork")
@@ -89,7 +88,7 @@ def learn(manifest, brief, tmp_path):
     """A function that takes some steps and evaluates, as one of the processes; with dropout only where it is asked."""
 
     def make(host: str = "encoder", attention: str = "pairwise", micro_batch_size=None, recomputes=False, **changes):
-        settings = read_settings(brief(**{"dropout": 0.0, "warmup_steps": 0, **changes}), PretrainSettings)
+        settings = brief(**{"dropout": 0.0, "warmup_steps": 0, **changes})
         rows = manifest if host in ("encoder", "decoder") else None
 
         def take_steps() -> dict[str, list[float]]:
@@ -148,6 +147,12 @@ def train(arguments: list[str], size: int, shards: bool = True) -> list[int]:
 def together(tmp_path_factory):
     """The folder of one uninterrupted run of four processes, made by the first test that needs it."""
     return tmp_path_factory.mktemp("together")
+
+
+@pytest.fixture(autouse=True)
+def resumable(monkeypatch):
+    """As a kill after publishing leaves it: the checkpoints to resume from of a finished run stay."""
+    monkeypatch.setattr(CheckpointStore, "remove_resumable", lambda store: None)
 
 
 @pytest.fixture
@@ -211,9 +216,9 @@ def test_dropout_differs_between_processes_and_two_trainings_have_the_same_bits(
     assert first == second and first[0]["losses"] == first[1]["losses"]
 
 
-def test_the_scaler_of_fp16_skips_a_step_in_all_processes_where_a_part_of_one_gradient_is_infinite(write_section):
+def test_the_scaler_of_fp16_skips_a_step_in_all_processes_where_a_part_of_one_gradient_is_infinite(brief):
     """Each looks at its part alone: without a word between them some would move their weights, and some not."""
-    settings = read_settings(write_section("pretrain"), PretrainSettings)
+    settings = brief()
 
     def overflow() -> list[float]:
         with join_world() as world:
@@ -275,7 +280,7 @@ def test_another_optimizers_numbers_come_back_in_parts_and_those_of_another_shap
 def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(
     manifest, brief, tmp_path, changes, said
 ):
-    settings = read_settings(brief(**changes), PretrainSettings)
+    settings = brief(**changes)
     world = World(0, 2, CPU)
     with pytest.raises(ConfigError, match=said):
         Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, world, shard_parameters=True)
@@ -289,6 +294,6 @@ def test_a_parameter_without_a_dimension_is_refused():
 
 
 def test_one_process_has_all_and_loads_nothing_for_it(manifest, brief, tmp_path):
-    settings = read_settings(brief(), PretrainSettings)
+    settings = brief()
     trainer = Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, shard_parameters=True)
     assert not trainer.is_sharded and type(trainer.model) is MaskedModel

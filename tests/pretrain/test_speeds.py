@@ -1,14 +1,15 @@
 """Speeds of operators are measured in turns, on the batches of the trainings."""
 
-import json
-
 import pytest
 
 from symbert.cli import main
 from symbert.errors import MemoryExhaustedError
+from symbert.files import read_json, write_json
+from symbert.paths import Run
 from symbert.pretrain import speeds
 from symbert.pretrain.train import Trainer
 from symbert.report.speeds import read_speeds
+from symbert.settings import values_of
 
 OPERATORS = ["original", "symmetric", "pairwise"]
 
@@ -18,11 +19,17 @@ def measured(manifest, brief, tmp_path, monkeypatch):
     """Measures two rounds; returns what was written."""
     monkeypatch.setattr(speeds, "ROUNDS", 2)
 
-    def measure(*options):
-        words = ["measure-speeds", "--manifest", manifest, "--settings", brief(steps=2), "--size", "tiny"]
-        words += ["--attention", *OPERATORS, "--threads", "1", "--output", tmp_path / "tiny.json", *options]
-        assert main(list(map(str, words))) == 0
-        return json.loads((tmp_path / "tiny.json").read_text())
+    def measure(micro_batch_size=None):
+        settings = {
+            "size": "tiny",
+            "models": {name: Run("tiny", name, 1).model for name in OPERATORS},
+            "training": values_of(brief(steps=2)),
+            "manifest": str(manifest),
+            "micro_batch_size": micro_batch_size,
+        }
+        write_json(tmp_path / "settings.json", settings)
+        assert main(["measure-speeds", str(tmp_path / "tiny.json"), "--threads", "1"]) == 0
+        return read_json(tmp_path / "tiny.json")
 
     return measure
 
@@ -48,7 +55,7 @@ def test_where_the_memory_is_too_small_for_all_operators_micro_batches_are_halve
         return step(self, at)
 
     monkeypatch.setattr(Trainer, "step", fails)
-    assert measured("--micro-batch-size", "6")["micro_batch_size"] == 1
+    assert measured(6)["micro_batch_size"] == 1
     assert measured()["micro_batch_size"] == 2
 
 

@@ -6,18 +6,9 @@ from symbert.operators import OPERATORS, Operator
 from symbert.paths import Run
 from symbert.pretrain import storage
 from symbert.pretrain.storage import StorageNeed, parameters_of, refuse_full, storage_of
-from symbert.settings import PretrainSettings, read_settings
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 BASE = 109_514_298  # parameters with the original operator (paper, Table 2), as below
-
-
-@pytest.fixture
-def settings(write_section):
-    def build(**changes) -> PretrainSettings:
-        return read_settings(write_section("pretrain", **changes), PretrainSettings)
-
-    return build
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -33,17 +24,17 @@ def test_an_operator_without_a_formula_counts_as_the_original(monkeypatch):
     assert parameters_of(Run("base", "miscounted", 1), VOCABULARY_SIZE) == BASE
 
 
-def test_storage_of_the_papers_base_run(settings):
+def test_storage_of_the_papers_base_run(brief):
     """200 kept steps of 4 bytes per parameter; 3 + 1 checkpoints of weights and two moments."""
-    found = storage_of(BASE, settings(steps=200_000, save_every=1000))
+    found = storage_of(BASE, brief(steps=200_000, save_every=1000))
     assert found == StorageNeed(weights=438_057_192, kept=200)
     assert found.weights_bytes == 87_611_438_400
     assert found.resume_bytes == 4 * 3 * 438_057_192 == 5_256_686_304
 
 
 @pytest.mark.parametrize(("steps", "save_every", "kept"), [(30, 10, 3), (35, 10, 4), (5, 10, 1)])
-def test_the_last_step_is_kept_too(settings, steps, save_every, kept):
-    assert storage_of(1000, settings(steps=steps, save_every=save_every)).kept == kept
+def test_the_last_step_is_kept_too(brief, steps, save_every, kept):
+    assert storage_of(1000, brief(steps=steps, save_every=save_every)).kept == kept
 
 
 def leave_free(monkeypatch, free: int, mount) -> None:
@@ -57,9 +48,7 @@ def test_a_run_that_does_not_fit_is_refused_with_need_space_mount_and_remedy(tmp
     leave_free(monkeypatch, 15 * 10**6 - 1, tmp_path)
     with pytest.raises(InputOutputError) as refused:
         refuse_full(StorageNeed(10**6, 3), state)
-    assert str(refused.value) == (
-        f"{state}: needs 15 MB, 15 MB free on {tmp_path}; free space there and run again, or set 'storage.checkpoints'"
-    )
+    assert str(refused.value) == (f"{state}: needs 15 MB, 15 MB free on {tmp_path}; free space there and run again")
 
 
 def test_what_an_interrupted_run_has_written_is_not_needed_again(tmp_path, monkeypatch):

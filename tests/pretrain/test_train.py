@@ -17,7 +17,6 @@ from symbert.pretrain.record import open_session
 from symbert.pretrain.session import Loop, StepCounter
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
-from symbert.settings import PretrainSettings, read_settings
 from symbert.training.device import pick_device
 
 
@@ -26,7 +25,7 @@ def build(manifest, brief, tmp_path):
     """A trainer of the tiny corpus, with changed settings; without dropout unless asked."""
 
     def make(attention: str = "pairwise", seed: int = 1, world=None, micro_batch_size=None, **changes) -> Trainer:
-        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        settings = brief(**{"dropout": 0.0, **changes})
         return Trainer(Run("tiny", attention, seed), settings, manifest, tmp_path, world, micro_batch_size)
 
     return make

@@ -20,7 +20,6 @@ from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.translation import count_matches, scores_of
 from symbert.pretrain.world import World
-from symbert.settings import PretrainSettings, read_settings
 
 RUN = Run("tiny", "original", 1, "encoder-decoder")
 
@@ -37,7 +36,7 @@ def build(brief, tmp_path, manifest):
     """A trainer of a tiny model."""
 
     def make(micro_batch_size=None, **changes) -> Trainer:
-        settings = read_settings(brief(**{"dropout": 0.0, **changes}), PretrainSettings)
+        settings = brief(**{"dropout": 0.0, **changes})
         return Trainer(RUN, settings, manifest, tmp_path, micro_batch_size=micro_batch_size)
 
     return make
@@ -176,7 +175,7 @@ def test_operations_are_those_of_the_text_without_padding(build, manifest):
 
 def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, tmp_path, manifest):
     """Each process writes as long as its own lines need, and would wait for weights that no other sends."""
-    settings, world = read_settings(brief(), PretrainSettings), World(0, 2, torch.device("cpu"))
+    settings, world = brief(), World(0, 2, torch.device("cpu"))
     with pytest.raises(ConfigError, match="'pretrain.shard_parameters' is true, but lines are translated"):
         Trainer(RUN, settings, manifest, tmp_path, world, shard_parameters=True)
 
@@ -190,7 +189,7 @@ def test_processes_add_up_what_they_count(build):
 
 
 def test_the_objective_needs_the_pieces_that_were_packed(build, manifest, tmp_path, brief):
-    settings = read_settings(brief(), PretrainSettings)
+    settings = brief()
     objective = objective_of(RUN, settings, manifest)
     assert objective.build_model(0.0).config.vocab_size == len(objective.pieces.pieces)
 
@@ -202,4 +201,4 @@ def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manife
     *others, one, another = json.loads(vocabulary.read_text())
     vocabulary.write_text(json.dumps([*others, another, one]))
     with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run pack_shards again .*pack_pairs"):
-        objective_of(RUN, read_settings(brief(), PretrainSettings), copied)
+        objective_of(RUN, brief(), copied)

@@ -2,16 +2,17 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from pretrain.corpora import brief
 from symbert.errors import ConfigError
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel
-from symbert.settings import GlueSettings, PretrainSettings, read_settings
+from symbert.settings import GlueSettings, PretrainSettings
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 
 
 @pytest.fixture
-def settings(write_section) -> PretrainSettings:
-    return read_settings(write_section("pretrain", adam_epsilon=1e-12), PretrainSettings)
+def settings() -> PretrainSettings:
+    return brief(adam_epsilon=1e-12)
 
 
 PEAK, WARMUP, END = 1e-4, 10_000, 200_000  # the paper's
@@ -93,12 +94,24 @@ def test_adamw_is_pytorchs_to_the_bit_and_goes_on_from_its_state(settings):
     assert [state["step"].item() for state in optimizer.state.values()] == [4, 4]
 
 
-def test_adamw_has_the_settings_of_its_stage(write_section, settings):
+def test_adamw_has_the_settings_of_its_stage(settings):
     """Fine-tuning has none for the betas: it takes PyTorch's."""
     module = torch.nn.Linear(3, 2)
     ours = build_optimizer(module, replace(settings, adam_beta1=0.8, adam_beta2=0.95))
     assert (ours.defaults["betas"], ours.defaults["eps"]) == ((0.8, 0.95), 1e-12)
-    theirs = build_optimizer(module, read_settings(write_section("glue", adam_epsilon=1e-7), GlueSettings))
+    fine_tuning = GlueSettings(
+        epochs=1,
+        batch_size=8,
+        learning_rate=1e-3,
+        warmup_ratio=0.1,
+        weight_decay=0.0,
+        adam_epsilon=1e-7,
+        gradient_clip=1.0,
+        dropout=0.0,
+        precision="auto",
+        recipe="faithful",
+    )
+    theirs = build_optimizer(module, fine_tuning)
     assert (theirs.defaults["betas"], theirs.defaults["eps"]) == ((0.9, 0.999), 1e-7)
 
 
