@@ -15,6 +15,7 @@ os.environ.update(
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
 )
 
+from symbert.experiment.announcement import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, RUN, SCORES
 from symbert.project import open_experiment, scale_file
 
@@ -62,8 +63,7 @@ rule all:
 
 
 onstart:
-    EXPERIMENT.announce()
-    EXPERIMENT.write()
+    begin(EXPERIMENT)
 
 
 onsuccess:

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from symbert.config import (
     NO_FILTER,
     Config,
+    experiment_name,
     robustness_of,
     source_of,
     training_key,
@@ -35,14 +36,14 @@ FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-in
 def check(config: Config) -> None:
     """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
 
-    In `config` itself, texts of `--config` become the values that they spell, and a scale's file the name of it.
+    In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
     """
     if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
         config["corpus"]["filter"] = dict(NO_FILTER)
     _read_texts(config, Configuration)
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
-    config["scale"] = Path(config["scale"]).stem
     define_own(config)
+    config["experiment"] = experiment_name(config)
     _refuse_repeated(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
@@ -90,7 +91,7 @@ def _refuse_repeated(value: Any, key: str = "") -> None:
 
 def _check_stand_ins(config: Config) -> None:
     """Stand-ins are not worth the hours of a scale that is for real text and tasks."""
-    for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
+    for stage in ("corpus", "glue") if Path(config["scale"]).stem in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             key = f"{stage}.source" if config[stage]["source"] else "source"
             raise ConfigError(

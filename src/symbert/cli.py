@@ -24,7 +24,6 @@ from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitErr
 from symbert.files import reading
 from symbert.log import copy_stderr, say_last
 from symbert.options import line_of
-from symbert.own import inherit_own
 from symbert.syntax import sentence_of
 
 TYPED: dict[str, str] = {  # by people; a command and its function
@@ -70,12 +69,6 @@ def main(arguments: list[str] | None = None) -> int:
         for option, value in pairwise(arguments):
             if option == "--log":  # at once: what is imported for a command may fail, too
                 copy_stderr(Path(value))
-        inherit_own()
-        for option, value in pairwise(arguments):
-            if option == "--own":
-                from symbert.project import read_own
-
-                read_own(Path(value))
         options = _parse(arguments)
         function = load(options.command)
         if is_process:
@@ -133,8 +126,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--help-jobs", action=_ListJobs, nargs=0, help="list the commands that rules run")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
-    own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
-    parser.add_argument("--own", type=Path, metavar="FILE", help=own)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     if wanted is not None:
         _add_options(commands.add_parser(wanted, prog=f"symbert {wanted}", **help_format), wanted)
@@ -162,7 +153,7 @@ def _listing(commands: dict[str, str]) -> str:
 
 def _command(arguments: list[str]) -> str | None:
     """The first word that is neither an option nor the file of one."""
-    words = (word for option, word in pairwise(["", *arguments]) if option not in ("--log", "--own"))
+    words = (word for option, word in pairwise(["", *arguments]) if option != "--log")
     return next((word for word in words if not word.startswith("-")), None)
 
 
@@ -174,6 +165,7 @@ def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
         line = line_of(command, name) if command in TYPED else None  # rules know the options of theirs
         if parameter.kind is parameter.POSITIONAL_ONLY:
             options = _value_options(hints[name]) | {"metavar": name.upper()}
+            options |= {} if parameter.default is parameter.empty else {"nargs": "?", "default": parameter.default}
             parser.add_argument(name, help=line, **options)
         else:
             options = _name_options(name, parameter) | _value_options(hints[name])

@@ -1,6 +1,7 @@
 """From the merged configuration to the settings that each stage reads."""
 
 from itertools import product
+from pathlib import Path
 
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.settings import (
@@ -43,7 +44,7 @@ def source_of(config: Config, stage: str) -> str:
 def experiment_name(config: Config) -> str:
     """Name of the experiment's folder under results/."""
     sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
-    return config["experiment"] or "-".join([config["scale"], *sources])
+    return config["experiment"] or "-".join([Path(config["scale"]).stem, *sources])
 
 
 def annotations_of(config: Config) -> str:
@@ -121,7 +122,7 @@ def report_of(config: Config) -> Config:
     pretrain = _compared(config, "pretrain", PretrainSettings)
     return {
         "experiment": experiment_name(config),
-        "scale": config["scale"],
+        "scale": Path(config["scale"]).stem,
         "corpus_source": source_of(config, "corpus"),
         "glue_source": source_of(config, "glue"),
         "recipe": config["recipe"],

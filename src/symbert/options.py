@@ -11,7 +11,8 @@ OPTIONS: dict[str, str] = {
     "checkpoint": "Hugging Face folder of a pre-trained model",
     "manifest": "manifest.json of the packed corpus",
     # The experiment as a whole.
-    "surplus_weights": "also weights that were kept of steps that nothing asks for",
+    "status name": "experiment as it was started last: a folder below results/",
+    "surplus_weights": "also weights of finished runs that were kept of steps that nothing asks for",
     "yes": "remove; without it, only say what would go",
     "bundle results": "results folder of an experiment; then those of experiments that it extends",
     "bundle output": "archive to write (.zip)",

@@ -8,7 +8,7 @@
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   scores of the requested tasks, seeds
     results/measured/…-KEY.…                               speeds, probes, anatomy
-    results/{experiment}/experiment.json                   a configuration, and the paths of its report
+    results/{experiment}/experiment.json                   the paths of its report; config.yaml has its configuration
 
 A folder with a key has the settings behind the key in settings.json, a run in run.json. Imports no torch.
 """
@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec.structs import replace as replaced
 
 from symbert.blimp import PARADIGMS, published_pairs
@@ -42,7 +43,7 @@ from symbert.config import (
     training_of,
 )
 from symbert.errors import ConfigError
-from symbert.files import known_sha256, read_json_or_empty, write_json
+from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
 from symbert.glue.own_files import identity_of
 from symbert.hosts import ENCODER, HOSTS
 from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
@@ -77,6 +78,7 @@ from symbert.tasks import suite_named, task_named, tasks_of_suite
 BLOCKLIST_FILES = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
 
 RESULTS = "results"
+CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
@@ -379,6 +381,18 @@ class Experiment:
         """How checkpoints judge BLiMP's pairs."""
         judges = [(run, step) for run in self.pretrainings() for step in self.judging_steps(run)]
         return [self.scores(one, *judge) for one in self.scoring_of("judge", "blimp") for judge in judges]
+
+    def asked_scores(self) -> Iterator[tuple[str, tuple[Run, int, Scoring]]]:
+        """Every file of scores, with the checkpoint and how it is scored."""
+        for scoring in self.scorings.values():
+            for run in self.pretrainings():
+                steps = {
+                    "finetune": self.steps(run),
+                    "robustness": [self.final] if self.steps(run) else [],
+                    "judge": self.judging_steps(run),
+                }
+                for step in steps[scoring.kind]:
+                    yield self.scores(scoring, run, step), (run, step, scoring)
 
     # Axes.
 
@@ -707,12 +721,15 @@ class Experiment:
             "configuration": self.config,
             "report": self.report_settings,
             "inputs": self.inputs,
+            "checkpoints": [self.checkpoint(run, step) for run in self.models for step in self.extracted_steps(run)],
             "settings": self.settings,
         }
 
     def write(self) -> None:
-        """Write experiment.json, and the settings of keyed folders that have none yet."""
+        """Write experiment.json, config.yaml, and the settings of keyed folders that have none yet."""
         write_json(Path(self.folder, "experiment.json"), self.record)
+        text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
+        write_text(Path(self.folder, CONFIGURATION), f"# snakemake --configfile {self.folder}/{CONFIGURATION}\n{text}")
         for file, settings in self.settings.items():
             if not Path(file).is_file():
                 write_json(Path(file), settings)

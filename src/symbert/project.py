@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from msgspec import to_builtins
 
 from symbert.checks import check
 from symbert.commit import PROJECT
@@ -15,10 +14,8 @@ from symbert.config import Config, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
 from symbert.files import reading
-from symbert.keys import FOLDER, Own
-from symbert.own import KEYS, define
-from symbert.paths import Experiment
-from symbert.settings import settings_from
+from symbert.keys import FOLDER
+from symbert.paths import CONFIGURATION, RESULTS, Experiment
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
@@ -70,15 +67,22 @@ def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, 
     return read_config(folder, *map(read_yaml, configfile or []), dict(map(_assignment, config or [])), chosen)
 
 
-def read_experiment(scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Experiment:
-    """The experiment that Snakemake would run in this folder with these options."""
-    return Experiment(read_chosen(PROJECT, scale, configfile, config))
-
-
-def read_own(file: Path) -> None:
-    """Make known the operators, sizes and tasks in a file of settings, to a command that is typed by hand."""
-    values = read_yaml(file)
-    define(to_builtins(settings_from({key: values.get(key, {}) for key in KEYS}, Own, str(file))))
+def read_experiment(
+    scale: str | None, configfile: list[Path] | None, config: list[str] | None, name: str | None = None
+) -> Experiment:
+    """The experiment of a name in results/, as it was started last; else that which Snakemake would run in this folder
+    with these options. UsageError for both, MissingInputError for an unknown name."""
+    if name is None:
+        return Experiment(read_chosen(PROJECT, scale, configfile, config))
+    if scale or configfile or config:
+        raise UsageError(f"{name}: is configured by results/{name}/{CONFIGURATION}; leave the other options out")
+    file = Path(RESULTS, name, CONFIGURATION)
+    if not file.is_file():
+        names = sorted(path.parent.name for path in Path(RESULTS).glob(f"*/{CONFIGURATION}"))
+        raise MissingInputError(f"{file}: no experiment of that name{suggestion(name, names)}")
+    recorded = read_yaml(file)
+    check(recorded)
+    return Experiment(recorded)
 
 
 def read_yaml(path: Path) -> Config:

@@ -1,50 +1,34 @@
-"""What of an experiment may be removed: shown first, removed on request.
+"""What may be removed from results/: what no experiment there names. Shown first, removed on request.
 
-Nothing that a rule declares is touched, nothing outside the experiment's own folders, and no link is followed. What
-lies in the folder of a process that works is left alone.
+No link is followed, no folder in which a process works is touched, and nothing outside of results/.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
-from symbert.cost import size_of
 from symbert.errors import InputOutputError
-from symbert.files import is_leftover, read_json_or_empty, single_writer
-from symbert.glue.state import stale_files
-from symbert.hosts import HOSTS
-from symbert.paths import RUN, Experiment, of_host
-from symbert.pretrain.state import (
-    holder_elsewhere,
-    is_old,
-    is_wanted,
-    run_of,
-    run_state,
-    superseded,
-    surplus_checkpoints,
-    surplus_weights,
-)
+from symbert.experiment.status import holder, is_old
+from symbert.files import is_leftover, read_json, single_writer
+from symbert.paths import RESULTS
 from symbert.progress import aligned, data_size
-from symbert.project import read_experiment
-from symbert.suites import SUITES
 
-SUPERSEDED = "superseded runs"
-SURPLUS = "resume checkpoints of finished runs, but for the last"
-STALE = "fine-tunings under superseded settings or weights"
-LEFTOVERS = "leftovers of killed processes"
-WEIGHTS = "kept weights of steps that nothing asks for"
+UNNAMED, LEFTOVER = "named by no experiment", "left by a killed process"
+WEIGHTS = "kept weights of a step that nothing asks for"
+KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "measured/*")  # folders of a key
+RECORD = {"experiment": str, "inputs": dict, "settings": dict, "checkpoints": []}  # experiment.json
 
 
 @dataclass(frozen=True)
 class Item:
-    """A file or folder that may be removed."""
+    """A file or folder that may be removed, and why."""
 
-    kind: str
+    why: str
     path: Path
 
     @property
@@ -53,123 +37,104 @@ class Item:
         return self.path.lstat().st_size if self.path.is_file() else size_of(self.path)
 
 
-@dataclass(frozen=True)
-class Workplace:
-    """A folder in which one process works at a time, if it has a lock, and what may be removed in it."""
+def prune(yes: bool = False, surplus_weights: bool = False) -> None:
+    """Show what of results/ no experiment.json names, and what killed processes left; remove it with --yes.
 
-    folder: Path
-    has_lock: bool
-    find: Callable[[], Iterator[Item]]
-
-
-def prune(
-    scale: str | None = None,
-    configfile: list[Path] | None = None,
-    config: list[str] | None = None,
-    surplus_weights: bool = False,
-    yes: bool = False,
-) -> None:
-    """Show what may go and how much that frees; with --yes, remove it. The other options are those of Snakemake.
-
-    Superseded runs, resume checkpoints of finished runs, fine-tunings under superseded settings, what killed processes
-    left. Kept weights of steps that nothing asks for stay, for a step may be added later, unless --surplus-weights.
+    With --surplus-weights also the kept weights of finished runs at steps that no experiment asks for. An experiment
+    whose folder results/NAME was removed names nothing. DataError for an experiment.json that is damaged, because it
+    may name anything.
     """
-    experiment = read_experiment(scale, configfile, config)
-    places = list(workplaces(experiment))
-    items = [item for place in places for item in place.find()]
-    wanted = [item for item in items if surplus_weights or item.kind != WEIGHTS]
-    total = sum(item.bytes for item in wanted)
-    print(f"Experiment {experiment.name}: {f'{data_size(total)} may go' if wanted else 'nothing to remove'}")
-    for kind in dict.fromkeys(item.kind for item in wanted):
-        rows = [(str(item.path), data_size(item.bytes)) for item in wanted if item.kind == kind]
-        print(f"{kind}: {data_size(sum(item.bytes for item in wanted if item.kind == kind))}")
-        print("\n".join(f"  {line}" for line in aligned(rows)))
-    if rest := sum(item.bytes for item in items) - total:
-        print(f"--surplus-weights would free {data_size(rest)} more: {WEIGHTS}, which could be extracted later")
-    if yes:
-        _remove_all(places, {item.path for item in wanted})
-    elif wanted:
-        print("nothing was removed; --yes removes it")
-
-
-def workplaces(experiment: Experiment) -> Iterator[Workplace]:
-    """All folders of an experiment in which something may be removed, of runs outside today's sweep, too."""
-    for host in HOSTS:
-        for run in _folders(of_host(experiment.state, host).removesuffix("/state"), of_host(RUN, host)):
-            yield Workplace(run, True, partial(_of_run, experiment, run))
-    for suite in SUITES:
-        finetuned = experiment.finetuned.replace("{suite}", suite)
-        for state in _folders(f"{finetuned}/state", f"{RUN}/step-{{step}}/state"):
-            yield Workplace(state, True, partial(_of_finetuning, experiment, suite, state))
-    for root in map(Path, experiment.folders):
-        if root.is_dir():
-            yield Workplace(root, False, partial(_outside_locks, root))
-
-
-def _folders(pattern: str, tail: str) -> list[Path]:
-    """The folders of a pattern for any run and step, but for links and what lies behind them."""
-    root = Path(pattern.removesuffix(tail))
-    folders = [folder for folder in sorted(root.glob(re.sub(r"{\w+}", "*", tail))) if folder.is_dir()]
-    return [folder for folder in folders if folder.resolve() == root.resolve() / folder.relative_to(root)]
-
-
-def _of_run(experiment: Experiment, folder: Path) -> Iterator[Item]:
-    """Of a pre-training: superseded states, but for one that comes back, and what is surplus in its own state."""
-    yield from (Item(SUPERSEDED, path) for path in superseded(folder) if not is_wanted(experiment, path))
-    state = folder / "state"
-    if not state.is_dir() or state.is_symlink():
+    results = Path(RESULTS)
+    items = list(removable(results, surplus_weights))
+    if not items:
+        print("nothing to remove")
         return
-    hidden = sorted([*state.glob(".*"), *state.glob("*/.*")])
-    yield from (Item(LEFTOVERS, path) for path in hidden if _is_leftover(path) or _is_half_checkpoint(path))
-    run = run_of(experiment, read_json_or_empty(state / "identity.json"))
-    if run is not None and run_state(experiment, run).is_done:
-        yield from (Item(SURPLUS, path) for path in surplus_checkpoints(experiment, run, state))
-        yield from (Item(WEIGHTS, path) for path in surplus_weights(experiment, run, state))
-
-
-def _of_finetuning(experiment: Experiment, suite: str, state: Path) -> Iterator[Item]:
-    """Of the fine-tunings of a checkpoint on a suite: leftovers, and what no score of today is made of."""
-    for task in sorted(folder for folder in state.iterdir() if folder.is_dir() and not folder.is_symlink()):
-        yield from (Item(LEFTOVERS, path) for path in sorted(task.glob(".*")) if _is_leftover(path))
-        yield from (Item(STALE, path) for path in stale_files(experiment, suite, task))
-
-
-def _is_half_checkpoint(path: Path) -> bool:
-    """Whether a checkpoint was left half written, so long ago that no process elsewhere can be at it."""
-    is_half = path.name.startswith(".step-") and path.suffix == ".tmp" and path.is_dir() and not path.is_symlink()
-    return is_half and is_old(path, *path.iterdir())
-
-
-def _outside_locks(root: Path) -> Iterator[Item]:
-    """Temporary files outside the folders that have a lock."""
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name != "state" and not name.startswith("state.superseded-")]
-        paths = [Path(folder, name) for name in sorted(names)]
-        yield from (Item(LEFTOVERS, path) for path in paths if _is_leftover(path))
-
-
-def _is_leftover(path: Path) -> bool:
-    """Whether a temporary file was left by a process that has ended."""
-    return is_leftover(path) and not path.is_symlink() and is_old(path)
-
-
-def _remove_all(places: list[Workplace], wanted: set[Path]) -> None:
-    """Remove what was shown and still may be removed, under the lock of its folder; say what was freed or skipped."""
-    freed = 0
-    for place in places:
-        if not any(path.is_relative_to(place.folder) for path in wanted):
-            continue
-        if who := holder_elsewhere(place.folder):
-            print(f"skipped: {place.folder}: in use by {who}, as it seems; if not, remove its file lock")
-            continue
-        try:
-            with single_writer(place.folder) if place.has_lock else nullcontext():
-                for item in [item for item in place.find() if item.path in wanted]:
-                    freed += item.bytes
-                    if item.path.is_dir():
-                        shutil.rmtree(item.path)  # links in it are removed, not followed
-                    else:
-                        item.path.unlink()
-        except InputOutputError as error:
-            print(f"skipped: {error}")
+    print("\n".join(aligned([("what", "why", "size"), *((str(i.path), i.why, data_size(i.bytes)) for i in items)])))
+    if not yes:
+        print(f"{data_size(sum(item.bytes for item in items))} may go; nothing was removed; --yes removes it")
+        return
+    freed = sum(map(_remove, items))
     print(f"freed {data_size(freed)}")
+
+
+def removable(results: Path, surplus_weights: bool) -> Iterator[Item]:
+    """All that may be removed, each once."""
+    records = [read_json(file, RECORD, "restore or remove it") for file in sorted(results.glob("*/experiment.json"))]
+    named = {Path(file).parent for record in records for file in record["settings"]}
+    asked = {Path(file) for record in records for file in _files_in(record["inputs"])}
+    checkpoints = {Path(folder) for record in records for folder in record["checkpoints"]}
+    gone = []
+    for folder in _folders(results, KEYED):
+        if folder not in named:
+            gone.append(folder)
+            yield Item(UNNAMED, folder)
+    for file in sorted(file for file in results.glob("scores/*/*/*/seed-*/step-*/*.json") if not _is_below(file, gone)):
+        if file not in asked and _is_plain(results, file):
+            yield Item(UNNAMED, file)
+    for run in _folders(results, ("runs/*/*/seed-*",)) if surplus_weights else ():
+        if run in named and (run / "done.json").is_file():
+            for weights in sorted(run.glob("state/weights/step-*.safetensors")):
+                step = int(re.search(r"\d+", weights.name)[0])
+                if run / f"step-{step}" not in checkpoints:
+                    yield Item(WEIGHTS, weights)
+    for folder, _, names in os.walk(results):
+        paths = (Path(folder, name) for name in sorted(names))
+        for path in (path for path in paths if not _is_below(path, gone)):
+            if is_leftover(path) and not path.is_symlink() and is_old(path):
+                yield Item(LEFTOVER, path)
+
+
+def _folders(results: Path, patterns: tuple[str, ...]) -> list[Path]:
+    """The folders of these patterns, but for links and what lies behind them."""
+    found = (folder for pattern in patterns for folder in sorted(results.glob(pattern)))
+    return [folder for folder in found if folder.is_dir() and _is_plain(results, folder)]
+
+
+def _is_plain(results: Path, path: Path) -> bool:
+    """Whether no folder from results/ to the path is a link."""
+    return path.resolve() == results.resolve() / path.relative_to(results)
+
+
+def _is_below(path: Path, folders: list[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _files_in(value: Any) -> Iterator[str]:
+    """All texts within maps and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _files_in(item)
+
+
+def _remove(item: Item) -> int:
+    """Remove one, unless a process works in it; bytes that were freed."""
+    folder = item.path if item.path.is_dir() else item.path.parent
+    locks = [file.parent for file in folder.rglob("lock") if file.is_file()]
+    locks += [place for place in item.path.parents if (place / "lock").is_file()]
+    if users := [f"{place}: in use by {who}" for place in locks if (who := holder(place))]:
+        print(f"skipped: {item.path}: {users[0]}, as it seems; if not, remove its file lock")
+        return 0
+    size = item.bytes
+    try:
+        with ExitStack() as held:
+            for place in locks:
+                held.enter_context(single_writer(place))
+            if item.path.is_dir():
+                shutil.rmtree(item.path)  # links in it are removed, not followed
+            else:
+                item.path.unlink(missing_ok=True)
+    except InputOutputError as error:
+        print(f"skipped: {error}")
+        return 0
+    for empty in item.path.parents:
+        if empty.name == RESULTS or any(empty.iterdir()):
+            break
+        empty.rmdir()
+    return size
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder, links not followed."""
+    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
