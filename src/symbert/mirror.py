@@ -1,40 +1,23 @@
 """A mirror: the publishers' files that an experiment reads, fetched for machines without network."""
 
 import sys
-import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from symbert.blimp import PARADIGMS, published_pairs
 from symbert.commit import PROJECT
-from symbert.config import Config, merge, parts_of, repositories_of, sections, source_of
-from symbert.corpus import hub
-from symbert.corpus.digests import Digest, read_digests
-from symbert.errors import ConfigError, InputOutputError, PreemptedError, SymbertError
-from symbert.files import free_space, read_json, sha256_of, single_writer, write_json, write_text
-from symbert.glue.sources import published_split
+from symbert.config import merge, source_of
+from symbert.corpus import published
+from symbert.corpus.digests import Digest, listed_digest
+from symbert.errors import ConfigError, InputOutputError, IntegrityError, PreemptedError
+from symbert.files import copy_file, free_space, read_json, sha256_of, single_writer, write_json, write_text
+from symbert.paths import Experiment
 from symbert.progress import data_size
 from symbert.project import read_chosen
-from symbert.sources import (
-    BLOCKLIST,
-    BLOCKLIST_CHECKSUMS,
-    CORPUS_CHECKSUMS,
-    FETCHED,
-    HARMFUL_MODEL,
-    SOURCES,
-    VOCABULARY,
-    Hub,
-    PublishedFile,
-    download_blocklist,
-    harmful_model_file,
-    listed_digest,
-    part_file,
-    read_fetched,
-)
-from symbert.suites import SUITES
-from symbert.tasks import PUBLISHED
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
+
+FETCHED = "fetched.json"
+NOTED = {"endpoint": str, "repositories": {str: {"kind": str, "revision": str, "commit": str}}}
 
 
 def fetch_mirror(
@@ -48,90 +31,76 @@ def fetch_mirror(
 
     Afterwards `--config source=mirror mirror=DIRECTORY` gives the same results on a machine without network. The
     options are Snakemake's; `scale` stands for scale=…. HF_TOKEN in the environment lets you read the gated
-    OSCAR-2301. The same command goes on with an interrupted download, and completes a mirror when the configuration
-    wants more. `fetched.json` records the commits, to which the mirror keeps, and what was checked.
+    OSCAR-2301. The same command resumes an interrupted download, and completes a mirror when the configuration
+    wants more. `fetched.json` records the commits, to which the mirror keeps, and SHA256SUMS the digests of all files.
     """
     directory.mkdir(parents=True, exist_ok=True)  # so that the configuration may name it as its mirror already
     chosen = read_chosen(PROJECT, scale, configfile, config)
     # The hub in the place of every other source but the user's own files.
-    published = [stage for stage in ("corpus", "glue") if SOURCES[source_of(chosen, stage)].is_published]
-    chosen = merge(chosen, {"mirror": None, **{stage: {"source": "hub"} for stage in published}})
+    remote = [stage for stage in ("corpus", "glue") if SOURCES[source_of(chosen, stage)].is_published]
+    experiment = Experiment(merge(chosen, {"mirror": None, **{stage: {"source": "hub"} for stage in remote}}))
     with single_writer(directory):
         try:
-            empty = {"endpoint": hub.endpoint(), "repositories": {}, "blocklist": None, "files": {}}
-            Mirror(directory, read_fetched(directory) or empty).complete(chosen)
+            Mirror(directory, experiment).complete()
         except KeyboardInterrupt:
-            raise PreemptedError(f"{directory}: interrupted; the same command goes on") from None
+            raise PreemptedError(f"{directory}: interrupted; the same command resumes") from None
     print(f"{directory}: complete; use it with --config source=mirror mirror={directory}", file=sys.stderr)
 
 
-def wanted_files(config: Config) -> list[PublishedFile]:
-    """What the experiment reads from the hub's repositories: small files first, the parts of the corpus last."""
-    repositories = repositories_of(config)
-    names = config["sweep"]["tasks"] if SOURCES[source_of(config, "glue")].is_published else []
-    tasks = [PUBLISHED[name] for name in names if name in PUBLISHED]  # the user's own are here
-    files = [VOCABULARY, *(published_split(task, split) for task in tasks for split in task.splits)]
-    if "blimp" in config["sweep"]["suites"] and SOURCES[source_of(config, "glue")].is_published:
-        files += map(published_pairs, PARADIGMS)
-    if HARMFUL_MODEL.repository in repositories:
-        files.append(harmful_model_file(config["corpus"]["harmful_model"]))
-    if CORPUS_CHECKSUMS.repository in repositories:
-        files += [CORPUS_CHECKSUMS, *map(part_file, parts_of(config))]
-    return files
-
-
-def _revision_of(config: Config, repository: str) -> str:
-    """The revision of a data set: that of a suite, or of OSCAR."""
-    suites = {suite.repository: suite.revision or config["glue"]["revision"] for suite in SUITES.values()}
-    return suites.get(repository, config["corpus"]["revision"])
-
-
-@dataclass(frozen=True)
 class Mirror:
-    """A directory in the publishers' layout, and its record of what was fetched at which commit and checked."""
+    """A directory in the publishers' layout, and its record of what was fetched at which commit."""
 
-    root: Path
-    record: dict[str, Any]  # as `read_fetched` describes it
+    def __init__(self, root: Path, experiment: Experiment) -> None:
+        self.root = root
+        self.record: dict[str, Any] = {"endpoint": published.endpoint(), "repositories": {}}
+        if (root / FETCHED).is_file():
+            self.record = read_json(root / FETCHED, NOTED, "remove it and give the same command again")
+        self.sums = sums_of(root)
+        self.origins = {  # as `symbert download` reads them; none of UT1 in a directory of the user's
+            file: experiment.settings.get(f"{name.removesuffix('/' + file.path)}/settings.json", {"url": name})
+            for name, file in experiment.published.items()
+        }
+        self.wanted = sorted(self.origins, key=_is_part)  # small files first
 
-    def complete(self, config: Config) -> None:
+    def complete(self) -> None:
         """Fetch what the experiment reads and the mirror lacks, after saying how much that is.
 
         InputOutputError when it does not fit; ConfigError when a repository is wanted at another revision.
         """
-        files = wanted_files(config)
-        if CORPUS_CHECKSUMS in files:
-            hub.require_token(CORPUS_CHECKSUMS.kind, CORPUS_CHECKSUMS.repository)
-        for name, kind in {file.repository: file.kind for file in files}.items():
-            self._fix_commit(name, kind, _revision_of(config, name) if kind == "dataset" else "main")
-        self._save()
-        self._announce(files)
-        self._fetch_blocklist(sections(config, "")["blocklist_source"])
-        self._fetch_all(files)
+        for file, origin in self.origins.items():
+            if file.kind != "ut1":
+                self._fix_commit(**origin)
+        write_json(self.root / FETCHED, self.record)
+        self._announce()
+        for number, file in enumerate(self.wanted, start=1):
+            if not self._has(file):
+                print(f"[{number}/{len(self.wanted)}] {file.location}", file=sys.stderr)
+                self._fetch(file)
 
-    def _fix_commit(self, name: str, kind: str, revision: str) -> None:
+    def _fix_commit(self, kind: str, repository: str, revision: str) -> None:
         """A branch is asked for its commit once; the mirror then keeps to it."""
-        known = self.record["repositories"].get(name)
+        known = self.record["repositories"].get(repository)
         if known is None:
-            commit = hub.resolve(kind, name, revision)
-            self.record["repositories"][name] = {"kind": kind, "revision": revision, "commit": commit}
+            commit = published.resolve(kind, repository, revision)
+            self.record["repositories"][repository] = {"kind": kind, "revision": revision, "commit": commit}
         elif revision not in (known["revision"], known["commit"]):
             raise ConfigError(
-                f"{self.root / FETCHED}: {name} is at revision {known['revision']} ({known['commit']}), "
+                f"{self.root / FETCHED}: {repository} is at revision {known['revision']} ({known['commit']}), "
                 f"the configuration asks for {revision}; choose another directory"
             )
 
-    def _announce(self, files: list[PublishedFile]) -> None:
+    def _announce(self) -> None:
         sizes = {
             f"{name}/{path}": size
             for name, repository in self.record["repositories"].items()
-            for path, size in hub.sizes(repository["kind"], name, repository["commit"]).items()
+            for path, size in published.sizes(repository["kind"], name, repository["commit"]).items()
         }
-        known = {file: sizes[file.location] for file in files if file.location in sizes}
-        needed = sum(size for file, size in known.items() if self._size(file) != size)
-        untold = f" and {len(files) - len(known)} of untold size" if len(known) < len(files) else ""
+        known = {file: sizes[file.location] for file in self.wanted if file.location in sizes}
+        needed = sum(size for file, size in known.items() if not self._is_noted(file))
+        untold = f" and {len(self.wanted) - len(known)} of untold size" if len(known) < len(self.wanted) else ""
         free, mount = free_space(self.root)
         print(
-            f"{self.root}: {len(known)} files of {data_size(sum(known.values()))}{untold}, and UT1's archive; "
+            f"{self.root}: {len(known)} files of {data_size(sum(known.values()))}{untold}; "
             f"{data_size(needed)} to download, {data_size(free)} free on {mount}",
             file=sys.stderr,
         )
@@ -141,56 +110,41 @@ class Mirror:
                 "free space there, choose another directory, or ask for fewer parts (corpus.parts)"
             )
 
-    def _fetch_blocklist(self, settings: Config) -> None:
-        """UT1's archive as it is today, unless the mirror has one that agrees with the list beside it."""
-        archive, listing = (self.root / file.location for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
-        if archive.is_file() and listing.is_file():
-            with suppress(SymbertError):
-                listed_digest(read_digests(listing, "md5", str(listing)), BLOCKLIST, str(listing)).check(archive, "")
-                return
-        with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
-            brief, note = Path(folder, "settings.json"), Path(folder, "note.json")
-            write_json(brief, settings)
-            download_blocklist(brief, archive, note)
-            self.record["blocklist"] = read_json(note, {"md5": str})
-        write_text(listing, f"{self.record['blocklist']['md5']}  {archive.name}\n")
-        self._save()
-
-    def _fetch_all(self, files: list[PublishedFile]) -> None:
-        """The publisher's list of parts comes before the parts, and has all that are wanted."""
-        source = Hub({name: repository["commit"] for name, repository in self.record["repositories"].items()})
-        listing, digests = CORPUS_CHECKSUMS.location, dict[PublishedFile, Digest]()
-        for number, file in enumerate(files, start=1):
-            if not self._holds(file, digests.get(file)):
-                print(f"[{number}/{len(files)}] {file.location}", file=sys.stderr)
-                source.fetch(file, self.root / file.location, digests.get(file))
-                self._note(file, digests.get(file))
-            if file == CORPUS_CHECKSUMS:
-                listed = read_digests(self.root / listing, "sha256", listing)
-                digests = {part: listed_digest(listed, part, listing) for part in files[number:]}
-
-    def _holds(self, file: PublishedFile, digest: Digest | None) -> bool:
-        """Whether the mirror has a file that was right when it came, or is right by the publisher's list."""
-        path, noted = self.root / file.location, self.record["files"].get(file.location)
-        if noted is not None and noted["bytes"] == self._size(file):
-            return True
-        if digest is None or not path.is_file():
-            return False
-        with suppress(SymbertError):
+    def _has(self, file: PublishedFile) -> bool:
+        """Whether a file is here that was right when it came, or is right by its publisher's list."""
+        path, digest = self.root / file.location, self._listed(file)
+        if self._is_noted(file) or digest is None or not path.is_file():
+            return self._is_noted(file)
+        with suppress(IntegrityError):
             digest.check(path, str(path))
-            self._note(file, digest)
-            return True
-        return False
+            self._note(file)
+        return self._is_noted(file)
 
-    def _note(self, file: PublishedFile, digest: Digest | None) -> None:
-        sha256 = digest.value if digest else sha256_of(self.root / file.location)
-        self.record["files"][file.location] = {"bytes": self._size(file), "sha256": sha256}
-        self._save()
+    def _is_noted(self, file: PublishedFile) -> bool:
+        return file.location in self.sums and (self.root / file.location).is_file()
 
-    def _size(self, file: PublishedFile) -> int | None:
-        """Bytes of a file; None where the mirror lacks it."""
-        path = self.root / file.location
-        return path.stat().st_size if path.is_file() else None
+    def _listed(self, file: PublishedFile) -> Digest | None:
+        """The digest in the publisher's list, which is fetched before the file; None of a file without a list."""
+        if file == BLOCKLIST and (self.root / BLOCKLIST_CHECKSUMS.location).is_file():
+            return listed_digest(self.root / BLOCKLIST_CHECKSUMS.location, "md5", file.name)
+        return listed_digest(self.root / CORPUS_CHECKSUMS.location, "sha256", file.name) if _is_part(file) else None
 
-    def _save(self) -> None:
-        write_json(self.root / FETCHED, self.record)
+    def _fetch(self, file: PublishedFile) -> None:
+        path, origin = self.root / file.location, self.origins[file]
+        if file.kind != "ut1":
+            commit = self.record["repositories"][file.repository]["commit"]
+            published.fetch_from_hub(file.kind, file.repository, file.path, commit, path, self._listed(file))
+        elif "://" in origin["url"]:
+            published.fetch_blocklist(origin["url"], path)
+        else:
+            copy_file(Path(origin["url"]), path)
+        self._note(file)
+
+    def _note(self, file: PublishedFile) -> None:
+        self.sums[file.location] = sha256_of(self.root / file.location)
+        write_text(self.root / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sorted(self.sums.items())))
+
+
+def _is_part(file: PublishedFile) -> bool:
+    """Whether a file is one that the corpus's list of digests lists."""
+    return file.repository == CORPUS_CHECKSUMS.repository and file != CORPUS_CHECKSUMS

@@ -155,6 +155,7 @@ class Experiment:
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
+        self.published: dict[str, PublishedFile] = {}  # that are read, by name
         self.requests: dict[str, tuple[list[str], list[int]]] = {}  # tasks and seeds by the name of a request
 
         self.is_own_text = not SOURCES[source_of(config, "corpus")].is_published
@@ -217,15 +218,23 @@ class Experiment:
 
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
+        name = f"{self._published_folder(file, stage, revision)}/{file.path}"
+        self.published[name] = file
+        return name
+
+    def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
+        """The folder of all files of a repository, or of UT1's."""
         source = SOURCES[source_of(self.config, stage)].beside(self.config, stage)
         if not source.is_remote:
-            return f"{source.root(self.config, stage)}/{file.location}"
+            return f"{source.root(self.config, stage)}/{file.repository}"
         if file.kind == "ut1":
             settings = {"url": self.config["corpus"]["blocklist_url"]}
+            if "://" not in settings["url"]:
+                return settings["url"].rstrip("/")  # a directory
         else:
             default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
             settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
-        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings) + f"/{file.path}"
+        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
 
     # Pre-training.
 
@@ -316,7 +325,8 @@ class Experiment:
         source = SOURCES[source_of(self.config, "glue")]
         if not source.is_published:
             return {"original_files": str(source.root(self.config, "glue"))}
-        return {"source": str(Path(self._task_file(PublishedFile("dataset", suite.repository, "-"))).parent)}
+        published = PublishedFile("dataset", suite.repository, "")
+        return {"source": self._published_folder(published, "glue", suite.revision or None)}
 
     def _files_of(self, task: Task) -> list[str]:
         """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, repeat
+from pathlib import Path
 
 PIECE = 1 << 14  # bytes written at once
 
@@ -288,3 +289,16 @@ def closed_port() -> Iterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def wait_until_asleep(process: int, begun: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until something has begun and the process sleeps in a system call.
+
+    Python loses no signal there; one that comes just before the call is heeded when the call returns, not earlier.
+    """
+    until, asleep = time.monotonic() + seconds, 0
+    while asleep < 10 and time.monotonic() < until:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        asleep = asleep + 1 if begun() and state == "S" else 0
+        time.sleep(0.02)
+    assert asleep == 10
