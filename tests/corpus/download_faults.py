@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from symbert.corpus.hub import fetch_from_hub
 
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, HubSite, served_hub
 from corpus.sites import Site, served
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import RetryPolicy
+from symbert.corpus.published import fetch_from_hub
 from symbert.errors import explain
 
 LARGEST = 1 << 18  # bytes of a file

@@ -3,9 +3,15 @@
 import io
 import json
 import tarfile
+from functools import cache
 from pathlib import Path
 
 import zstandard
+
+from symbert.config import filter_of
+from symbert.corpus.parts import prepare_part
+from symbert.files import read_json, write_json
+from symbert.project import PROJECT, read_config
 
 
 def record(content="Some text.", url="https://good.example/page", number=1, **metadata) -> dict:
@@ -46,3 +52,28 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, target
     return member
+
+
+@cache
+def papers_filter() -> dict:
+    """The paper's choice of documents, with OSCAR's annotations."""
+    return {**filter_of(read_config(PROJECT)), "annotations": "published"}
+
+
+def write_settings(folder: Path, vocabulary: Path, files: dict[str, Path] | None = None, **changes) -> Path:
+    """settings.json of a folder of parts, with the files that filters need and changes to the paper's filter."""
+    paths = {name: value if isinstance(value, bool) else str(value) for name, value in (files or {}).items()}
+    settings = {"filter": {**papers_filter(), **changes}, "vocabulary": str(vocabulary), "split_by_content": False}
+    write_json(folder / "settings.json", {**settings, **paths})
+    return folder
+
+
+def prepare_texts(folder: Path, name: str, texts: list[str], vocabulary: Path, **settings) -> dict:
+    """Prepares a part of texts of one's own, no filter, a blank line before each; what is recorded of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_settings(folder, vocabulary, settings, rules=[], annotations="computed")
+    lines = [json.dumps({"text": text, "id": f"<urn:uuid:{number}>"}) for number, text in enumerate(texts)]
+    part = folder.with_name(f"{folder.name}-{name}.jsonl")
+    part.write_text("".join(f"\n{line}\n" for line in lines))
+    prepare_part(part, folder / f"{name}.npy")
+    return read_json(folder / f"{name}.json")

@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from corpus.mirrored import mirrored_documents
 from corpus.oscar import link, write_archive
-from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist
+from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, write_blocklist
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError
-from symbert.files import sha256_of
+from symbert.files import read_json, write_json
 
 hosts = st.text("abC-_.0", min_size=1, max_size=8)
 segments = st.sampled_from(["", ".", "..", "%2e", "%2E", ".%2E", "%2e.", "%2e%2E", "...", "%2ea", "%2", "a"])
@@ -243,7 +244,7 @@ def test_symlinked_directories_count_under_each_name(tmp_path):
     members["blacklists/lost"] = link("blacklists/lost", "nowhere")
     members["blacklists/agressif/usage"] = "black\n"
     archive = write_archive(tmp_path / "ut1.tar.gz", members)
-    build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+    write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     found = Blocklist(tmp_path / "trie").look_up("https://bad.example")
     assert found == {"agressif", "aggressive", "violence"}
     counts = json.loads((tmp_path / "summary.json").read_text())["categories"]
@@ -271,7 +272,7 @@ def device(name):
 def test_dangerous_members_are_refused_by_name(tmp_path, name, member, reason):
     archive = write_archive(tmp_path / "ut1.tar.gz", {"blacklists/ok/domains": "bad.example", name: member})
     with pytest.raises(DataError, match=reason) as failure:
-        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     assert repr(name) in str(failure.value)
     assert sorted(os.listdir(tmp_path)) == ["ut1.tar.gz"], "nothing half-written"
 
@@ -279,11 +280,11 @@ def test_dangerous_members_are_refused_by_name(tmp_path, name, member, reason):
 def test_an_archive_that_expands_too_far_or_has_a_member_twice_is_refused(tmp_path):
     archive = write_archive(tmp_path / "bomb.tar.gz", {"blacklists/a/domains": "0" * 5_000_000})
     with pytest.raises(DataError, match="to more than"):
-        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     member = link("blacklists/a", "b")
     write_archive(tmp_path / "twice.tar.gz", {"first": member, "second": member})
     with pytest.raises(DataError, match="occurs twice"):
-        build_blocklist(tmp_path / "twice.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+        write_blocklist(tmp_path / "twice.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
 
 
 def test_a_damaged_archive_is_named_wherever_it_is_cut(tmp_path):
@@ -292,11 +293,11 @@ def test_a_damaged_archive_is_named_wherever_it_is_cut(tmp_path):
     for size in range(0, len(whole) - 8, len(whole) // 25):
         (tmp_path / "cut.tar.gz").write_bytes(whole[:size])
         with pytest.raises(DataError, match=r"cut\.tar\.gz"):
-            build_blocklist(tmp_path / "cut.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+            write_blocklist(tmp_path / "cut.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
 
 
 def built(archive, folder) -> bytes:
-    build_blocklist(archive, folder / "trie", folder / "summary.json")
+    write_blocklist(archive, folder / "trie", folder / "summary.json")
     return (folder / "trie").read_bytes()
 
 
@@ -329,7 +330,7 @@ def test_no_cut_trailer_of_an_archive_is_accepted(tmp_path):
     for lost in range(1, 40):
         (tmp_path / "cut.tar.gz").write_bytes(content[:-lost])
         with pytest.raises(DataError, match=r"cut\.tar\.gz: damaged archive \(.*; download it again"):
-            build_blocklist(tmp_path / "cut.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+            write_blocklist(tmp_path / "cut.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
 
 
 @pytest.mark.parametrize("format", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -341,7 +342,7 @@ def test_a_name_that_is_a_bomb_is_not_read_into_memory(tmp_path, format):
     with pytest.raises(
         DataError, match=r"bomb\.tar\.gz: damaged archive \(a header that announces 30,000,0\d\d bytes\)"
     ):
-        build_blocklist(tmp_path / "bomb.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+        write_blocklist(tmp_path / "bomb.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
 
@@ -352,31 +353,30 @@ def test_what_follows_the_last_member_counts_as_expanded_and_has_to_be_empty(tmp
     for rest, message in ((bytes(5_000_000), "expands to more than"), (b"more" * 128, "something follows its last")):
         (tmp_path / "long.tar.gz").write_bytes(gzip.compress(tar + rest))
         with pytest.raises(DataError, match=rf"long\.tar\.gz: .*{message}"):
-            build_blocklist(tmp_path / "long.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
+            write_blocklist(tmp_path / "long.tar.gz", tmp_path / "trie", tmp_path / "summary.json")
 
 
-def test_the_archive_that_was_checked_is_the_one_that_is_read(tmp_path):
-    """It was believed that an archive cannot change after its MD5 sum was compared with the list."""
-    archive, record = tmp_path / "ut1.tar.gz", tmp_path / "blacklists.json"
+def test_the_archive_is_that_of_its_publishers_list(tmp_path):
+    archive, listing = tmp_path / "blacklists.tar.gz", tmp_path / "MD5SUM.LST"
     write_archive(archive, {"blacklists/a/domains": "bad.example"})
-    record.write_text(json.dumps({"sha256": sha256_of(archive)}))
-    build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json", record)
+    listing.write_text(f"{hashlib.md5(archive.read_bytes()).hexdigest()}  blacklists.tar.gz\n")
+    write_json(tmp_path / "ut1/settings.json", {"archive": str(archive), "checksums": str(listing)})
+    build_blocklist(tmp_path / "ut1/blocklist.marisa")
+    assert read_json(tmp_path / "ut1/blocklist.json")["categories"] == {"a": {"domains": 1, "urls": 0}}
+    assert Blocklist(tmp_path / "ut1/blocklist.marisa").look_up("https://bad.example/") == {"a"}
     write_archive(archive, {"blacklists/a/domains": "other.example"})
-    with pytest.raises(
-        IntegrityError, match=r"ut1\.tar\.gz: sha256 expected \w{64}, found \w{64}; delete it and run download-block"
-    ):
-        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json", record)
-    for other, flaw in (("{}", "has no 'sha256'"), ("[]", r"is \[\], expected an object")):
-        record.write_text(other)
-        with pytest.raises(DataError, match=rf"blacklists\.json: {flaw}; delete it and run download-blocklist"):
-            build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json", record)
+    with pytest.raises(IntegrityError, match=r"blacklists\.tar\.gz: md5 expected \w{32}, found \w{32}; delete .* run"):
+        build_blocklist(tmp_path / "ut1/blocklist.marisa")
+    listing.write_text("<html>\n")
+    with pytest.raises(DataError, match=r"MD5SUM\.LST:1: expected '<md5>  <file>'"):
+        build_blocklist(tmp_path / "ut1/blocklist.marisa")
 
 
 def test_a_full_disk_is_said_with_the_blocklists_name(tmp_path):
     archive = write_archive(tmp_path / "archive.tar.gz", {"blacklists/adult/domains": "bad.example"})
     (tmp_path / f".trie.{os.getpid()}.tmp").symlink_to("/dev/full")
     with pytest.raises(InputOutputError, match=r"/trie: No space left on device after"):
-        build_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     assert os.listdir(tmp_path) == ["archive.tar.gz"]
 
 

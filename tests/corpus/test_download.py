@@ -13,7 +13,7 @@ import pytest
 
 from corpus import sites
 from symbert.corpus.digests import Digest
-from symbert.corpus.download import Remote, RetryPolicy, download, refuse_downgrade
+from symbert.corpus.download import Remote, RetryPolicy, fetch, refuse_downgrade
 from symbert.errors import (
     FullDiskError,
     InputOutputError,
@@ -52,7 +52,7 @@ def output(tmp_path):
 
 def get(site, output, digest=SHA256, policy=SHORT):
     remote = Remote(site.address + PATH, on_refusal="ask for a key", on_absence="look elsewhere")
-    download(remote, output, lambda: digest, policy)
+    fetch(remote, output, lambda: digest, policy)
 
 
 def names(output):
@@ -128,14 +128,14 @@ def test_a_killed_download_goes_on_where_it_stopped(site, output):
     site.fail(PATH, sites.stall(2 * THIRD, 60))
     command = (
         "import sys; from pathlib import Path; from symbert.corpus.digests import Digest;"
-        "from symbert.corpus.download import Remote, download;"
-        "download(Remote(sys.argv[1], '', ''), Path(sys.argv[2]), lambda: Digest('sha256', sys.argv[3]))"
+        "from symbert.corpus.download import Remote, fetch;"
+        "fetch(Remote(sys.argv[1], '', ''), Path(sys.argv[2]), lambda: Digest('sha256', sys.argv[3]))"
     )
     process = subprocess.Popen([sys.executable, "-c", command, site.address + PATH, output, SHA256.value])
     partial = partial_of(output)
-    until = time.monotonic() + 20
-    while not (partial.exists() and partial.stat().st_size > 2 * THIRD - LEFT_IN_MEMORY) and time.monotonic() < until:
-        time.sleep(0.01)
+    sites.wait_until_asleep(
+        process.pid, lambda: partial.exists() and partial.stat().st_size > 2 * THIRD - LEFT_IN_MEMORY
+    )
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     held = kept(output)
@@ -208,7 +208,7 @@ def test_a_refusal_in_the_middle_keeps_what_has_arrived(site, output):
 
 def test_nobody_at_the_address_is_said_after_a_few_attempts(output, capsys):
     with sites.closed_port() as address, pytest.raises(RemoteError) as failure:
-        download(Remote(address, "", ""), output, policy=SHORT)
+        fetch(Remote(address, "", ""), output, policy=SHORT)
     assert address in str(failure.value)
     assert "Connection refused (3 attempts in a row); check the network and run again" in str(failure.value)
     assert capsys.readouterr().err.count("Connection refused; again in") == 2
@@ -218,7 +218,7 @@ def test_nobody_at_the_address_is_said_after_a_few_attempts(output, capsys):
 @pytest.mark.parametrize("address", ["no-scheme/file", "ftp://127.0.0.1/file"])
 def test_an_address_that_is_none_is_said_at_once(output, address):
     with pytest.raises(RemoteError, match="cannot be asked for .*; check the address"):
-        download(Remote(address, "", ""), output, policy=SHORT)
+        fetch(Remote(address, "", ""), output, policy=SHORT)
 
 
 @pytest.mark.parametrize("answer", NO_CONTINUATION.values(), ids=NO_CONTINUATION)
@@ -267,7 +267,7 @@ def test_bytes_that_are_wrong_twice_are_refused_with_both_digests(site, output, 
 
 def test_a_digest_that_changes_with_the_file_is_asked_for_anew(site, output):
     digests = iter([Digest("md5", "0" * 32), Digest("md5", hashlib.md5(BODY).hexdigest())])
-    download(Remote(site.address + PATH, "", ""), output, lambda: next(digests), SHORT)
+    fetch(Remote(site.address + PATH, "", ""), output, lambda: next(digests), SHORT)
     assert_published(output)
     assert site.count(PATH) == 2
 

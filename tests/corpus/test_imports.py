@@ -22,8 +22,8 @@ ABSENT_FROM_GPU_IMAGES = (
             ", ".join(f"symbert.corpus.{name}" for name in ("wordpiece", "tokens", "guarded", "shards")),
             ABSENT_FROM_GPU_IMAGES,
         ),
-        ("symbert.corpus.sources", (*ABSENT_FROM_GPU_IMAGES, "huggingface_hub", "httpx2")),
-        ("symbert.filters, symbert.corpus.embedded", ("torch",)),
+        ("symbert.sources, symbert.corpus.digests", (*ABSENT_FROM_GPU_IMAGES, "huggingface_hub", "httpx2")),
+        ("symbert.filters, symbert.corpus.parts, symbert.mirror", ("torch",)),
     ],
 )
 def test_a_module_imports_none_of_what_may_be_absent_where_it_runs(modules, absent):

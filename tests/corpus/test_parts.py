@@ -1,21 +1,32 @@
+"""A part through the filters to token ids: what is kept, what is counted, and which ids."""
+
+import hashlib
 import json
 import os
+import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpus.oscar import record, write_part
+from corpus.oscar import prepare_texts, record, write_part, write_settings
+from corpus.stock import TEXTS, stock_ids
+from symbert.corpus import guarded, parts
+from symbert.corpus.counts import EDGES
 from symbert.corpus.document import decode
-from symbert.corpus.parts import filter_part, id_of
-from symbert.errors import DataError, IntegrityError, UsageError
+from symbert.corpus.parts import id_of, prepare_part
+from symbert.corpus.tokens import OFFSET, count_words
+from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.filters import REASONS
-from symbert.sources import HARMFUL_MODEL, part_file
+from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, part_file
 
 BAD_URL = "https://phishing.example/a"
+MANY = TEXTS * 5 + [f"the value of {number} and the given function" for number in range(900)]
 
 # Each with the reason that is counted, by facts of the paper's and authors' edge semantics.
 CASES = [
@@ -43,15 +54,19 @@ CASES = [
 
 
 @pytest.fixture
-def run(tmp_path, blocklist_file, write_section):
-    """Filters records, with changes to the settings; gives the kept rows and the counts."""
+def run(tmp_path, blocklist_file, vocabulary):
+    """Prepares records, with files and changes to the filter; gives the index of kept documents and the counts."""
+    output = tmp_path / "parts/en_meta_part_1.npy"
 
-    def run(lines: list, options: dict | None = None, **changes) -> tuple[list[dict], dict]:
+    def run(lines: list, files: dict | None = None, keep_rejected: Path | None = None, **changes) -> tuple:
         part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
-        brief = write_section("filter", **changes)
-        outputs = tmp_path / "kept.parquet", tmp_path / "counts.json"
-        filter_part(part, "en_meta_part_1", brief, *outputs, **{"blocklist": blocklist_file, **(options or {})})
-        return pyarrow.parquet.read_table(tmp_path / "kept.parquet").to_pylist(), read_json(tmp_path / "counts.json")
+        write_settings(output.parent, vocabulary, {"blocklist": blocklist_file, **(files or {})}, **changes)
+        prepare_part(part, output, keep_rejected)
+        index = pyarrow.parquet.read_table(output.with_suffix(".parquet")).to_pylist()
+        facts = read_json(output.with_suffix(".json"))
+        assert facts["record"]["documents"] == facts["counts"]["kept"] == len(index)
+        assert np.load(output.with_suffix(".offsets.npy"))["line"].tolist() == [row["line"] for row in index]
+        return index, facts["counts"]
 
     return run
 
@@ -64,12 +79,12 @@ def test_a_document_is_dropped_for_the_first_reason_only(run, line, reason):
 
 
 def test_counts_are_exact_and_overlaps_ignore_the_order(run):
-    kept, counts = run([line for line, _ in CASES])
+    _, counts = run([line for line, _ in CASES])
     assert counts["part"] == "en_meta_part_1"
     assert (counts["read"], counts["kept"], counts["bad"]) == (20, 8, 0)
     assert counts["dropped"] == dict(zip(REASONS, [2, 2, 2, 3, 2, 1], strict=True))
     assert counts["overlaps"] == dict(zip(REASONS, [2, 3, 3, 4, 2, 4], strict=True))
-    assert counts["characters"]["kept"] == sum(len(row["text"]) for row in kept)
+    assert counts["characters"]["kept"] == sum(len(line["content"]) for line, why in CASES if why is None)
     assert counts["characters"]["read"] == sum(len(line["content"]) for line, _ in CASES)
     for name in REASONS:
         assert counts["characters"]["dropped"][name] == sum(len(line["content"]) for line, why in CASES if why == name)
@@ -96,14 +111,11 @@ def test_a_listed_url_without_a_scheme_is_not_kept(run):
     assert (len(kept), counts["dropped"]["blocked_url"], counts["without_url"]) == (1, 1, 0)
 
 
-def test_kept_documents_keep_order_line_id_url_and_text(run):
-    texts = ["first\u2028line", "second\r\nline", "é" * 1000]
-    lines = [record(text, number=number) for number, text in enumerate(texts)]
+def test_kept_documents_keep_order_line_id_and_url(run):
+    lines = [record(text, number=number) for number, text in enumerate(["first\u2028line", "second\r\nline", "é" * 99])]
     kept, _ = run([lines[0], record(harmful_pp=None), *lines[1:]])
-    assert [row["line"] for row in kept] == [1, 3, 4]
-    assert [row["text"] for row in kept] == texts
-    assert [row["id"] for row in kept] == ["<urn:uuid:0>", "<urn:uuid:1>", "<urn:uuid:2>"]
-    assert {row["url"] for row in kept} == {"https://good.example/page"}
+    url = "https://good.example/page"
+    assert kept == [{"line": line, "id": f"<urn:uuid:{n}>", "url": url} for n, line in enumerate([1, 3, 4])]
 
 
 def test_a_document_without_id_is_known_by_its_text():
@@ -112,33 +124,33 @@ def test_a_document_without_id_is_known_by_its_text():
     assert id_of(first).startswith("sha256:")
 
 
-def test_a_part_of_which_nothing_is_kept_gives_an_empty_table(run):
+def test_a_part_of_which_nothing_is_kept_has_no_tokens(run, tmp_path):
     kept, counts = run([record(harmful_pp=None)])
     assert kept == []
     dropped = {reason: 10 * (reason == "no_perplexity") for reason in REASONS}
     assert counts["characters"] == {"read": 10, "kept": 0, "dropped": dropped}
+    assert len(np.load(tmp_path / "parts/en_meta_part_1.npy")) == 0
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_a_part_from_a_pipe_is_no_empty_part(tmp_path, write_section, is_named):
+def test_a_part_from_a_pipe_is_no_empty_part(tmp_path, vocabulary, is_named):
     """Its SHA-256 was computed of all, then nothing was left to filter: read 0, kept 0, exit 0; a named pipe hung."""
     os.mkfifo(tmp_path / "named")
     reader, writer = os.pipe()
     os.write(writer, b'{"text": "a"}\n')
     os.close(writer)
     part = tmp_path / "named" if is_named else Path(f"/dev/fd/{reader}")
-    brief = write_section("filter", rules=[])
+    folder = write_settings(tmp_path / "parts", vocabulary, rules=[])
     with pytest.raises(UsageError, match=f"{part}: "):
-        filter_part(part, "own", brief, tmp_path / "kept.parquet", tmp_path / "counts.json")
+        prepare_part(part, folder / "own.npy")
     os.close(reader)
-    assert not list(tmp_path.glob("*kept*"))
+    assert [path.name for path in folder.iterdir()] == ["settings.json"]
 
 
 def test_a_bad_line_ends_the_command_and_leaves_nothing(run, tmp_path):
     with pytest.raises(DataError, match=r"en_meta_part_1\.jsonl\.zst:2: "):
         run([record(), b"{}", record()])
-    assert not list(tmp_path.glob("*kept*"))
-    assert not (tmp_path / "counts.json").exists()
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["settings.json"]
 
 
 def test_bad_lines_within_the_budget_are_counted_and_named(run):
@@ -154,37 +166,50 @@ def test_more_bad_lines_than_the_budget_end_the_command_with_the_first_of_them(r
     with pytest.raises(DataError, match=r"2 of 5 lines are bad, .*max_bad_fraction 0\.39; .*zst:2: ") as failure:
         run([record(), b"{}", record(), b"\xff", record()], max_bad_fraction=0.39)
     assert "\n" not in str(failure.value)
-    assert not (tmp_path / "kept.parquet").exists()
-    assert not (tmp_path / "counts.json").exists()
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["settings.json"]
 
 
 def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
     """zstd frames carry no checksum as published, so most flips would decode to other text."""
     lines = [record(f"text number {number}", number=number) for number in range(30)]
     run(lines)
-    part = tmp_path / "en_meta_part_1.jsonl.zst"
-    sources = tmp_path / "sources.json"
+    part, output = tmp_path / "en_meta_part_1.jsonl.zst", tmp_path / "parts/en_meta_part_1.npy"
     whole = part.read_bytes()
-    sources.write_text(json.dumps({"checksums": {part.name: sha256_of(part)}}))
+    (tmp_path / "checksum.sha256").write_text(f"{sha256_of(part)}  {part.name}\n")
+    run(lines, {"checksums": tmp_path / "checksum.sha256"})
     for position in range(0, len(whole), 7):
         flipped = bytes([*whole[:position], whole[position] ^ 1, *whole[position + 1 :]])
         part.write_bytes(flipped)
         with pytest.raises(IntegrityError, match=r"en_meta_part_1\.jsonl\.zst: sha256 expected .* found"):
-            _filter_again(tmp_path, sources)
+            prepare_part(part, output)
     part.write_bytes(whole)
-    _filter_again(tmp_path, sources)
-    assert read_json(tmp_path / "counts.json")["file_sha256"] == sha256_of(part)
+    (tmp_path / "checksum.sha256").write_text(f"{sha256_of(part)}  another\n")
+    with pytest.raises(MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*checksum\.sha256"):
+        prepare_part(part, output)
+    assert read_json(output.with_suffix(".json"))["counts"]["file_sha256"] == sha256_of(part)
 
 
-def _filter_again(directory, sources):
-    files = [directory / name for name in ("filter.json", "kept.parquet", "counts.json", "blocklist.marisa")]
-    part = directory / "en_meta_part_1.jsonl.zst"
-    filter_part(part, "en_meta_part_1", *files, sources=sources)
+@pytest.mark.parametrize("damaged", [part_file("en_meta_part_1"), VOCABULARY, CORPUS_CHECKSUMS, HARMFUL_MODEL])
+def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist_file, damaged):
+    files = [part_file("en_meta_part_1"), VOCABULARY, CORPUS_CHECKSUMS, HARMFUL_MODEL]
+    for file in files:
+        (tmp_path / file.location).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file.location).write_bytes((DEMO / file.location).read_bytes())
+    sums = [f"{sha256_of(tmp_path / file.location)}  {file.location}\n" for file in files]
+    (tmp_path / "SHA256SUMS").write_text("".join(sums))
+    text, vocabulary, checksums, model = (tmp_path / file.location for file in files)
+    needed = {"checksums": checksums, "harmful_model": model, "blocklist": blocklist_file}
+    output = write_settings(tmp_path / "parts", vocabulary, needed, annotations="computed") / "en_meta_part_1.npy"
+    prepare_part(text, output)
+    with open(tmp_path / damaged.location, "ab") as file:
+        file.write(b"\n")
+    with pytest.raises(IntegrityError, match=f"{tmp_path / damaged.location}: sha256 expected .*; delete it"):
+        prepare_part(text, output)
 
 
 def test_rejected_documents_are_kept_with_their_reasons_where_asked(run, tmp_path):
     path = tmp_path / "rejected.parquet"
-    kept, _ = run([line for line, _ in CASES], {"keep_rejected": path})
+    kept, _ = run([line for line, _ in CASES], keep_rejected=path)
     rejected = pyarrow.parquet.read_table(path).to_pylist()
     assert [row["reasons"][0] for row in rejected] == [reason for _, reason in CASES if reason]
     assert sorted(row["line"] for row in kept + rejected) == list(range(1, len(CASES) + 1))
@@ -193,33 +218,18 @@ def test_rejected_documents_are_kept_with_their_reasons_where_asked(run, tmp_pat
     assert (worst["categories"], worst["quality_warnings"], worst["harmful_pp"]) == (["adult"], ["noisy"], 1.0)
 
 
-def test_nothing_is_read_once_the_corpus_is_full(run, tmp_path, write_section):
-    batch = tmp_path / "batch.json"
-    options = {"batch": batch, "intake": write_section("intake", max_documents=3)}
-    batch.write_text('{"documents": 3, "tokens": 9}')
-    kept, counts = run([b"not even JSON"], options)
-    assert (kept, counts["taken"], counts["read"], counts["file_sha256"]) == ([], False, 0, None)
-    assert pyarrow.parquet.read_schema(tmp_path / "kept.parquet").metadata[b"taken"] == b"false"
-    batch.write_text('{"documents": 2, "tokens": 6}')
-    kept, counts = run([record()], options)
-    assert (len(kept), counts["taken"]) == (1, True)
-    assert counts["file_sha256"] == sha256_of(tmp_path / "en_meta_part_1.jsonl.zst"), "though its publisher lists none"
-
-
-def test_a_filter_needs_its_model_or_blocklist_and_says_so(run):
-    with pytest.raises(UsageError, match="--harmful-model"):
-        run([record()], annotations="computed")
-    with pytest.raises(UsageError, match="--blocklist"):
-        run([record()], {"blocklist": None})
+def test_a_category_that_the_blocklist_does_not_know_is_refused(run):
+    with pytest.raises(ConfigError, match="blocked_categories: 'adlut' is no category .*did you mean 'adult'"):
+        run([record()], blocked_categories=["adlut"])
 
 
 def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_filters_are_not_chosen(run):
     own = [{"text": "Too short.", "url": BAD_URL}, {"text": "the file\n" + "a long line of words " * 9}, {"text": ""}]
-    kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=[])
-    assert [row["text"] for row in kept] == [line["text"] for line in own]
-    assert (counts["read"], counts["kept"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
+    none = {"blocklist": None}
+    kept, counts = run(own, none, annotations="computed", rules=[])
+    assert (len(kept), counts["read"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
     assert not sum(counts["histograms"]["harmful_perplexity"]["read"])
-    kept, counts = run(own, {"blocklist": None}, annotations="computed", rules=["quality_warnings"])
+    kept, counts = run(own, none, annotations="computed", rules=["quality_warnings"])
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])
     assert (len(kept), counts["dropped"]["blocked_category"]) == (2, 1)
@@ -235,41 +245,134 @@ records = st.builds(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(records, max_size=6), st.lists(records, max_size=6))
-def test_filtering_two_parts_is_filtering_their_concatenation(run, first, second):
-    (kept_first, first_counts), (kept_second, second_counts) = run(first), run(second)
-    kept, counts = run(first + second)
-    shifted = [{**row, "line": row["line"] + len(first)} for row in kept_second]
-    assert kept == kept_first + shifted
+def test_preparing_two_parts_is_preparing_their_concatenation(run, tmp_path, first, second):
+    ids = tmp_path / "parts/en_meta_part_1.npy"
+    (kept_first, first_counts), first_ids = run(first), np.load(ids)
+    (kept_second, second_counts), second_ids = run(second), np.load(ids)
+    (kept, counts), both = run(first + second), np.load(ids)
+    assert kept == kept_first + [{**row, "line": row["line"] + len(first)} for row in kept_second]
+    assert both.tolist() == [*first_ids.tolist(), *second_ids.tolist()]
     for reason in REASONS:
         assert counts["dropped"][reason] == first_counts["dropped"][reason] + second_counts["dropped"][reason]
     assert counts["read"] == counts["kept"] + counts["bad"] + sum(counts["dropped"].values())
 
 
-def test_the_mirrors_first_part_is_filtered_as_its_annotation_says(mirror, mirror_blocklist, tmp_path, write_section):
-    brief = write_section("filter", match="suffix")
-    part = mirror / part_file("en_meta_part_1").location
-    outputs = tmp_path / "kept.parquet", tmp_path / "counts.json"
-    filter_part(part, "en_meta_part_1", brief, *outputs, mirror_blocklist)
-    counts = read_json(tmp_path / "counts.json")
+def test_the_mirrors_first_part_is_filtered_as_its_annotation_says(mirror, mirror_blocklist, tmp_path):
+    files = {"blocklist": mirror_blocklist, "checksums": mirror / CORPUS_CHECKSUMS.location}
+    output = write_settings(tmp_path, mirror / VOCABULARY.location, files, match="suffix") / "en_meta_part_1.npy"
+    prepare_part(mirror / part_file("en_meta_part_1").location, output)
+    counts = read_json(output.with_suffix(".json"))["counts"]
     assert (counts["read"], counts["kept"]) == (5740, 943)
     assert counts["dropped"] == dict(zip(REASONS, [161, 0, 100, 3, 413, 4120], strict=True))
     assert counts["overlaps"]["blocked_url"] == 161, "re-matching the URLs finds what the metadata says"
-    assert pyarrow.parquet.ParquetFile(tmp_path / "kept.parquet").metadata.num_rows == 943
+    assert pyarrow.parquet.ParquetFile(output.with_suffix(".parquet")).metadata.num_rows == 943
 
 
-def test_text_without_annotations_is_filtered_as_the_mirrors_annotations_say(
-    mirror, mirror_blocklist, tmp_path, write_section
-):
+def test_text_without_annotations_is_filtered_as_the_mirrors_annotations_say(mirror, mirror_blocklist, tmp_path):
     """Only documents whose annotation the mirror set or removed by hand may come out otherwise."""
-    part = mirror / part_file("en_meta_part_2").location
+    files = {"blocklist": mirror_blocklist, "harmful_model": mirror / HARMFUL_MODEL.location}
     kept = {}
-    for annotations, model in (("published", None), ("computed", mirror / HARMFUL_MODEL.location)):
-        brief = write_section("filter", match="suffix", annotations=annotations)
-        outputs = tmp_path / f"{annotations}.parquet", tmp_path / "counts.json"
-        filter_part(part, "en_meta_part_2", brief, *outputs, mirror_blocklist, model)
-        kept[annotations] = set(pyarrow.parquet.read_table(outputs[0], columns=["line"])["line"].to_pylist())
+    for annotations in ("published", "computed"):
+        vocabulary, changes = mirror / VOCABULARY.location, {"match": "suffix", "annotations": annotations}
+        output = write_settings(tmp_path / annotations, vocabulary, files, **changes) / "en_meta_part_2.npy"
+        prepare_part(mirror / part_file("en_meta_part_2").location, output)
+        kept[annotations] = set(np.load(output.with_suffix(".offsets.npy"))["line"].tolist())
     assert len(kept["published"]) > 800
     assert len(kept["published"] - kept["computed"]) <= 3
     assert len(kept["computed"] - kept["published"]) < 0.03 * len(kept["published"]), "null in two of a hundred"
+
+
+def by_tokenizers(folder, texts, vocabulary):
+    """What is recorded of a part where tokie is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "tokie", None)
+        return prepare_texts(folder, "part", texts, vocabulary)["record"]
+
+
+def test_a_part_is_its_documents_one_after_another(tmp_path, vocabulary):
+    facts = prepare_texts(tmp_path / "parts", "part", TEXTS, vocabulary)["record"]
+    ids, offsets = np.load(tmp_path / "parts/part.npy"), np.load(tmp_path / "parts/part.offsets.npy")
+    assert ids.dtype == np.uint16
+    assert offsets.dtype == OFFSET
+    pieces = [piece.tolist() for piece in np.split(ids, offsets["start"][1:])]
+    assert pieces == stock_ids(vocabulary, TEXTS)
+    assert {(piece[0], piece[-1]) for piece in pieces} == {(2, 3)}, "[CLS] ... [SEP]"
+    first = hashlib.sha256(b"<urn:uuid:0>").hexdigest()
+    assert f"{offsets['id_hash'][0]:016x}" == first[:16]
+    assert offsets["line"].tolist() == list(range(2, 2 * len(TEXTS) + 1, 2))
+    assert sum(facts["histogram"]) == len(TEXTS)
+    assert facts["histogram"][int(np.searchsorted(EDGES["tokens"], len(pieces[0]), side="right"))] >= 1
+
+
+def test_the_record_says_what_the_files_hold(tmp_path, vocabulary):
+    facts = prepare_texts(tmp_path / "parts", "mine", MANY, vocabulary)["record"]
+    ids, offsets = np.load(tmp_path / "parts/mine.npy"), np.load(tmp_path / "parts/mine.offsets.npy")
+    assert (facts["part"], facts["documents"], facts["tokens"]) == ("mine", len(MANY), len(ids))
+    assert facts["words"] == sum(len(text.encode().split()) for text in MANY)
+    assert facts["vocabulary_sha256"] == sha256_of(vocabulary)
+    assert facts["tokens_sha256"] == sha256_of(tmp_path / "parts/mine.npy")
+    assert facts["offsets_sha256"] == sha256_of(tmp_path / "parts/mine.offsets.npy")
+    assert facts["encoder"]["name"].startswith("tokie ")
+    sampled = {*range(16), *np.flatnonzero(offsets["id_hash"] % 200 == 0)}
+    assert facts["encoder"]["checked"] == len(sampled) > 16
+    assert facts["encoder"]["reference"] == 15, "three texts, five times each"
+
+
+@pytest.mark.parametrize(("characters", "rows"), [(1, 1), (100, 7), (1 << 30, 1 << 20)])
+def test_the_bytes_do_not_depend_on_batches_or_encoder(tmp_path, vocabulary, monkeypatch, characters, rows):
+    expected = by_tokenizers(tmp_path / "a", MANY[:150], vocabulary)
+    monkeypatch.setattr(parts, "CHARACTERS_AT_ONCE", characters)
+    monkeypatch.setattr(parts, "ROWS_AT_ONCE", rows)
+    found = prepare_texts(tmp_path / "b", "part", MANY[:150], vocabulary)["record"]
+    assert expected.pop("encoder")["name"].startswith("tokenizers ")
+    assert found.pop("encoder")["name"].startswith("tokie ")
+    assert found == expected
+    index = [pyarrow.parquet.read_table(tmp_path / f"{folder}/part.parquet").to_pylist() for folder in "ab"]
+    assert index[0] == index[1]
+
+
+class Liar:
+    """tokie, but wrong about one word, or broken."""
+
+    def __init__(self, tokenizer, behave):
+        self.tokenizer, self.behave = tokenizer, behave
+
+    def encode_batch_flat(self, texts):
+        return self.tokenizer.encode_batch_flat([self.behave(text) for text in texts])
+
+
+class PanicException(BaseException):
+    """As the binding of a Rust library raises it."""
+
+
+def panic(text):
+    if "of 800" in text:
+        raise PanicException("index out of bounds")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("behave", "message"),
+    [
+        (
+            lambda text: text.replace("given function", "function"),
+            r"document <urn:uuid:\d+>: tokie \S+ gives other ids than tokeniz",
+        ),
+        (panic, r"document <urn:uuid:865>: tokie broke down \(index out of bounds\)"),
+    ],
+)
+def test_a_part_on_which_tokie_errs_is_encoded_by_tokenizers(
+    tmp_path, vocabulary, monkeypatch, capsys, behave, message
+):
+    expected = by_tokenizers(tmp_path / "a", MANY, vocabulary)
+    honest = guarded.load_tokie
+    monkeypatch.setattr(guarded, "load_tokie", lambda tokenizer: Liar(honest(tokenizer), behave))
+    assert prepare_texts(tmp_path / "b", "part", MANY, vocabulary)["record"] == expected
+    assert re.search(rf"part\.jsonl: {message}.*; tokenizers encodes the whole part", capsys.readouterr().err)
+
+
+@given(st.lists(st.text(alphabet=" \t\n\x0b\x0c\r\x1c\u00a0\u2003aé中", max_size=12)))
+def test_words_are_what_stands_between_ascii_white_space(texts):
+    assert count_words(texts) == sum(len(text.encode().split()) for text in texts)

@@ -1,5 +1,6 @@
 import json
 import random
+import shutil
 import tracemalloc
 from functools import partial
 from itertools import chain, pairwise
@@ -9,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.test_tokens import MANY, write_documents
+from corpus.oscar import prepare_texts
+from corpus.test_parts import MANY
 from symbert.cli import main
-from symbert.corpus.shards import documents_in_row, locate_sample, pack_shards
-from symbert.corpus.tokens import OFFSET, tokenize_part
+from symbert.corpus import shards
+from symbert.corpus.shards import documents_in_row, locate_sample
+from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.errors import DataError, IntegrityError, MissingInputError, SymbertError, UsageError
-from symbert.files import read_json, sha256_of
+from symbert.files import read_json, sha256_of, write_json
 from symbert.filters import REASONS
 
 Document = tuple[int, int]  # (id hash, tokens)
@@ -26,41 +29,55 @@ def ids_of(number: int, document: Document) -> list[int]:
     return [(100 * number + place) % 60_000 for place in range(document[1])]
 
 
-def write_parts(folder, documents: list[Document], cuts=(), left_out=()) -> dict[str, list]:
-    """Parts as tokenize-part writes them, documents dealt at `cuts`; the files, by option of pack-shards."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write_parts(folder, documents: list[Document], cuts=(), counts=()) -> list[str]:
+    """Parts as prepare-part writes them, documents dealt at `cuts`; their names.
+
+    Every document was kept, but for parts of which `counts` has the documents kept, too high in perplexity, and warned
+    of.
+    """
+    (folder / "parts").mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "a"]))
     bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts), len(documents)]
-    files = {"tokens": [], "offsets": [], "records": []}
     for part, (first, after) in enumerate(pairwise(bounds)):
         pieces = [ids_of(number, documents[number]) for number in range(first, after)]
         starts = np.cumsum([0, *map(len, pieces)])[:-1]
         table = [(start, documents[first + row][0], 10 * row + 1) for row, start in enumerate(starts)]
-        names = [f"{part}.npy", f"{part}.offsets.npy", f"{part}.json"]
-        for paths, name in zip(files.values(), names, strict=True):
-            paths.append(folder / name)
-        np.save(files["tokens"][-1], np.array([*chain(*pieces)], np.uint16))
-        np.save(files["offsets"][-1], np.array(table, OFFSET))
-        record = {"part": f"part_{part}", "documents": after - first, "taken": part not in left_out}
-        record |= {"tokens_sha256": sha256_of(files["tokens"][-1]), "offsets_sha256": sha256_of(files["offsets"][-1])}
-        files["records"][-1].write_text(json.dumps({**record, "vocabulary_sha256": sha256_of(folder / "vocab.txt")}))
-    return files
+        np.save(folder / f"parts/part_{part}.npy", np.array([*chain(*pieces)], np.uint16))
+        np.save(folder / f"parts/part_{part}.offsets.npy", np.array(table, OFFSET))
+        kept, high, warned = counts[part] if counts else (after - first, 0, 0)
+        dropped = {**dict.fromkeys(REASONS, 0), "perplexity_too_high": high, "quality_warning": warned}
+        facts = {"read": kept + high + warned, "kept": kept, "bad": 0, "dropped": dropped}
+        record = {"part": f"part_{part}", "documents": after - first}
+        write_json(folder / f"parts/part_{part}.json", {"counts": facts, "record": record})
+        sign(folder, f"part_{part}")
+    return [f"part_{part}" for part in range(len(bounds) - 1)]
 
 
-def pack_files(folder, files, length=4, held_out=2, max_documents=10**6, shard_rows=3, counts=None):
+def sign(folder, part):
+    """Have the record of a part say what its files are now."""
+    path = folder / f"parts/{part}.json"
+    facts = read_json(path)
+    for kind, end in (("tokens", ".npy"), ("offsets", ".offsets.npy")):
+        facts["record"][f"{kind}_sha256"] = sha256_of(folder / f"parts/{part}{end}")
+    facts["record"]["vocabulary_sha256"] = sha256_of(folder / "vocab.txt")
+    write_json(path, facts)
+
+
+def pack_files(folder, parts, length=4, held_out=2, max_documents=10**6, shard_rows=3, vocabulary=None):
     """Packs parts; gives the manifest."""
     values = {"sequence_length": length, "validation_sequences": held_out}
     values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
-    output = folder / "shards" / "manifest.json"
+    settings = {"parts": parts, "from": str(folder / "parts"), "pack": values}
+    write_json(folder / "shards/settings.json", {**settings, "vocabulary": str(vocabulary or folder / "vocab.txt")})
     with pytest.MonkeyPatch.context() as patch:  # rows shorter than the 8 tokens that settings may name
-        patch.setattr("symbert.corpus.shards.read_settings", lambda path, kind: kind(**values))
-        pack_shards(**files, vocabulary=folder / "vocab.txt", settings=folder, output=output, counts=counts)
-    return read_json(output)
+        patch.setattr("symbert.corpus.shards.settings_from", lambda values, kind, origin: kind(**values))
+        shards.pack(folder / "shards/manifest.json")
+    return read_json(folder / "shards/manifest.json")
 
 
-def pack(folder, documents: list[Document], cuts=(), left_out=(), **settings):
+def pack(folder, documents: list[Document], cuts=(), counts=(), **settings):
     """Packs documents that are dealt to parts at `cuts`; gives the manifest."""
-    return pack_files(folder, write_parts(folder, documents, cuts, left_out), **settings)
+    return pack_files(folder, write_parts(folder, documents, cuts, counts), **settings)
 
 
 def rows_of(folder, manifest, split) -> np.ndarray:
@@ -112,15 +129,15 @@ def test_shards_do_not_depend_on_how_documents_are_dealt_to_parts(tmp_path_facto
     assert dealt == whole
 
 
-def write_texts(folder, documents: list[tuple[int, str]], cuts=()) -> dict[str, list]:
+def write_texts(folder, documents: list[tuple[int, str]], cuts=()) -> list[str]:
     """As `write_parts`, the tokens of each document being the letters of its text."""
-    files = write_parts(folder, [(id_hash, len(text)) for id_hash, text in documents], cuts)
+    parts = write_parts(folder, [(id_hash, len(text)) for id_hash, text in documents], cuts)
     texts = iter(text for _, text in documents)
-    for tokens, offsets, record in zip(*files.values(), strict=True):
-        letters = "".join(next(texts) for _ in np.load(offsets))
-        np.save(tokens, np.frombuffer(letters.encode(), np.uint8).astype(np.uint16))
-        record.write_text(json.dumps({**read_json(record), "tokens_sha256": sha256_of(tokens)}))
-    return files
+    for part in parts:
+        letters = "".join(next(texts) for _ in np.load(folder / f"parts/{part}.offsets.npy"))
+        np.save(folder / f"parts/{part}.npy", np.frombuffer(letters.encode(), np.uint8).astype(np.uint16))
+        sign(folder, part)
+    return parts
 
 
 def letters_of(rows: np.ndarray) -> list[str]:
@@ -196,7 +213,7 @@ def test_the_manifest_describes_the_files_beside_it(tmp_path):
     assert sum(manifest["documents"].values()) == 40
     files = {path.name for path in (tmp_path / "shards").iterdir()}
     indexes = {"train-documents.npy", "validation-documents.npy"}
-    assert files == {"manifest.json", *indexes, *(shard["file"] for shard in manifest["shards"])}
+    assert files == {"settings.json", "manifest.json", *indexes, *(shard["file"] for shard in manifest["shards"])}
     for shard in manifest["shards"]:
         path = tmp_path / "shards" / shard["file"]
         rows = np.load(path)
@@ -213,22 +230,6 @@ def test_only_the_first_documents_count(tmp_path):
     assert capped == short
 
 
-def test_parts_that_were_left_out_and_are_needed_are_refused(tmp_path):
-    """They were left out because fewer documents were asked for when they came up."""
-    attempt = partial(pack, documents=DOCUMENTS[:20], cuts=[10, 20, 20], left_out=[2, 3])
-    with pytest.raises(DataError, match=r"are needed now: part_2, part_3; delete .* and run again"):
-        attempt(tmp_path, max_documents=21)
-    assert attempt(tmp_path, max_documents=20)["documents"] == {"train": 17, "validation": 3}
-
-
-def test_later_parts_do_not_make_up_for_one_that_was_left_out(tmp_path):
-    """It was believed that enough documents in all are enough; then the shards depended on earlier runs."""
-    attempt = partial(pack, documents=DOCUMENTS, cuts=[10, 10], left_out=[1])
-    with pytest.raises(DataError, match="left out when less was asked for are needed now: part_1;"):
-        attempt(tmp_path, max_documents=20)
-    assert sum(attempt(tmp_path, max_documents=10)["documents"].values()) <= 10
-
-
 def test_documents_of_equal_id_are_on_one_side(tmp_path):
     twins = [(1, 5), (50, 20), (1, 5), (60, 20)]
     manifest = pack(tmp_path, twins, held_out=1)
@@ -243,45 +244,41 @@ def test_shards_of_a_larger_corpus_do_not_stay(tmp_path):
     assert files == {file["file"] for file in manifest["shards"] + manifest["indexes"]}
 
 
-@pytest.mark.parametrize("kind", ["tokens", "offsets"])
-def test_a_bit_that_flips_after_tokenising_is_found(tmp_path, kind):
-    files = write_parts(tmp_path, DOCUMENTS, cuts=[20])
-    path = files[kind][1]
+@pytest.mark.parametrize("name", ["part_1.npy", "part_1.offsets.npy"])
+def test_a_bit_that_flips_after_tokenising_is_found(tmp_path, name):
+    parts = write_parts(tmp_path, DOCUMENTS, cuts=[20])
+    path = tmp_path / "parts" / name
     content = bytearray(path.read_bytes())
     content[-9] ^= 4
     path.write_bytes(content)
-    with pytest.raises(
-        IntegrityError, match=rf"{path.name}: sha256 expected \w+, found \w+; delete .*1\.json and run tok"
-    ):
-        pack_files(tmp_path, files)
-    assert not (tmp_path / "shards").exists()
+    with pytest.raises(IntegrityError, match=rf"{name}: sha256 expected \w+, found \w+; delete .*part_1\.npy and run"):
+        pack_files(tmp_path, parts)
+    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
 
 
 def test_parts_of_another_vocabulary_are_refused(tmp_path):
-    files = write_parts(tmp_path, DOCUMENTS)
+    parts = write_parts(tmp_path, DOCUMENTS)
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "b"]))
-    with pytest.raises(
-        DataError, match=r"0\.json: vocabulary of sha256 \w+, expected \w+; delete .* run tokenize-part"
-    ):
-        pack_files(tmp_path, files)
+    with pytest.raises(DataError, match=r"part_0\.json: vocabulary of sha256 \w+, expected \w+; delete .* run again"):
+        pack_files(tmp_path, parts)
 
 
 def test_missing_and_unfit_files_are_named(tmp_path):
-    files = write_parts(tmp_path, DOCUMENTS)
-    for kind, name in (("tokens", "none.npy"), ("offsets", "none.offsets.npy"), ("records", "none.json")):
-        with pytest.raises(MissingInputError, match=name):
-            pack_files(tmp_path, {**files, kind: [tmp_path / name]})
-    record = read_json(files["records"][0])
+    for end in (".npy", ".offsets.npy", ".json"):
+        parts = write_parts(tmp_path, DOCUMENTS)
+        (tmp_path / f"parts/part_0{end}").unlink()
+        with pytest.raises(MissingInputError, match=f"part_0{end}"):
+            pack_files(tmp_path, parts)
+    write_parts(tmp_path, DOCUMENTS)
     for content, message in ((np.zeros(4, np.uint16), "does not fit"), (np.zeros(4), "dimensions of float64")):
-        np.save(files["tokens"][0], content)
-        record["tokens_sha256"] = sha256_of(files["tokens"][0])
-        files["records"][0].write_text(json.dumps(record))
-        with pytest.raises(DataError, match=rf"0\..*npy: .*{message}"):
-            pack_files(tmp_path, files)
-    files["tokens"][0].write_bytes(b"\x93NUMPY")
-    files["records"][0].write_text(json.dumps({**record, "tokens_sha256": sha256_of(files["tokens"][0])}))
-    with pytest.raises(DataError, match=r"0\.npy: not an array"):
-        pack_files(tmp_path, files)
+        np.save(tmp_path / "parts/part_0.npy", content)
+        sign(tmp_path, "part_0")
+        with pytest.raises(DataError, match=rf"part_0\..*npy: .*{message}"):
+            pack_files(tmp_path, parts)
+    (tmp_path / "parts/part_0.npy").write_bytes(b"\x93NUMPY")
+    sign(tmp_path, "part_0")
+    with pytest.raises(DataError, match=r"part_0\.npy: not an array"):
+        pack_files(tmp_path, parts)
 
 
 def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
@@ -298,40 +295,27 @@ def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
     assert peaks[1] < 2 * peaks[0]
 
 
-def counted(folder, *parts: tuple[int, int, int]) -> list:
-    """Counts as filter-part writes them: of each part the documents kept, too high in perplexity, and warned of."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for number, (kept, high, warned) in enumerate(parts):
-        dropped = {**dict.fromkeys(REASONS, 0), "perplexity_too_high": high, "quality_warning": warned}
-        files.append(folder / f"{number}.counts.json")
-        files[-1].write_text(json.dumps({"read": kept + high + warned, "kept": kept, "bad": 0, "dropped": dropped}))
-    return files
-
-
-def test_too_few_documents_are_not_only_a_matter_of_validation_rows(tmp_path, capsys):
+def test_too_few_documents_are_not_only_a_matter_of_validation_rows(tmp_path):
     """They were dropped, and the message says by which filter."""
     told = "1 of 1,137 documents were kept (perplexity_too_high 1,099, quality_warning 37)"
-    counts = counted(tmp_path, (1, 99, 37), (0, 1000, 0))
     for documents, words in (([(1, 3)], "fewer than the 8 held out"), ([(1, 8)], "no training row is left")):
         with pytest.raises(DataError) as stop:
-            pack(tmp_path, documents, counts=counts)
+            pack(tmp_path, documents, cuts=[1], counts=[(1, 99, 37), (0, 1000, 0)])
         assert words in str(stop.value) and told in str(stop.value) and "\n" not in str(stop.value)
         assert "--keep-rejected" in str(stop.value) and "corpus.filter" in str(stop.value)
-        capsys.readouterr()
 
 
 def test_no_filter_is_blamed_where_every_document_was_kept(tmp_path):
     with pytest.raises(DataError, match=r"take more parts or lower corpus\.pack\.validation_sequences$"):
-        pack(tmp_path, [(1, 3)], counts=counted(tmp_path, (1, 0, 0)))
+        pack(tmp_path, [(1, 3)])
 
 
 @pytest.mark.parametrize(("dropped", "warned"), [(3, False), (4, True)])
 def test_most_text_is_not_dropped_without_a_word(tmp_path, capsys, dropped, warned):
-    pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=counted(tmp_path, (3, 0, dropped)))
+    pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=[(3, 0, dropped)])
     said = capsys.readouterr().err
-    assert ("3 of 7 documents were kept (quality_warning 4); symbert filter-part --keep-rejected" in said) == warned
-    assert said.startswith("warning: ") == ("documents were kept" in said) == warned
+    assert ("3 of 7 documents were kept (quality_warning 4); symbert prepare-part --keep-rejected" in said) == warned
+    assert ("\nwarning: " in said) == ("documents were kept" in said) == warned
 
 
 LENGTH = 32
@@ -341,19 +325,11 @@ PARTS = {"part_1": SHORT[:90], "part_2": [], "part_3": SHORT[90:400]}
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory, vocabulary):
-    """Three parts, tokenized and packed; the folder."""
+    """Three parts, prepared and packed; the folder."""
     folder = tmp_path_factory.mktemp("corpus")
-    files = {"tokens": [], "offsets": [], "records": []}
     for part, texts in PARTS.items():
-        (folder / "filtered").mkdir(exist_ok=True)
-        documents = write_documents(folder / f"filtered/{part}.parquet", texts)
-        for paths, ending in zip(files.values(), (".npy", ".offsets.npy", ".json"), strict=True):
-            paths.append(folder / f"{part}{ending}")
-        tokenize_part(documents, vocabulary, *(paths[-1] for paths in files.values()))
-    values = {"sequence_length": LENGTH, "validation_sequences": 40, "max_documents": 10**6}
-    settings = folder / "pack.json"
-    settings.write_text(json.dumps({**values, "sequences_per_shard": 1000}))
-    pack_shards(**files, vocabulary=vocabulary, settings=settings, output=folder / "shards/manifest.json")
+        prepare_texts(folder / "parts", part, texts, vocabulary)
+    pack_files(folder, list(PARTS), LENGTH, 40, shard_rows=1000, vocabulary=vocabulary)
     return folder
 
 
@@ -361,32 +337,28 @@ def test_equal_texts_under_two_ids_are_on_one_side_where_the_split_is_by_content
     """Every text stood twice, under two ids, and 145 of 155 validation rows were in the training text, too."""
     words = ["the", "function", "returns", "value", "of", "given", "mixed", "blanks", "and", "tabs"]
     texts = [" ".join(random.Random(number).choices(words, k=20)) for number in range(200)]
-    documents = write_documents(tmp_path / "own.parquet", [text for text in texts for _ in range(2)])
-    files = {"tokens": [], "offsets": [], "records": []}
-    for paths, ending in zip(files.values(), (".npy", ".offsets.npy", ".json"), strict=True):
-        paths.append(tmp_path / f"own{ending}")
-    tokenize_part(documents, vocabulary, *(paths[-1] for paths in files.values()), split_by_content=True)
-    settings = tmp_path / "pack.json"
-    values = {"sequence_length": LENGTH, "validation_sequences": 40, "max_documents": 10**6}
-    settings.write_text(json.dumps({**values, "sequences_per_shard": 1000}))
-    pack_shards(**files, vocabulary=vocabulary, settings=settings, output=tmp_path / "shards/manifest.json")
+    twice = [text for text in texts for _ in range(2)]
+    prepare_texts(tmp_path / "parts", "own", twice, vocabulary, split_by_content=True)
+    pack_files(tmp_path, ["own"], LENGTH, 40, shard_rows=1000, vocabulary=vocabulary)
     train, validation = (
-        {(line - 1) // 4 for line in np.load(tmp_path / f"shards/{split}-documents.npy")["line"]}
+        {(line - 2) // 4 for line in np.load(tmp_path / f"shards/{split}-documents.npy")["line"]}
         for split in ("train", "validation")
     )
     assert train and validation and train.isdisjoint(validation)
 
 
-def test_a_packing_that_fails_leaves_no_shards(tmp_path):
-    files = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
+def test_a_packing_that_fails_leaves_nothing_of_an_earlier_one(tmp_path):
+    pack(tmp_path, DOCUMENTS)
+    parts = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
     with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):
-        pack_files(tmp_path, files, held_out=1)
-    assert not list((tmp_path / "shards").iterdir())
+        pack_files(tmp_path, parts, held_out=1)
+    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
+    pack(tmp_path, DOCUMENTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("symbert.corpus.shards.ArrayWriter", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         with pytest.raises(SymbertError):
             pack(tmp_path, DOCUMENTS)
-    assert not list((tmp_path / "shards").iterdir())
+    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
@@ -404,7 +376,7 @@ def test_every_row_is_the_named_tokens_of_the_named_documents(corpus, vocabulary
         for document in documents:
             place = document["part"], document["line"]
             first, after = document["tokens"]
-            ids = tokenizer.encode(PARTS[place[0]][(place[1] - 1) // 2]).ids
+            ids = tokenizer.encode(PARTS[place[0]][(place[1] - 2) // 2]).ids
             passed_over = range(0, len(ids) if split == "validation" and first == 0 else 1, LENGTH)
             begins = (
                 [used[place] + more for more in passed_over] if place in used else range(len(ids)) if not first else [0]
@@ -418,14 +390,13 @@ def test_every_row_is_the_named_tokens_of_the_named_documents(corpus, vocabulary
 
 
 def test_the_command_names_part_line_id_and_url(corpus, capsys):
-    paths = ["--manifest", str(corpus / "shards/manifest.json"), "--filtered", str(corpus / "filtered")]
-    assert main(["locate-sample", *paths, "--split", "train", "--row", "3"]) == 0
+    assert main(["locate-sample", str(corpus / "shards/manifest.json"), "train", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines
     for line in lines:
         found = json.loads(line)
         assert list(found) == ["part", "line", "tokens", "id", "url"]
-        assert found["id"] == f"<urn:uuid:{(found['line'] - 1) // 2}>"
+        assert found["id"] == f"<urn:uuid:{(found['line'] - 2) // 2}>"
 
 
 def test_rows_splits_and_parts_that_there_are_not_are_named(corpus, tmp_path):
@@ -433,12 +404,17 @@ def test_rows_splits_and_parts_that_there_are_not_are_named(corpus, tmp_path):
     rows = read_json(manifest)["rows"]["validation"]
     for row in (-1, rows):
         with pytest.raises(UsageError, match=f"row {row}: validation has rows 0 to {rows - 1}"):
-            locate_sample(manifest, corpus / "filtered", "validation", row)
+            locate_sample(manifest, "validation", row)
     with pytest.raises(UsageError, match="split 'test': choose from train, validation"):
-        locate_sample(manifest, corpus / "filtered", "test", 0)
-    with pytest.raises(MissingInputError, match=r"part_\d\.parquet: file not found; run filter-part for part_\d"):
-        locate_sample(manifest, tmp_path, "train", 0)
+        locate_sample(manifest, "test", 0)
     [document, *_] = documents_in_row(manifest, "train", 0)
-    write_documents(tmp_path / f"{document['part']}.parquet", [])
-    with pytest.raises(DataError, match=r"part_\d\.parquet: 0 documents of line \d+, expected 1"):
-        locate_sample(manifest, tmp_path, "train", 0)
+    shutil.copytree(corpus, tmp_path / "copy")
+    settings = read_json(tmp_path / "copy/shards/settings.json")
+    write_json(tmp_path / "copy/shards/settings.json", {**settings, "from": str(tmp_path / "copy/parts")})
+    index = tmp_path / f"copy/parts/{document['part']}.parquet"
+    shutil.copy(corpus / "parts/part_2.parquet", index)
+    with pytest.raises(DataError, match=r"part_\d\.parquet: 0 documents of line \d+, expected 1; delete .*npy and run"):
+        locate_sample(tmp_path / "copy/shards/manifest.json", "train", 0)
+    index.unlink()
+    with pytest.raises(MissingInputError, match=r"part_\d\.parquet: file not found; delete .*npy and run again"):
+        locate_sample(tmp_path / "copy/shards/manifest.json", "train", 0)

@@ -27,6 +27,7 @@ from symbert.files import read_json, write_json
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+ORIGIN = {"kind": str, "repository": str, "revision": str}
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
 
@@ -40,14 +41,13 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
     folder = next((folder for folder in file.parents if (folder / "settings.json").is_file()), None)
     if folder is None:
         raise MissingInputError(f"{file.parent}: no settings.json; let snakemake run this command")
-    settings = read_json(folder / "settings.json", {})
-    if "url" in settings:
+    if "url" in (settings := read_json(folder / "settings.json", {})):
         fetch_blocklist(settings["url"], file)
         return
+    origin = read_json(folder / "settings.json", ORIGIN)
     digest = listed_digest(checksums, "sha256", file.name) if checksums else None
-    kind, repository = settings["kind"], settings["repository"]
-    commit = commit_of(folder, kind, repository, settings["revision"])
-    fetch_from_hub(kind, repository, str(file.relative_to(folder)), commit, file, digest)
+    commit = commit_of(folder, **origin)
+    fetch_from_hub(origin["kind"], origin["repository"], str(file.relative_to(folder)), commit, file, digest)
 
 
 def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:

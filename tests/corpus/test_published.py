@@ -1,16 +1,24 @@
 import hashlib
+import json
 import logging
 import random
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 
 import pytest
-from symbert.corpus.hub import fetch_from_hub, resolve
 
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, served_hub
 from corpus.sites import git_id
+from symbert.cli import main
 from symbert.corpus.digests import Digest
 from symbert.corpus.download import RetryPolicy
-from symbert.errors import IntegrityError, MissingInputError, RemoteError
+from symbert.corpus.published import download, fetch_from_hub, resolve
+from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, RemoteError
+from symbert.files import read_json, write_json
 
 BODY = random.Random(1).randbytes(1 << 20)
 OSCAR, PART = "oscar-corpus/OSCAR-2301", "en_meta/en_meta_part_1.jsonl.zst"
@@ -179,3 +187,155 @@ def test_a_token_that_fits_in_no_header_is_not_shown(hub, part, tmp_path, monkey
             ask()
         assert TOKEN not in str(failure.value)
     assert hub.host.asked == []
+
+
+LISTED = "checksum.sha256"
+STORED = f"/{hashlib.sha256(BODY).hexdigest()}"
+
+
+@pytest.fixture
+def oscar(tmp_path):
+    """The folder of OSCAR's published files."""
+    write_json(tmp_path / "oscar/settings.json", {"kind": "dataset", "repository": OSCAR, "revision": "main"})
+    return tmp_path / "oscar"
+
+
+def test_a_file_is_downloaded_at_the_commit_that_its_folder_keeps_to(hub, part, oscar):
+    hub.add("dataset", OSCAR, LISTED, b"list")
+    assert main(["download", str(oscar / PART)]) == 0
+    assert (oscar / PART).read_bytes() == BODY
+    record = read_json(oscar / "commit.json")
+    date.fromisoformat(record.pop("resolved"))
+    assert record == {"commit": COMMIT, "endpoint": hub.host.address}
+    hub.host.bodies[hub.interface("dataset", OSCAR)] = json.dumps({"id": OSCAR, "sha": "2" * 40}).encode()
+    download(oscar / LISTED)
+    assert (oscar / LISTED).read_bytes() == b"list"
+    assert hub.host.count(hub.interface("dataset", OSCAR)) == 1
+
+
+def test_downloads_at_once_ask_for_the_commit_once(hub, part, oscar):
+    names = [f"en_meta/{number}" for number in range(4)]
+    for name in names:
+        hub.add("dataset", OSCAR, name, name.encode())
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda name: download(oscar / name), names))
+    assert [(oscar / name).read_text() for name in names] == names
+    assert hub.host.count(hub.interface("dataset", OSCAR)) == 1
+
+
+def test_files_of_another_commit_than_the_one_that_is_asked_for_are_refused(hub, part, oscar):
+    write_json(oscar / "settings.json", {"kind": "dataset", "repository": OSCAR, "revision": "2" * 40})
+    write_json(oscar / "commit.json", {"commit": COMMIT})
+    with pytest.raises(DataError, match=f"commit.json: files of commit {COMMIT}, but {'2' * 40} is asked for; delete"):
+        download(oscar / PART)
+    (oscar / "commit.json").write_text("[]")
+    with pytest.raises(DataError, match=r"commit\.json: is \[\], expected an object"):
+        download(oscar / PART)
+
+
+def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_path):
+    listing, words = tmp_path / "list", ["download", str(oscar / PART), "--checksums", str(tmp_path / "list")]
+    listing.write_text(f"{hashlib.sha256(BODY).hexdigest()}  another.zst\n")
+    with pytest.raises(MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*list, which lists 1 files; ask"):
+        download(oscar / PART, listing)
+    listing.write_text(f"{'a' * 64}  en_meta_part_1.jsonl.zst\n")
+    with pytest.raises(IntegrityError, match=f"sha256 expected {'a' * 64}, found {hashlib.sha256(BODY).hexdigest()}"):
+        download(oscar / PART, listing)
+    assert not (oscar / PART).exists()
+    listing.write_text(f"{hashlib.sha256(BODY).hexdigest()}  en_meta_part_1.jsonl.zst\n")
+    assert main(words) == 0
+    assert (oscar / PART).read_bytes() == BODY
+
+
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)])
+def test_an_interrupted_command_resumes(hub, part, oscar, by, code):
+    hub.store.fail(part, sites.stall(700_000, 60))
+    command = [sys.executable, "-m", "symbert", "download", str(oscar / PART)]
+    process = subprocess.Popen(command)
+    partial = (oscar / PART).with_name(f".en_meta_part_1.jsonl.zst.{STORED[1:13]}.partial")
+    sites.wait_until_asleep(process.pid, lambda: partial.exists() and partial.stat().st_size > 680_000)
+    process.send_signal(by)
+    assert process.wait(30) == code and not (oscar / PART).exists()
+    subprocess.run(command, check=True)
+    assert (oscar / PART).read_bytes() == BODY
+    assert hub.store.sent(part) <= 1.1 * len(BODY)
+    assert all("authorization" not in asked.headers for asked in hub.store.asked)
+
+
+def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, part, oscar, monkeypatch, tmp_path):
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    page = f"{hub.host.address}/datasets/{OSCAR}"
+    with pytest.raises(RemoteError, match=rf"accept the terms on {page} and set HF_TOKEN \(none is set\)"):
+        download(oscar / PART)
+    assert hub.host.asked == []
+    assert resolve("model", BERT, "main") == COMMIT, "which is open to all"
+
+
+def test_a_file_without_settings_is_refused(tmp_path):
+    with pytest.raises(MissingInputError, match=r"no settings\.json"):
+        download(tmp_path / "file")
+
+
+def md5_line(body: bytes) -> bytes:
+    return f"{hashlib.md5(body).hexdigest()}  blacklists.tar.gz\n".encode()
+
+
+@pytest.fixture
+def ut1():
+    """UT1's host."""
+    with sites.served() as site:
+        site.bodies = {"/ut1/blacklists.tar.gz": BODY, "/ut1/MD5SUM.LST": md5_line(BODY)}
+        yield site
+
+
+@pytest.fixture
+def archive(tmp_path, ut1):
+    """UT1's archive, in a folder whose address ends with a slash."""
+    write_json(tmp_path / "ut1/settings.json", {"url": f"{ut1.address}/ut1/"})
+    return tmp_path / "ut1/blacklists.tar.gz"
+
+
+def test_the_blocklist_and_its_list_are_downloaded(hub, ut1, archive):
+    download(archive)
+    download(archive.with_name("MD5SUM.LST"))
+    assert archive.read_bytes() == BODY
+    assert archive.with_name("MD5SUM.LST").read_bytes() == md5_line(BODY)
+    assert hub.host.asked == []
+    assert all("authorization" not in asked.headers for asked in ut1.asked), "the hub's token is the hub's only"
+
+
+def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(ut1, archive):
+    ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")))
+    download(archive)
+    assert archive.read_bytes() == BODY
+    assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 2
+    archive.unlink()
+    ut1.fail("/ut1/MD5SUM.LST", sites.page(md5_line(b"yesterday's")), always=True)
+    with pytest.raises(IntegrityError, match=r"/ut1/blacklists\.tar\.gz: md5 expected [0-9a-f]{32}, found "):
+        download(archive)
+    assert ut1.count("/ut1/MD5SUM.LST") == ut1.count("/ut1/blacklists.tar.gz") == 4
+    assert not archive.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "fault", "kind", "message"),
+    [
+        ("MD5SUM.LST", sites.status(403), RemoteError, r"MD5SUM\.LST: HTTP 403; check corpus\.blocklist_url"),
+        ("MD5SUM.LST", sites.page(), DataError, r"ut1/MD5SUM\.LST:1: expected '<md5>  <file>'"),
+        ("MD5SUM.LST", sites.page(b"# empty"), MissingInputError, r"blacklists\.tar\.gz: not in .*/ut1/MD5SUM\.LST"),
+        ("blacklists.tar.gz", sites.status(404), MissingInputError, r"blacklists\.tar\.gz: HTTP 404; check corpus\."),
+    ],
+)
+def test_a_blocklist_that_cannot_be_had_is_named(ut1, archive, path, fault, kind, message):
+    ut1.fail(f"/ut1/{path}", fault, always=True)
+    for name in {"blacklists.tar.gz", path}:
+        with pytest.raises(kind, match=message):
+            download(archive.with_name(name))
+    assert [path.name for path in archive.parent.iterdir()] == ["settings.json"]
+
+
+def test_the_blocklist_comes_over_https_only(archive):
+    write_json(archive.with_name("settings.json"), {"url": "http://dsi.example/blacklists"})
+    with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: 'http://dsi\.example"):
+        download(archive)

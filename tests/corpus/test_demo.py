@@ -1,0 +1,38 @@
+"""The demo's corpus: every filter is seen to act on it."""
+
+from collections import Counter
+
+import pytest
+
+from corpus.oscar import refuse, write_settings
+from symbert.corpus.annotation import harmful_perplexity, quality_warnings
+from symbert.corpus.document import documents
+from symbert.corpus.parts import prepare_part
+from symbert.files import read_json
+from symbert.filters import REASONS
+from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, part_file
+
+PARTS = [f"en_meta_part_{number}" for number in range(1, 5)]
+
+
+def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, blocklist_file):
+    needed, total = {"blocklist": blocklist_file, "checksums": DEMO / CORPUS_CHECKSUMS.location}, Counter()
+    folder = write_settings(tmp_path / "parts", DEMO / VOCABULARY.location, needed)
+    for part in PARTS:
+        prepare_part(DEMO / part_file(part).location, folder / f"{part}.npy")
+        counts = read_json(folder / f"{part}.json")["counts"]
+        total.update(counts["dropped"])
+        total.update({f"characters {key}": counts["characters"][key] for key in ("read", "kept")})
+    assert {reason: total[reason] for reason in REASONS[:5]} == dict(zip(REASONS, [22, 22, 22, 6, 7], strict=False))
+    assert total["quality_warning"] > 50
+    assert total["characters kept"] > 0.6 * total["characters read"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_annotations_are_those_of_our_own_rules(part):
+    perplexity = harmful_perplexity(DEMO / HARMFUL_MODEL.location)
+    pages = [document for _, document in documents(DEMO / part_file(part).location, "published", refuse)]
+    for document in pages:
+        assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
+        assert document.metadata.harmful_pp in (None, perplexity(document.content))
+    assert len({document.record_id for document in pages}) == len(pages)
