@@ -1,14 +1,10 @@
-"""A name that is gone is a loud error; what the plugin for Slurm makes of a queue, by itself and through ours."""
+"""What we change in Snakemake does as it says, and a name that is gone is a loud error."""
 
-import asyncio
-import contextlib
 import logging
-import os
 import re
 import signal
 import threading
 from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 from hypothesis import example, given
@@ -18,149 +14,10 @@ from symbert import snakemake_internals as internals
 from symbert.errors import ConfigError
 from workflow.checkout import Checkout
 
-slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
 pytest.importorskip("snakemake.api")  # its modules can be imported in this order alone
-from snakemake.dag import DAG  # noqa: E402
-from snakemake.exceptions import WorkflowError  # noqa: E402
-from snakemake.scheduling.job_scheduler import JobScheduler  # noqa: E402
-
-
-@pytest.fixture
-def squeue(tmp_path, monkeypatch):
-    """Sets what the queue answers: states by job, or no answer."""
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    script = tmp_path / "squeue"
-
-    def answer(states: dict[str, str] | None) -> None:
-        lines = "exit 1" if states is None else "".join(f"echo '{job}|{state}'\n" for job, state in states.items())
-        script.write_text(f"#!/bin/sh\n{lines}\n")
-        script.chmod(0o755)
-
-    return answer
-
-
-@pytest.fixture
-def executor(monkeypatch):
-    """The plugin's executor, of which only its look at the queue is real."""
-    monkeypatch.setattr(slurm, "get_min_job_age", lambda: 300)
-    found = mock.MagicMock(run_uuid="run", status_rate_limiter=contextlib.nullcontext(), _preemption_warning=False)
-    found._status_query_calls = found._status_query_max_seconds = found._status_query_total_seconds = 0
-    found._status_query_min_seconds, found.next_seconds_between_status_checks = None, 40
-    found.workflow.executor_settings = SimpleNamespace(
-        init_seconds_before_status_checks=40, status_attempts=2, requeue=True, keep_successful_logs=True
-    )
-    found.get_status_command.return_value = "squeue"
-    return found
-
-
-@pytest.fixture
-def mended(monkeypatch):
-    """The plugin, asking our queue until the test ends."""
-    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
-    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
-    internals.mend_plugin()
-
-
-def outcome(executor, *jobs: str) -> dict[str, str]:
-    """What the plugin makes of each job: active, ended, failed; forgotten where it is none of these."""
-    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": None}) for job in jobs]
-    for report in (executor.report_job_success, executor.report_job_error):
-        report.reset_mock()
-
-    async def look() -> list[str]:
-        return [job.external_jobid async for job in slurm.Executor.check_active_jobs(executor, submitted)]
-
-    told = dict.fromkeys(jobs, "forgotten") | dict.fromkeys(asyncio.run(look()), "active")
-    for report, name in ((executor.report_job_success, "ended"), (executor.report_job_error, "failed")):
-        told |= {call.args[0].external_jobid: name for call in report.call_args_list}
-    return told
-
-
-STATES = {"1": "RUNNING", "2": "COMPLETED", "3": "FAILED", "4": "PREEMPTED", "5": "NODE_FAIL", "6": "PENDING"}
-
-
-def test_by_itself_the_plugin_waits_for_jobs_that_ended_and_forgets_those_of_a_queue_that_does_not_answer(
-    executor, squeue
-):
-    """Where a newer plugin fails here, `Queue` has less to do."""
-    squeue(STATES)
-    assert outcome(executor, *STATES)["4"] == outcome(executor, *STATES)["5"] == "active"
-    squeue(None)
-    assert set(outcome(executor, "1", "6").values()) == {"forgotten"}
-
-
-def test_a_job_that_was_preempted_or_lost_its_node_for_good_has_failed(executor, squeue, mended):
-    squeue(STATES)
-    assert outcome(executor, *STATES) == dict(
-        zip(STATES, ("active", "ended", "failed", "failed", "failed", "active"), strict=True)
-    )
-
-
-def test_a_queue_that_does_not_answer_says_nothing_of_a_job(executor, squeue, mended):
-    squeue({"1": "RUNNING"})
-    assert outcome(executor, "1") == {"1": "active"}
-    squeue(None)
-    for _ in range(2 * internals.ABSENCES):
-        assert outcome(executor, "1") == {"1": "active"}
-    squeue({"1": "COMPLETED"})
-    assert outcome(executor, "1") == {"1": "ended"}
-
-
-def test_ctrl_c_cancels_all_jobs_also_while_the_queue_is_asked(executor, squeue, tmp_path, monkeypatch):
-    """It was believed that the plugin cancels its jobs: while the queue is asked it knows of none."""
-    squeue({})
-    cancelled = tmp_path / "cancelled"
-    (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "$@" >> {cancelled}\n')
-    (tmp_path / "scancel").chmod(0o755)
-    executor._submitted_job_clusters = set()
-    slurm.Executor.cancel_jobs(executor, [])
-    assert not cancelled.exists(), "a newer plugin needs no mending"
-    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
-    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
-    internals.mend_plugin()
-    slurm.Executor.cancel_jobs(executor, [])
-    assert cancelled.read_text() == "--name run\n"
-    (tmp_path / "scancel").write_text("#!/bin/sh\necho 'no controller' >&2\nexit 1\n")
-    slurm.Executor.cancel_jobs(executor, [])
-    executor.logger.warning.assert_called_with("jobs may go on (no controller); cancel them: scancel --name run")
-
-
-def test_a_job_that_the_queue_no_longer_has_fails_after_some_answers_without_it(executor, squeue, mended):
-    squeue({"1": "RUNNING", "2": "PENDING"})
-    assert set(outcome(executor, "1", "2").values()) == {"active"}
-    squeue({"2": "RUNNING"})
-    told = [outcome(executor, "1", "2")["1"] for _ in range(internals.ABSENCES)]
-    assert told == ["active"] * (internals.ABSENCES - 1) + ["failed"]
-    assert outcome(executor, "2") == {"2": "active"}
-
-
-def test_a_job_that_comes_back_or_was_never_there_is_waited_for(executor, squeue, mended):
-    squeue({"1": "RUNNING"})
-    outcome(executor, "1", "9")
-    for _ in range(internals.ABSENCES):
-        squeue({})
-        outcome(executor, "1", "9")
-        squeue({"1": "RUNNING"})
-        assert outcome(executor, "1", "9") == {"1": "active", "9": "active"}
-
-
-@pytest.mark.parametrize(
-    ("memory", "waits"), [(300, [20, 100, 100]), (60, [20, 20, 20]), (2, [1, 1, 1]), (600, [20, 180, 999])]
-)
-def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(monkeypatch, memory, waits):
-    """By itself the plugin waits up to three minutes: jobs that ended well were submitted again."""
-    monkeypatch.setattr(slurm, "get_min_job_age", lambda: memory)
-    monkeypatch.setattr(internals.shutil, "which", lambda name: name)
-    monkeypatch.setattr(slurm, "query_job_status", slurm.query_job_status)
-    monkeypatch.setattr(slurm, "Executor", type("Executor", (slurm.Executor,), {}))
-    internals.mend_plugin()
-    executor = object.__new__(slurm.Executor)
-    executor._next_seconds_between_status_checks = None
-    told = []
-    for seconds in (20, 180, 999):
-        executor.next_seconds_between_status_checks = seconds
-        told.append(executor.next_seconds_between_status_checks)
-    assert told == waits
+from snakemake.dag import DAG
+from snakemake.exceptions import WorkflowError
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 
 @pytest.mark.parametrize(
@@ -347,9 +204,3 @@ def test_the_terminal_is_left_to_whoever_asked_for_something_else(otherwise):
     before = list(workflow.logger_manager.logger.handlers)
     assert internals.take_terminal(workflow, Listener) is None
     assert workflow.logger_manager.logger.handlers == before
-
-
-def test_a_name_that_the_plugin_no_longer_has_is_an_error_of_one_line_with_the_remedy(monkeypatch):
-    monkeypatch.delattr(slurm, "query_job_status")
-    with pytest.raises(ConfigError, match=r"plugin-slurm .* has no 'query_job_status', .*; install that version: pip"):
-        internals.mend_plugin()

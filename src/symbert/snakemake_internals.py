@@ -1,31 +1,22 @@
-"""What the workflow needs of Snakemake, and of its plugin for Slurm, where they have no public way.
+"""What the workflow needs of Snakemake where it has no public way.
 
-Each function says what it is for. The names were read in the versions of READ_IN. Where an installed version lacks one,
+Each function says what it is for. The names were read in the version READ_IN. Where an installed version lacks one,
 the start ends with one line (ConfigError), before any job.
 """
 
 import _thread
 import logging
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from symbert.errors import ConfigError
 
-SNAKEMAKE, PLUGIN = "snakemake", "snakemake-executor-plugin-slurm"
-READ_IN = {SNAKEMAKE: "9.27.1", PLUGIN: "2.8.0"}
-ENDED = {"PREEMPTED", "NODE_FAIL"}  # a job that is requeued is PENDING at once
-LONGEST_WAIT = 180  # seconds between two questions of the plugin, at most
-ABSENCES = 3  # answers in a row without a job that was listed before: it is gone
+READ_IN = "9.27.1"
 
 MODEL = ("size", "attention")  # wildcards that name a model together
-
-Query = Callable[[str, Any], Awaitable[tuple[dict[str, str] | None, float | None]]]
 
 
 class Job(NamedTuple):
@@ -189,75 +180,13 @@ def heed_termination(workflow: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
 
 
-class Wait:
-    """Seconds between two questions to Slurm, as an attribute of the plugin's executor: at most a third of the time for
-    which Slurm remembers ended jobs, which the plugin takes to be five minutes or more."""
-
-    def __init__(self, longest: float) -> None:
-        self.longest = longest
-
-    def __get__(self, executor: Any, owner: type | None = None) -> Any:
-        return self if executor is None else min(getattr(executor, "_seconds_to_wait", self.longest), self.longest)
-
-    def __set__(self, executor: Any, seconds: float | None) -> None:
-        executor._seconds_to_wait = self.longest if seconds is None else seconds
-
-
-class Queue:
-    """Asks Slurm as the plugin does, and calls FAILED what ended without success; a failed job is submitted again.
-
-    By itself the plugin forgets its jobs when the queue does not answer, and waits for ever for a job that was
-    preempted or lost its node without being requeued, and for one that the queue no longer lists.
-    """
-
-    def __init__(self, query: Query) -> None:
-        self.query = query
-        self.absences: dict[str, int] = {}  # answers in a row without a job, of each that was ever listed
-
-    async def __call__(self, command: str, logger: object) -> tuple[dict[str, str], float]:
-        """State by job, and the seconds that the answer took; no states without an answer."""
-        states, seconds = await self.query(command, logger)
-        if states is None or seconds is None:
-            return {}, 0.0
-        self.absences = {job: count + 1 for job, count in self.absences.items()} | dict.fromkeys(states, 0)
-        gone = {job: "FAILED" for job, count in self.absences.items() if count >= ABSENCES}
-        return gone | {job: "FAILED" if state in ENDED else state for job, state in states.items()}, seconds
-
-
-def cancel_by_name(executor: Any, active_jobs: list[Any]) -> None:
-    """Cancel all jobs of this start, by the name that they have in common; a warning where Slurm does not.
-
-    By itself the plugin cancels `active_jobs`, of which there are none while the queue is asked.
-    """
-    words = ["scancel", "--name", executor.run_uuid, *(["--clusters=all"] if executor._submitted_job_clusters else [])]
-    try:
-        subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip()
-        executor.logger.warning(f"jobs may go on ({said}); cancel them: {' '.join(words)}")
-
-
-def mend_plugin() -> None:
-    """Let the plugin ask a Queue, often enough, and cancel all jobs; nothing where Snakemake has not loaded it."""
-    plugin = sys.modules.get(PLUGIN.replace("-", "_"))
-    if plugin is None:
-        return
-    if not isinstance(_attribute(plugin, "query_job_status", PLUGIN), Queue):
-        plugin.query_job_status = Queue(plugin.query_job_status)
-    _attribute(plugin, "Executor.cancel_jobs", PLUGIN)
-    plugin.Executor.cancel_jobs = cancel_by_name
-    memory = _attribute(plugin, "get_min_job_age", PLUGIN)() if shutil.which("scontrol") else None
-    if memory is not None and memory < 3 * LONGEST_WAIT:
-        _attribute(plugin, "Executor", PLUGIN).next_seconds_between_status_checks = Wait(max(memory / 3, 1))
-
-
-def _attribute(owner: Any, path: str, package: str = SNAKEMAKE) -> Any:
+def _attribute(owner: Any, path: str) -> Any:
     """An attribute by its dotted path; ConfigError where the installed version lacks it."""
     for name in path.split("."):
         if not hasattr(owner, name):
             raise ConfigError(
-                f"{package} {version(package)} has no '{path}', which the workflow uses as {READ_IN[package]} has it; "
-                f"install that version: pip install {package}=={READ_IN[package]}"
+                f"snakemake {version('snakemake')} has no '{path}', which the workflow uses as {READ_IN} has it; "
+                f"install that version: pip install snakemake=={READ_IN}"
             )
         owner = getattr(owner, name)
     return owner

@@ -1,11 +1,9 @@
 # jobs: what they take, which of them are one job of a cluster, and how the processes of a training are started.
 from symbert.launch import launcher, threads_per_process
-from symbert.snakemake_internals import check_groups_together, look_behind_ancient_files, mend_plugin, share_components
+from symbert.snakemake_internals import check_groups_together, look_behind_ancient_files, share_components
 
 with one_line_errors():
     look_behind_ancient_files()
-    if is_on_cluster(workflow):
-        mend_plugin()
 
 
 # Priorities of rules. Of the jobs that could run, long ones go first, so that no core waits for one at the end: trainings
