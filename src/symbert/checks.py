@@ -93,16 +93,17 @@ def _refuse_repeated(value: Any, key: str = "") -> None:
 
 
 def refuse_stand_ins(config: Config, stage: str) -> None:
-    """ConfigError where a stage would make stand-ins of documentation at a scale that is for real text and tasks."""
+    """ConfigError where a stage would read stand-ins at a scale that is for real text and tasks."""
     source = source_of(config, stage)
-    if config["scale"] not in FOR_REAL_TEXT or not is_stand_in(source):
+    sweep, own = config["sweep"], config["tasks"]
+    is_read = stage == "corpus" or "blimp" in sweep["suites"] or not own.keys() >= set(sweep["tasks"])
+    if config["scale"] not in FOR_REAL_TEXT or not is_stand_in(source) or not is_read:
         return
     key, remedy = "source", "add source=hub (or source=mirror mirror=DIR)"
     if config[stage]["source"]:
         key, remedy = f"{stage}.source", "set it to hub or mirror"
     raise ConfigError(
-        f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which makes stand-ins from documentation; "
-        f"{remedy}"
+        f"config: 'scale' is {config['scale']}, but '{key}' is {source}, stand-ins made from documentation; {remedy}"
     )
 
 

@@ -44,7 +44,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
 }
 JOBS: dict[str, str] = {  # that rules run
     "write-settings": "symbert.config:write_settings",
-    "write-embedded-corpus": "symbert.corpus.embedded:write_embedded_corpus",
     "resolve-corpus": "symbert.corpus.sources:resolve_corpus",
     "record-files": "symbert.corpus.sources:record_files",
     "download-part": "symbert.corpus.sources:download_part",
@@ -59,10 +58,6 @@ JOBS: dict[str, str] = {  # that rules run
     "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
     "pretrain-model": "symbert.pretrain.run:pretrain_model",
     "extract-checkpoint": "symbert.pretrain.extract:extract_checkpoint",
-    "write-embedded-tasks": "symbert.glue.embedded:write_embedded_tasks",
-    "write-embedded-squad2": "symbert.glue.embedded_squad:write_embedded_squad2",
-    "write-embedded-superglue": "symbert.glue.embedded_superglue:write_embedded_superglue",
-    "write-embedded-blimp": "symbert.glue.minimal_pairs:write_embedded_blimp",
     "resolve-glue": "symbert.glue.sources:resolve_glue",
     "download-task": "symbert.glue.sources:download_task",
     "prepare-task": "symbert.glue.prepare:prepare_task",

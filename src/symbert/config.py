@@ -91,22 +91,18 @@ def needs_harmful_model(config: Config) -> bool:
     return annotations_of(config) == "computed" and has_filter(config, "perplexity")
 
 
-def sections(config: Config, embedded_root: str) -> dict[str, Config]:
-    """What each group of rules reads, by section of `symbert.settings.SECTIONS`; checked against its class.
-
-    `embedded_root` is the directory that stands for the publishers when the source is `embedded`.
-    """
+def sections(config: Config) -> dict[str, Config]:
+    """What each group of rules reads, by section of `symbert.settings.SECTIONS`; checked against its class."""
     corpus = config["corpus"]
     finetuned = [suite for suite in SUITES.values() if suite.tasks]
     protocols = {name: values_of(_protocol(config, name, SECTIONS[name])) for name in SUITES}
-    source = _source(config, "corpus", embedded_root)
+    source = _source(config, "corpus")
     # UT1 is no repository of the hub: it has an address of its own, which only a remote source reads.
     url = corpus["blocklist_url"] if SOURCES[source["source"]].is_remote else None
     values = {
         "corpus_source": source,
-        "glue_source": _source(config, "glue", embedded_root),
+        "glue_source": _source(config, "glue"),
         "blocklist_source": {"source": source["source"], "root": source["root"], "url": url},
-        "embedded": corpus["embedded"],
         "filter": {**_filter(config), "annotations": annotations_of(config)},
         "intake": {"max_documents": corpus["pack"]["max_documents"]},
         "pack": corpus["pack"],
@@ -268,11 +264,10 @@ def _scored(runs: list[list[str | int]], config: Config) -> list[list[str | int]
     return [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
 
 
-def _source(config: Config, stage: str, embedded_root: str) -> Config:
+def _source(config: Config, stage: str) -> Config:
     """Where the publishers' files of a stage come from."""
     source = SOURCES[source_of(config, stage)].beside(config, stage)
-    root = source.root(config, stage, embedded_root)
-    return {"source": source.name, "root": root, "revision": config[stage]["revision"]}
+    return {"source": source.name, "root": source.root(config, stage), "revision": config[stage]["revision"]}
 
 
 def execution_options(config: Config) -> list[str]:

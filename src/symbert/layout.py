@@ -26,7 +26,7 @@ from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
 from symbert.operators import operator_code, operator_named
 from symbert.settings import GlueSettings, MinimalPairSettings, PretrainSettings, TaskSettings, settings_from, values_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
-from symbert.sources import is_stand_in
+from symbert.sources import DEMO_PIECES, is_stand_in
 from symbert.suites import SUITES
 from symbert.task import Suite
 from symbert.tasks import suite_named, tasks_of_suite
@@ -76,7 +76,6 @@ class Experiment:
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
-        self.is_embedded = is_stand_in(source_of(config, "corpus"))  # the corpus is the stand-in made here
 
         roots = {kind: f"{root or 'results'}/{self.name}" for kind, root in config["storage"].items()}
         self.results = f"results/{self.name}"
@@ -113,7 +112,7 @@ class Experiment:
     @property
     def vocabulary_size(self) -> int:
         """Word pieces: those of the stand-in, or BERT's."""
-        return self.config["corpus"]["embedded"]["vocabulary_size"] if self.is_embedded else VOCABULARY_SIZE
+        return DEMO_PIECES if is_stand_in(source_of(self.config, "corpus")) else VOCABULARY_SIZE
 
     @cached_property
     def pretraining(self) -> PretrainSettings:
@@ -144,7 +143,7 @@ class Experiment:
     @cached_property
     def settings(self) -> dict[str, Config]:
         """What each group of rules reads, by section."""
-        return sections(self.config, f"{self.results}/embedded")
+        return sections(self.config)
 
     @cached_property
     def text(self) -> ParallelSettings:

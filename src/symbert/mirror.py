@@ -107,7 +107,7 @@ class Mirror:
             self._fix_commit(name, kind, _revision_of(config, name) if kind == "dataset" else "main")
         self._save()
         self._announce(files)
-        self._fetch_blocklist(sections(config, "")["blocklist_source"])
+        self._fetch_blocklist(sections(config)["blocklist_source"])
         self._fetch_all(files)
 
     def _fix_commit(self, name: str, kind: str, revision: str) -> None:

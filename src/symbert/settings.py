@@ -67,7 +67,7 @@ class SourceSettings(Settings):
     """Where published files come from (`corpus.source` or `glue.source`)."""
 
     source: Literal[Publisher, "files"]  # files: of GLUE alone
-    root: str | None  # directory in the publishers' layout (files: of GLUE's original files); null for the hub
+    root: str | None  # directory in the publishers' layout (files: of GLUE's original files); null: hub, embedded
     revision: str  # of the hub's data set
 
 
@@ -75,15 +75,8 @@ class BlocklistSettings(Settings):
     """Where the UT1 archive comes from."""
 
     source: Publisher
-    root: str | None  # directory in the publishers' layout; null for the hub
+    root: str | None  # directory in the publishers' layout; null: hub, embedded
     url: str | None  # of the archive's directory (`corpus.blocklist_url`); null unless the source is hub
-
-
-class EmbeddedSettings(Settings):
-    """The stand-in corpus built from the documentation of Python packages."""
-
-    parts: Count
-    vocabulary_size: Annotated[int, Meta(ge=200, le=65536)]
 
 
 class Filter(Settings):
@@ -235,7 +228,6 @@ SECTIONS: dict[str, type[Settings]] = {
     "corpus_source": SourceSettings,
     "glue_source": SourceSettings,
     "blocklist_source": BlocklistSettings,
-    "embedded": EmbeddedSettings,
     "filter": FilterSettings,
     "intake": IntakeSettings,
     "pack": PackSettings,

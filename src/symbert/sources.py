@@ -2,6 +2,7 @@
 
 A source is a value of `source`, `corpus.source` or `glue.source`. To add one, write a class and name it in `SOURCES`.
 All but the user's own files have the publishers' names and layout: `corpus.sources` copies or downloads these files.
+The demo's lie in the package, as tools/make_demo.py wrote them.
 """
 
 import glob
@@ -15,6 +16,8 @@ from typing import Any
 from symbert.errors import ConfigError, MissingInputError
 
 Config = dict[str, Any]
+DEMO = Path(__file__).with_name("demo")
+DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 
@@ -71,15 +74,16 @@ class TextSource:
         "authors'."
     )
     annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
-    is_stand_in = False  # what it has is made here, and only has the shape of the paper's text and tasks
+    is_stand_in = False  # what it has only has the shape of the paper's text and tasks
     is_remote = False  # its files are downloaded from the publishers' hosts, at a fixed commit
-    is_published = True  # its files have the publishers' names and layout, below `root` or at their hosts
+    is_published = True  # its files have the publishers' names and layout, below `folder` or `root` or at their hosts
+    folder: Path | None = None  # of its files, where no configuration says it
 
     def check(self, config: Config, stage: str) -> None:
         """Refuse a configuration that lacks what a stage (corpus or glue) needs of this source."""
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str | None:
-        """The directory with its files; None where they are remote."""
+    def root(self, config: Config, stage: str) -> str | None:
+        """The configured directory with its files; None where they are remote, or in `folder`."""
         return None
 
     def beside(self, config: Config, stage: str) -> "TextSource":
@@ -108,7 +112,7 @@ class TextSource:
 
 
 class EmbeddedSource(TextSource):
-    """Stand-ins made from the documentation of Python packages; no network."""
+    """The demo in the package: stand-ins made from the documentation of Python packages."""
 
     name = "embedded"
     corpus = "a stand-in corpus made from documentation text"
@@ -116,14 +120,11 @@ class EmbeddedSource(TextSource):
     training_text = "a stand-in corpus made from the documentation of Python packages"
     terms = "That text is part of the packages that it documents, under their licences."
     is_stand_in = True
-
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
-        """Where the workflow writes them."""
-        return embedded_root
+    folder = DEMO
 
     def parts(self, config: Config) -> list[str]:
-        """As many as the configuration has made."""
-        return super().parts({"corpus": config["corpus"]["embedded"]})
+        """The first ones of DEMO_PARTS."""
+        return super().parts(config)[:DEMO_PARTS]
 
     def text(self, config: Config) -> float:
         """Documentation of the pinned packages."""
@@ -146,7 +147,7 @@ class MirrorSource(TextSource):
             )
         check_directory("mirror", config["mirror"], "the files in the publishers' layout")
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+    def root(self, config: Config, stage: str) -> str:
         """The configured directory."""
         return config["mirror"]
 
@@ -188,7 +189,7 @@ class FilesSource(TextSource):
         self.files_in_place(config)
         self.beside(config, stage).check(config, stage)
 
-    def root(self, config: Config, stage: str, embedded_root: str) -> str:
+    def root(self, config: Config, stage: str) -> str:
         """GLUE's original files."""
         return config[stage]["files"]
 

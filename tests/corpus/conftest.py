@@ -2,9 +2,8 @@ import pytest
 
 from corpus.oscar import write_archive
 from symbert.corpus.blocklist import Blocklist, build_blocklist
-from symbert.corpus.embedded import write_vocabulary
-from symbert.corpus.sources import BLOCKLIST
-from symbert.corpus.stand_ins import write_blocklist_archive
+from symbert.corpus.wordpiece import write_vocabulary
+from symbert.sources import BLOCKLIST, DEMO
 
 
 @pytest.fixture
@@ -33,15 +32,14 @@ def mirror_blocklist(mirror, tmp_path_factory):
 
 @pytest.fixture
 def blocklist_file(tmp_path):
-    """The embedded source's blocklist."""
-    write_blocklist_archive(tmp_path / "blacklists.tar.gz")
-    build_blocklist(tmp_path / "blacklists.tar.gz", tmp_path / "blocklist.marisa", tmp_path / "blocklist.json")
+    """The demo's blocklist."""
+    build_blocklist(DEMO / BLOCKLIST.location, tmp_path / "blocklist.marisa", tmp_path / "blocklist.json")
     return tmp_path / "blocklist.marisa"
 
 
 @pytest.fixture(scope="session")
 def vocabulary(tmp_path_factory):
-    """A vocabulary as the embedded source makes it."""
+    """A small vocabulary."""
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     write_vocabulary(["the function returns the value of the given function", "mixed blanks and tabs"] * 50, 120, path)
     return path

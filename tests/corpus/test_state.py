@@ -15,16 +15,16 @@ def test_a_corpus_of_other_settings_is_not_there(experiment, traces, folder, sec
     assert not is_packed(experiment)
 
 
-def test_more_parts_are_more_work_unless_the_rows_were_full_without_them(experiment, changed, traces):
-    manifest = traces.corpus()
-    more = changed({"corpus": {"embedded": {"parts": 5}}})
-    assert is_packed(experiment) and not is_packed(more)
-    record = write(tokens_record(more, "en_meta_part_5"), {})
+def test_more_parts_are_more_work_unless_the_rows_were_full_without_them(experiment, changed):
+    fewer, more = changed({"corpus": {"parts": 3}}), experiment
+    manifest = Traces(fewer).corpus()
+    assert is_packed(fewer) and not is_packed(more)
+    record = write(tokens_record(more, "en_meta_part_4"), {})
     os.utime(record, (manifest.stat().st_mtime - 9,) * 2)
     assert is_packed(more), "it was left out"
     os.utime(record, (manifest.stat().st_mtime + 9,) * 2)
     assert not is_packed(more), "its tokens are still to be packed"
-    assert not is_packed(changed({"corpus": {"embedded": {"parts": 2}}})), "of fewer parts it is another corpus"
+    assert not is_packed(changed({"corpus": {"parts": 2}})), "of fewer parts it is another corpus"
 
 
 @pytest.mark.parametrize("parts", [3, "en_meta_part_1", None, {"a": 1}, [[1], 2]])

@@ -1,37 +1,22 @@
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 
-from glue import documentation
 from symbert import tasks
-from symbert.glue.embedded import write_embedded_tasks
 from symbert.glue.prepare import prepare_task
 from symbert.glue.sources import download_task, resolve_glue
 from symbert.layout import Experiment
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
 from symbert.model.network import initialize
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+from symbert.sources import DEMO, VOCABULARY
 
 
 @pytest.fixture(scope="session")
 def vocabulary(tmp_path_factory):
-    """Word pieces that cover the made-up documentation, and single letters for the rest."""
-    words = {word.strip(".").lower() for passage in documentation.passages() for word in passage.text.split()}
-    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,:?'"
-    pieces = [*SPECIAL, *sorted(words - set(letters)), *letters, *(f"##{letter}" for letter in letters)]
-    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("".join(f"{piece}\n" for piece in pieces))
-    return path
-
-
-@pytest.fixture(scope="session")
-def embedded_root(tmp_path_factory):
-    """The stand-in tasks, made from the made-up documentation."""
-    root = tmp_path_factory.mktemp("embedded")
-    write_embedded_tasks(root, documentation.write(root / "documentation.parquet"))
-    return root
+    """The demo's word pieces."""
+    return Path(shutil.copy(DEMO / VOCABULARY.location, tmp_path_factory.mktemp("vocabulary")))
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +26,13 @@ def downloaded(tmp_path_factory):
 
 
 @pytest.fixture
-def prepared(tmp_path, write_section, embedded_root, vocabulary, downloaded):
+def prepared(tmp_path, write_section, vocabulary, downloaded):
     """Downloads and prepares a stand-in task, with changes of the task settings; gives the file."""
 
     def prepare(task, **changes):
         raw, output = downloaded / f"{task}.parquet", tmp_path / f"{task}.parquet"
         if not raw.exists():
-            source = write_section("glue_source", source="mirror", root=str(embedded_root))
+            source = write_section("glue_source")
             resolve_glue(source, downloaded / "sources.json")
             download_task(source, downloaded / "sources.json", task, raw)
         shutil.copy(raw, tmp_path / "raw.parquet")

@@ -1,14 +1,12 @@
 import math
-from random import Random
 
+import pyarrow.parquet as pq
 import pytest
 
 from symbert.blimp import PIECES
 from symbert.config import merge
-from symbert.corpus.documentation import read_documentation
 from symbert.cost import Work
 from symbert.flops import encoder_flops, step_flops
-from symbert.glue import embedded_superglue
 from symbert.glue.cost import (
     bytes_to_download,
     evaluated_rows,
@@ -16,10 +14,11 @@ from symbert.glue.cost import (
     finetuning_work,
     judging_work,
 )
-from symbert.glue.embedded import STAND_IN_ROWS, Pool, of_split, sentences_in
 from symbert.glue.forms import candidates
+from symbert.glue.sources import published_split
 from symbert.layout import Experiment, Run
 from symbert.sizes import SIZES
+from symbert.sources import DEMO
 from symbert.suites import SUITES
 from symbert.tasks import task_named
 from traces import write
@@ -55,8 +54,7 @@ def test_a_step_on_record_was_thought_to_take_queries_where_it_takes_candidates(
 def test_a_stand_in_of_record_was_thought_to_have_as_many_candidates_as_a_published_query(experiment):
     every = Experiment(merge(experiment.config, {"sweep": {"suites": ["superglue"], "tasks": ["record"]}}))
     task = task_named("record")
-    sentences = sentences_in(read_documentation())
-    rows = embedded_superglue.rows_of(task, Pool(of_split(sentences, task, "train"), Random(1)), STAND_IN_ROWS)
+    rows = pq.read_table(DEMO / published_split(task, "train").location).to_pylist()
     made = math.ceil(len(list(candidates(rows))) / every.finetuning("record").batch_size)
     assert finetuning_steps(every, "record") == pytest.approx(every.finetuning("record").epochs * made, rel=0.03)
 

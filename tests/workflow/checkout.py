@@ -26,7 +26,7 @@ LOADED = [  # what every start imports, but for our package: a copy has its own
 
 TINY = """\
 # The whole chain in seconds: fewer steps and examples than the demo.
-corpus: {parts: 1, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
+corpus: {parts: 4, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
 pretrain:
   {steps: 20, schedule_steps: null, batch_size: 8, learning_rate: 1.0e-3, warmup_steps: 5, evaluate_every: 5,
    save_every: 5}

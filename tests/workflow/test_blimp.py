@@ -42,6 +42,6 @@ def test_checkpoints_judge_pairs_beside_glue_alone_and_for_an_experiment_that_ex
     judged = copy.tiny("--config", *wider)
     assert judged.code == 0, judged.output[-5000:]
     assert judged.jobs["measure_blimp"] == 2, "of the operator that is new"
-    assert not {"write_embedded_blimp", "download_blimp"} & set(judged.jobs), "on the pairs that the others judged"
+    assert "download_blimp" not in judged.jobs, "on the pairs that the others judged"
     report = (copy.directory / "results/wider/report/tables/blimp.csv").read_text()
     assert len(report.splitlines()) == 1 + len(MODELS) + 2

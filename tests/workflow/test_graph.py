@@ -39,7 +39,6 @@ def test_the_demo_has_three_runs_per_operator_and_fine_tunes_each_checkpoint_of_
     assert jobs["prepare_task"] == jobs["download_task"] == 8
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 4
     assert jobs["draw_figure2"] == jobs["draw_figure3_checkpoints"] == jobs["tabulate_table3_glue"] == 1
-    assert jobs["write_embedded_corpus"] == jobs["write_embedded_tasks"] == 1
 
 
 def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkout):
@@ -49,7 +48,6 @@ def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkou
     assert jobs["extract_checkpoint"] == jobs["finetune"] == 6 + 3 * 17
     assert jobs["filter_part"] == jobs["tokenize_part"] == jobs["download_part"] == 300
     assert jobs["draw_figure2"] == 2
-    assert not {"write_embedded_corpus", "write_embedded_tasks"} & set(jobs)
 
 
 def test_each_suite_is_fine_tuned_by_a_rule_of_its_own_under_its_own_protocol(checkout):
@@ -124,7 +122,7 @@ def test_a_target_makes_its_stage_and_no_later_one(checkout, target, has, has_no
 
 
 def test_the_command_line_overrides_the_scale_which_overrides_the_configuration(checkout):
-    """demo.yaml asks for 4 parts of a mirror, config.yaml for 300."""
+    """demo.yaml asks for 4 parts, config.yaml for 300."""
     by_scale = checkout.snakemake("--dry-run", "corpus", "--config", "source=hub").jobs
     by_user = checkout.snakemake("--dry-run", "corpus", "--config", "source=hub", "corpus={parts: 7}").jobs
     assert (by_scale["filter_part"], by_user["filter_part"]) == (4, 7)

@@ -337,10 +337,10 @@ def test_an_operator_with_digits_in_its_name_is_trained_or_an_error_and_never_le
 
 def test_one_more_suite_is_scored_alone(finished):
     jobs = planned(finished, "sweep={suites: [glue, blimp]}")
-    assert computed(jobs) == {"write_embedded_blimp": 1, "download_blimp": 1, "measure_blimp": 4}
+    assert computed(jobs) == {"download_blimp": 1, "measure_blimp": 4}
     assert {"tabulate_blimp", "draw_blimp", "write_page"} <= reported(jobs)
     squad = planned(finished, "sweep={suites: [glue, squad2]}")
-    made = {"write_embedded_squad2": 1, "download_task": 1, "prepare_task": 1, "finetune_squad2": 4}
+    made = {"download_task": 1, "prepare_task": 1, "finetune_squad2": 4}
     assert computed(squad) == made
 
 
@@ -411,26 +411,15 @@ def test_a_filter_that_keeps_the_same_documents_trains_nothing(copy):
     assert learned(copy) == before
 
 
-def test_another_vocabulary_or_part_of_the_embedded_corpus_runs_everything(finished):
-    """It is made in one piece; but GLUE's stand-ins are others' text, whose rows only a vocabulary changes."""
-    vocabulary = computed(planned(finished, "corpus={embedded: {vocabulary_size: 400}}"))
-    more = computed(planned(finished, "corpus={embedded: {parts: 5}}"))
-    assert vocabulary["write_embedded_corpus"] == more["write_embedded_corpus"] == 1
-    assert TRAINED.items() <= vocabulary.items() and TRAINED.items() <= more.items()
-    assert (vocabulary["filter_part"], more["filter_part"]) == (4, 5)
-    assert "write_embedded_tasks" not in {**vocabulary, **more}
-
-
 def test_a_changed_or_added_file_of_ones_own_is_filtered_alone(copy, tmp_path):
-    """The embedded corpus stands for the mirror, which gives UT1 and the rest."""
+    """The demo stands for the mirror, which gives UT1 and the rest."""
     own = tmp_path / "own"
     own.mkdir()
     for name in ("a", "b"):
         (own / f"{name}.jsonl").write_text(
             json.dumps({"text": f"A line of {name}.", "url": "https://good.example/"}) + "\n"
         )
-    mirror = copy.directory / RESULTS / "embedded"
-    change = ("experiment=own", f"mirror={mirror}", f"corpus={{source: files, files: '{own}/*'}}")
+    change = ("experiment=own", "mirror=src/symbert/demo", f"corpus={{source: files, files: '{own}/*'}}")
     counts = [f"results/own/corpus/filtered/{name}.counts.json" for name in ("a", "b")]
     counts.append("results/own/corpus/sources.json")
     made(copy, *counts, "--config", *change)

@@ -95,18 +95,16 @@ def force_if_outdated(file, is_outdated):
     return []
 
 
-def stand_ins(stage):
-    """No input. Stops before any job where a stage would make stand-ins at a scale for real text.
+def refuse_stand_ins(wildcards):
+    """No input. Stops before any job where a stage would read stand-ins at a scale for real text.
 
-    Only a target that needs them is stopped: the paper's tables are made at any scale.
+    Only a target that needs the stage's source is stopped: the paper's tables are made at any scale.
     """
-
-    def none(wildcards):
-        with one_line_errors():
-            checks.refuse_stand_ins(config, stage)
-        return []
-
-    return none
+    with one_line_errors():
+        for stage in ("corpus", "glue"):
+            if wildcards.section == f"{stage}_source":
+                checks.refuse_stand_ins(config, stage)
+    return []
 
 
 def option(name):

@@ -1,5 +1,4 @@
-# Where published files come from: the embedded corpus, a mirror or the hub. Downloads run on the submitting machine.
-MADE = (CORPUS_CHECKSUMS, HARMFUL_MODEL, BLOCKLIST, BLOCKLIST_CHECKSUMS, VOCABULARY)
+# Where published files come from: the demo, a mirror or the hub. Downloads run on the submitting machine.
 
 with one_line_errors():
     limit_resource(workflow, "download", lambda: 4)  # another number: --resources download=8
@@ -13,30 +12,8 @@ localrules:
     download_harmful_model,
 
 
-rule write_embedded_corpus:
-    input:
-        stand_ins("corpus"),
-        settings=settings("embedded"),
-    output:
-        parts=[f"{EMBEDDED}/{part_file(part).location}" for part in PARTS],
-        others=[f"{EMBEDDED}/{file.location}" for file in MADE],
-    log:
-        f"{LOGS}/write_embedded_corpus.log",
-    benchmark:
-        f"{BENCHMARKS}/write_embedded_corpus.tsv"
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=2000,
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert --log {log:q} write-embedded-corpus --settings {input.settings:q} --root {params.root:q}"
-
-
 rule resolve_corpus:
     input:
-        published("corpus", CORPUS_CHECKSUMS),
         settings=settings("corpus_source"),
     output:
         RESOLVED,
@@ -76,7 +53,6 @@ if FILES:
 
 rule download_part:
     input:
-        published("corpus", part_file("{part}")),
         batch=batch_before,
         intake=ancient(settings("intake")),
         settings=settings("corpus_source"),
@@ -98,7 +74,6 @@ rule download_part:
 
 rule download_blocklist:
     input:
-        published("corpus", BLOCKLIST, BLOCKLIST_CHECKSUMS),
         settings=settings("blocklist_source"),
     output:
         archive=f"{RAW}/blacklists.tar.gz",
@@ -116,7 +91,6 @@ rule download_blocklist:
 
 rule download_vocabulary:
     input:
-        published("corpus", VOCABULARY),
         settings=settings("corpus_source"),
         sources=RESOLVED,
     output:
@@ -134,7 +108,6 @@ rule download_vocabulary:
 
 rule download_harmful_model:
     input:
-        published("corpus", HARMFUL_MODEL),
         settings=settings("corpus_source"),
         sources=RESOLVED,
     output:

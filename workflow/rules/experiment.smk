@@ -6,7 +6,6 @@ from functools import cache
 
 from symbert.corpus.state import corpus_home
 from symbert.experiment.announcement import announce, changed_runs
-from symbert.glue.sources import published_split
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import judged_home, measured_tasks, own_tasks, pairs_file, robustness_home, rows_file
 from symbert.glue.state import scores_home, seeds_of
@@ -14,9 +13,7 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.layout import Experiment, Run, of_host
 from symbert.pretrain.rows import manifest_of_pairs, pairs_home
 from symbert.pretrain.state import checkpoint_home, run_home
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY
-from symbert.sources import is_stand_in, part_file
-from symbert.tasks import suite_named, task_named, tasks_of_suite
+from symbert.tasks import suite_named, tasks_of_suite
 
 with one_line_errors():
     EXPERIMENT = Experiment(config)
@@ -27,7 +24,6 @@ if starts_jobs(workflow):  # also in a dry run
         print(f"symbert: {line}", file=sys.stderr)
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
-EMBEDDED = f"{RESULTS}/embedded"
 RAW = EXPERIMENT.raw
 SHARDS = EXPERIMENT.shards
 
@@ -65,12 +61,6 @@ wildcard_constraints:
 def settings(section):
     """The settings file of a section: the trigger of the rules that read it."""
     return f"{RESULTS}/settings/{section}.json"
-
-
-def published(stage, *files):
-    """The publishers' files that must have been made first; none unless the stage's source has stand-ins."""
-    is_made_here = is_stand_in(configuration.source_of(config, stage))
-    return [f"{EMBEDDED}/{file.location}" for file in files] if is_made_here else []
 
 
 def records(parts, results=RESULTS):
@@ -114,15 +104,6 @@ KEEP_MEASURED = "--keep-finetuned" if config["glue"]["keep_finetuned"] else ""
 
 
 TASKS = EXPERIMENT.tasks
-TASK_FILES = {
-    task.name: [] if task.files else [published_split(task, split) for split in task.splits]
-    for task in map(task_named, TASKS)
-}
-
-
-def published_tasks(suite):
-    """The published files of a suite's tasks, where stand-ins of them are written."""
-    return [f"{EMBEDDED}/{file.location}" for task in tasks_of_suite(suite, TASKS) for file in TASK_FILES[task]]
 
 
 def rows_settings(wildcards):

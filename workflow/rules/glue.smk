@@ -15,57 +15,6 @@ rule glue:
         robustness(),
 
 
-rule write_embedded_tasks:
-    input:
-        stand_ins("glue"),
-    output:
-        published_tasks("glue"),
-    log:
-        f"{LOGS}/write_embedded_tasks.log",
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=growing(2000),
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert --log {log:q} write-embedded-tasks --root {params.root:q}"
-
-
-rule write_embedded_superglue:
-    input:
-        stand_ins("glue"),
-    output:
-        published_tasks("superglue"),
-    log:
-        f"{LOGS}/write_embedded_superglue.log",
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=growing(2000),
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert --log {log:q} write-embedded-superglue --root {params.root:q}"
-
-
-rule write_embedded_squad2:
-    input:
-        stand_ins("glue"),
-    output:
-        published_tasks("squad2"),
-    log:
-        f"{LOGS}/write_embedded_squad2.log",
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=growing(2000),
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert --log {log:q} write-embedded-squad2 --root {params.root:q}"
-
-
 rule resolve_glue:
     input:
         settings=settings("glue_source"),
@@ -81,7 +30,6 @@ rule resolve_glue:
 
 rule download_task:
     input:
-        lambda wildcards: published("glue", *TASK_FILES[wildcards.task]),
         own_task,
         settings=settings("glue_source"),
         sources=f"{RESULTS}/glue/sources.json",

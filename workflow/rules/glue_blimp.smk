@@ -1,32 +1,13 @@
 # glue: BLiMP's minimal pairs → how every checkpoint judges them, without fine-tuning.
-from symbert.blimp import PARADIGMS, published_pairs
 from symbert.hosts import JUDGING
-
-PAIR_FILES = [published_pairs(paradigm) for paradigm in PARADIGMS]
 
 
 localrules:
     download_blimp,
 
 
-rule write_embedded_blimp:
-    input:
-        stand_ins("glue"),
-    output:
-        [f"{EMBEDDED}/{file.location}" for file in PAIR_FILES],
-    log:
-        f"{LOGS}/write_embedded_blimp.log",
-    conda:
-        ENVIRONMENT
-    params:
-        root=lambda wildcards: EMBEDDED,
-    shell:
-        "python -m symbert --log {log:q} write-embedded-blimp --root {params.root:q}"
-
-
 rule download_blimp:
     input:
-        published("glue", *PAIR_FILES),
         settings=settings("glue_source"),
         sources=f"{RESULTS}/glue/sources.json",
     output:

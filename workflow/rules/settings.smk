@@ -10,6 +10,7 @@ localrules:
 
 rule write_settings:
     input:
+        refuse_stand_ins,
         lambda wildcards: force_if_outdated(
             settings(wildcards.section),
             configuration.is_outdated(settings(wildcards.section), SECTIONS[wildcards.section]),

@@ -54,8 +54,8 @@ class Plan:
 
 
 def plan_of(config: Config) -> Plan:
-    """The plan of a configuration; of a corpus that is made here, without the making."""
-    values, source = sections(config, ""), SOURCES[source_of(config, "corpus")]
+    """The plan of a configuration."""
+    values, source = sections(config), SOURCES[source_of(config, "corpus")]
     pack = settings_from(values["pack"], PackSettings, "pack")
     texts = text_of_parts(config)
     kept = KEPT if config["corpus"]["filter"]["rules"] else 1.0

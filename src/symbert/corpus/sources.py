@@ -1,8 +1,8 @@
-"""Published files, by one name wherever they come from: the hub, a mirror directory, or the embedded corpus.
+"""Published files, by one name wherever they come from: the hub, or a mirror directory such as the demo's.
 
-A mirror holds a file at `<repository>/<path>`, as the publishers do; the embedded corpus is written in
-that layout. First `sources.json` is written: the commit of each repository and the publisher's digests of the
-corpus. Every later download takes exactly that commit, and is published only when its digest is right.
+A mirror holds a file at `<repository>/<path>`, as the publishers do. First `sources.json` is written: the commit of
+each repository and the publisher's digests of the corpus. Every later download takes exactly that commit, and is
+published only when its digest is right.
 """
 
 import shutil
@@ -60,7 +60,7 @@ def read_fetched(root: Path) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Directory:
-    """A mirror, or the embedded corpus: files at their location below `root`."""
+    """A mirror: files at their location below `root`."""
 
     root: Path
 
@@ -94,7 +94,12 @@ def open_source(settings: SourceSettings, sources: dict[str, Any]) -> Directory 
     """The source that the settings name, at the commits in `sources` (the content of sources.json)."""
     if SOURCES[settings.source].is_remote:
         return Hub({name: repository["commit"] for name, repository in sources["repositories"].items()})
-    return Directory(Path(settings.root))
+    return Directory(directory_of(settings))
+
+
+def directory_of(settings: SourceSettings | BlocklistSettings) -> Path:
+    """Where the files of a source that is not remote lie."""
+    return SOURCES[settings.source].folder or Path(settings.root)
 
 
 def resolve_corpus(settings: Path, repositories: list[str], output: Path) -> None:
@@ -185,7 +190,7 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
         origin = {"url": f"{url}/{BLOCKLIST.name}"}
         _download_blocklist(url, output)
     else:
-        folder = Path(read.url or Path(read.root, BLOCKLIST.repository))
+        folder = Path(read.url or directory_of(read) / BLOCKLIST.repository)
         origin = {"path": str(folder / BLOCKLIST.name)}
         listing, listed = folder / BLOCKLIST_CHECKSUMS.name, None
         noted = None if read.url else Directory(folder.parent).noted(BLOCKLIST)

@@ -9,8 +9,7 @@ from symbert.cost import Cost, Files, Hours, size_of
 from symbert.files import read_json_or_empty
 from symbert.layout import Experiment
 
-SETTINGS = ("corpus_source", "embedded", "filter", "intake", "pack")  # any change invalidates the corpus
-EMBEDDED_CORE_HOURS = 0.002  # to make the stand-in corpus: 4 s on two cores, and some for slower ones
+SETTINGS = ("corpus_source", "filter", "intake", "pack")  # any change invalidates the corpus
 
 
 def corpus_home(experiment: Experiment) -> Experiment:
@@ -44,17 +43,17 @@ def is_packed(experiment: Experiment) -> bool:
 
 
 def corpus_cost(experiment: Experiment) -> Cost:
-    """To filter, tokenize and pack all parts, and to make those of the stand-in; nothing of a corpus elsewhere.
+    """To filter, tokenize and pack all parts; nothing of a corpus elsewhere.
 
     What is to come goes by the parts that are not token ids under today's settings.
     """
     if corpus_home(experiment) is not experiment:
         return Cost()
-    hours = sum(plan_of(experiment.config).core_hours.values()) + (EMBEDDED_CORE_HOURS if experiment.is_embedded else 0)
+    hours = sum(plan_of(experiment.config).core_hours.values())
     if is_packed(experiment):
         return Cost(Hours(core=hours))
     parts, done = parts_of(experiment.config), 0
-    if experiment.agrees("corpus_source", "embedded", "filter"):
+    if experiment.agrees("corpus_source", "filter"):
         done = sum(tokens_record(experiment, part).is_file() for part in parts)
     return Cost(Hours(core=hours), Hours(core=hours * (1 - done / len(parts))))
 

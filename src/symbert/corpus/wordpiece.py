@@ -15,6 +15,7 @@ from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
 
 from symbert.errors import DataError, MissingInputError
+from symbert.files import write_text
 
 SPECIAL_TOKENS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 TOKEN = np.dtype(np.uint16)
@@ -76,6 +77,12 @@ def learn_pieces(tokenizer: Tokenizer, texts: Sequence[str], size: int, special_
     )
     pieces = tokenizer.get_vocab()
     return sorted(pieces, key=pieces.__getitem__)
+
+
+def write_vocabulary(texts: Sequence[str], size: int, path: Path) -> None:
+    """Train an uncased WordPiece vocabulary of `size` pieces; [PAD] has id 0."""
+    pieces = learn_pieces(uncased(WordPiece(unk_token="[UNK]")), texts, size, list(SPECIAL_TOKENS.values()))
+    write_text(path, "".join(f"{piece}\n" for piece in pieces))
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:

@@ -8,7 +8,6 @@ from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES, STAND_IN_PAIRS
 from symbert.config import source_of
 from symbert.cost import Cost, Files, Speed, Work
 from symbert.flops import encoder_flops, head_flops
-from symbert.glue.embedded import STAND_IN_EVALUATION_ROWS, STAND_IN_ROWS
 from symbert.glue.state import (
     RAW_ROWS,
     is_judged,
@@ -29,6 +28,7 @@ from symbert.suites import SUITES
 from symbert.tasks import PUBLISHED, task_named, tasks_of_suite
 
 BYTES_OF_A_ROW = 100  # of a file of the user's own, about
+STAND_IN_ROWS, STAND_IN_EVALUATION_ROWS = 1_000, 500  # of a split
 
 
 def finetuning_steps(experiment: Experiment, task: str) -> int:
@@ -46,7 +46,7 @@ def evaluated_rows(experiment: Experiment, task: str) -> int:
 def _rows(experiment: Experiment, task: str, split: str) -> int:
     """Rows of a split as a classifier reads them: what the form makes of those that are published.
 
-    A split that is limited, or made here, has fewer than the official one. Of own files about.
+    A split that is limited, or a stand-in, has fewer than the official one. Of own files about.
     """
     settings, row = experiment.preparation(task), task_named(task)
     made_of_row = row.rows_of_row

@@ -2,7 +2,6 @@
 
 import platform
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +10,11 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, STAND_IN_PAIRS, published_pairs
-from symbert.corpus.documentation import DOCUMENTATION, read_documentation
+from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.corpus.sources import RESOLVED, open_source
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, read_vocabulary
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.glue import embedded
 from symbert.glue.kept import hashed
 from symbert.glue.prepare import check_complete, pair_encoder, spread
 from symbert.glue.sources import STAND_IN, fixed_commits, read_table
@@ -35,28 +32,6 @@ SENTENCES = ("sentence_good", "sentence_bad")
 TEXTS = [pa.field(name, pa.string()) for name in (*SENTENCES, "field", "linguistics_term", "UID")]
 METHODS = ("simple_LM_method", "one_prefix_method", "two_prefix_method", "lexically_identical")
 PUBLISHED = pa.schema([*TEXTS, *(pa.field(name, pa.bool_()) for name in METHODS), pa.field("pair_id", pa.int64())])
-
-
-def write_embedded_blimp(root: Path, documentation: Path = DOCUMENTATION) -> None:
-    """Write stand-ins of all paradigms below `root` in the hub's layout, the same bytes for the same documentation.
-
-    The better sentence of a pair is one of documentation, the worse one has two of its words exchanged.
-    """
-    sentences = embedded.sentences_in(read_documentation(documentation))
-    for paradigm, phenomenon in PARADIGMS.items():
-        draw, rows = Random(paradigm), []
-        while len(rows) < STAND_IN_PAIRS:
-            words = list(draw.choice(sentences).words)
-            first, second = draw.sample(range(len(words)), 2)
-            worse = [*words]
-            worse[first], worse[second] = words[second], words[first]
-            if worse != words:
-                texts = embedded.text_of(words), embedded.text_of(worse), "stand-in", phenomenon, paradigm
-                rows.append((*texts, True, False, False, True, len(rows)))
-        arrays = [*map(pa.array, zip(*rows, strict=True), PUBLISHED.types)]
-        table = pa.table(arrays, schema=PUBLISHED.with_metadata({STAND_IN: b"true"}))
-        with publish(root / published_pairs(paradigm).location) as temporary:
-            pq.write_table(table, temporary)
 
 
 def download_blimp(settings: Path, sources: Path, output: Path) -> None:
