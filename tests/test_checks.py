@@ -193,6 +193,10 @@ def test_a_scale_for_real_text_is_not_planned_on_stand_ins_without_a_word(config
         refuse_stand_ins(merge(chosen, {"source": "hub"}), stage)
         refuse_stand_ins(merge(chosen, {stage: {"source": "files"}}), stage)
         refuse_stand_ins(config, stage)
+    own = {"tasks": {"irony": {}}, "sweep": {"tasks": ["irony"]}}
+    refuse_stand_ins(merge(chosen, own), "glue")  # whose rows are the user's
+    with pytest.raises(ConfigError, match="'source' is embedded"):
+        refuse_stand_ins(merge(chosen, {**own, "sweep": {"tasks": ["irony"], "suites": ["blimp"]}}), "glue")
 
 
 @pytest.mark.parametrize("key", ["raw", "shards", "checkpoints"])

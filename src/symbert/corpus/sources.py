@@ -191,7 +191,7 @@ def download_blocklist(settings: Path, output: Path, record: Path) -> None:
         _download_blocklist(url, output)
     else:
         folder = Path(read.url or directory_of(read) / BLOCKLIST.repository)
-        origin = {"path": str(folder / BLOCKLIST.name)}
+        origin = {"path": str(folder / BLOCKLIST.name)} if read.url or read.root else {"source": read.source}
         listing, listed = folder / BLOCKLIST_CHECKSUMS.name, None
         noted = None if read.url else Directory(folder.parent).noted(BLOCKLIST)
         if listing.is_file():
