@@ -46,12 +46,8 @@ rule all:
 
 
 onsuccess:
-    if CONSOLE:
-        CONSOLE.stop()
-    print(f"symbert: done; {PAGE if is_everything(workflow) else RESULTS}", file=sys.stderr)
+    print(f"symbert: done; {PAGE if Path(PAGE).exists() else RESULTS}", file=sys.stderr)
 
 
 onerror:
-    if CONSOLE:
-        CONSOLE.stop()
     print(f"symbert: a step failed; its message is above and in {LOGS}", file=sys.stderr)

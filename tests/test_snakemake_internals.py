@@ -1,9 +1,6 @@
 """What we change in Snakemake does as it says, and a name that is gone is a loud error."""
 
-import logging
 import re
-import signal
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -17,57 +14,6 @@ from workflow.checkout import Checkout
 pytest.importorskip("snakemake.api")  # its modules can be imported in this order alone
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
-from snakemake.scheduling.job_scheduler import JobScheduler
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, True),
-        ({"targets": {"all"}}, True),
-        ({"targets": {"glue"}}, False),
-        ({"until": {"finetune"}}, False),
-        ({"omit_from": {"write_page"}}, False),
-    ],
-)
-def test_a_page_that_until_leaves_out_is_not_announced(changes, expected):
-    settings = SimpleNamespace(**{"targets": set(), "until": set(), "omit_from": set(), **changes})
-    assert internals.is_everything(SimpleNamespace(dag_settings=settings)) is expected
-
-
-class Impatient:
-    """A lock for which nobody waits for ever."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self.lock.acquire(timeout=5):
-            raise TimeoutError("nobody lets go of the lock")
-
-    def __exit__(self, *_) -> None:
-        self.lock.release()
-
-
-def test_a_signal_that_comes_while_snakemake_notes_a_job_does_not_wait_for_itself():
-    before = signal.getsignal(signal.SIGTERM)
-    scheduler = SimpleNamespace(_lock=Impatient(), _user_kill=None, _open_jobs=threading.Semaphore(0))
-    scheduler.exit_gracefully = JobScheduler.exit_gracefully.__get__(scheduler)
-    try:
-        signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
-        internals.heed_termination(SimpleNamespace(scheduler=scheduler))
-        with scheduler._lock:
-            signal.raise_signal(signal.SIGTERM)
-            assert scheduler._user_kill is None
-        assert scheduler._open_jobs.acquire(timeout=5) and scheduler._user_kill == "graceful"
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def test_a_signal_that_somebody_else_heeds_is_left_to_them():
-    before = signal.getsignal(signal.SIGTERM)
-    internals.heed_termination(SimpleNamespace(scheduler=SimpleNamespace(exit_gracefully=print)))
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 class NumberedJob(int):
@@ -162,45 +108,3 @@ def test_a_forced_job_of_an_ancient_file_is_not_all_that_runs(tmp_path, made, jo
     planned = Checkout(tmp_path).snakemake(*words)
     assert planned.code == 0, planned.output
     assert set(re.findall(r"^(?:local)?rule (\w+):", planned.output, re.M)) == {"first", *jobs}, planned.output
-
-
-class Listener(logging.Handler):
-    """In the place of Snakemake's own."""
-
-    def __init__(self, snakemake: logging.Handler) -> None:
-        super().__init__()
-        self.snakemake = snakemake
-
-
-def started(main=True, in_module=False, handler="DefaultStreamHandler", **options) -> SimpleNamespace:
-    """A workflow, as far as its terminal goes."""
-    logger = logging.Logger("snakemake")
-    own = logging.StreamHandler()
-    own.name = handler
-    logger.addHandler(own)
-    options = dict.fromkeys(("dryrun", "verbose", "printshellcmds", "debug_dag"), False) | {"quiet": set()} | options
-    return SimpleNamespace(
-        output_settings=SimpleNamespace(**options),
-        logger_manager=SimpleNamespace(logger=logger),
-        is_main_process=main,
-        modifier=SimpleNamespace(is_main_snakefile=lambda: not in_module),
-    )
-
-
-@pytest.mark.parametrize(
-    "otherwise",
-    [
-        {"dryrun": True},
-        {"verbose": True},
-        {"quiet": {"rules"}},
-        {"main": False},  # inside a job
-        {"in_module": True},
-        {"handler": "of --logger"},
-    ],
-    ids=str,
-)
-def test_the_terminal_is_left_to_whoever_asked_for_something_else(otherwise):
-    workflow = started(**otherwise)
-    before = list(workflow.logger_manager.logger.handlers)
-    assert internals.take_terminal(workflow, Listener) is None
-    assert workflow.logger_manager.logger.handlers == before

@@ -22,7 +22,7 @@ from typing import Any
 from symbert import __version__, slurm
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
 from symbert.files import reading
-from symbert.log import copy_stderr, say_last
+from symbert.log import say_last, write_stderr
 from symbert.options import line_of
 from symbert.own import inherit_own
 from symbert.syntax import sentence_of
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for option, value in pairwise(arguments):
             if option == "--log":  # at once: what is imported for a command may fail, too
-                copy_stderr(Path(value))
+                write_stderr(Path(value))
         inherit_own()
         for option, value in pairwise(arguments):
             if option == "--own":
@@ -151,7 +151,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     jobs = "list the commands that rules run"
     parser.add_argument("--help-jobs", action="version", version=_listing(JOBS), help=jobs)
-    parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write standard error to FILE")
     own = "a configuration whose operators, sizes and tasks the command is to know; jobs of the workflow need none"
     parser.add_argument("--own", type=Path, metavar="FILE", help=own)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)

@@ -4,9 +4,6 @@ Each function says what it is for. The names were read in the version READ_IN. W
 the start ends with one line (ConfigError), before any job.
 """
 
-import _thread
-import logging
-import signal
 from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
@@ -16,23 +13,12 @@ from symbert.errors import ConfigError
 
 READ_IN = "9.27.1"
 
-MODEL = ("size", "attention")  # wildcards that name a model together
-
 
 class Job(NamedTuple):
     """A job of the workflow."""
 
     rule: str
     wildcards: dict[str, str]
-
-    @property
-    def name(self) -> str:
-        """In words: 'pretrain_model small-pairwise seed 1'."""
-        model = "-".join(self.wildcards[axis] for axis in MODEL if axis in self.wildcards)
-        others = [
-            f"{key} {value}" if value.isdigit() else value for key, value in self.wildcards.items() if key not in MODEL
-        ]
-        return " ".join(filter(None, [self.rule, model, *others]))
 
 
 def jobs_to_run(workflow: Any) -> list[Job]:
@@ -119,13 +105,6 @@ def _jobs_that_follow(depending: Any, job: Any) -> set[Any]:
     return following
 
 
-def is_everything(workflow: Any) -> bool:
-    """Whether no target was named but `all`, and nothing of it is left out."""
-    chosen = _attribute(workflow, "dag_settings")
-    left_out = {*_attribute(chosen, "until"), *_attribute(chosen, "omit_from")}
-    return set(_attribute(chosen, "targets")) <= {"all"} and not left_out
-
-
 def is_on_cluster(workflow: Any) -> bool:
     """Whether a scheduler runs the jobs, of which there may be `--jobs` at once."""
     return _attribute(workflow, "nodes") is not None
@@ -136,48 +115,10 @@ def starts_jobs(workflow: Any) -> bool:
     return _attribute(workflow, "is_main_process")
 
 
-def take_terminal(workflow: Any, make: Callable[[logging.Handler], logging.Handler]) -> Any:
-    """Let `make(handler)` stand in the place of the handler by which Snakemake writes to the terminal.
-
-    None, and nothing changes, in a dry run, inside a job or a module, and where an option asks for less or more of what
-    Snakemake itself says. Public is only `--logger`, which takes a plugin that is installed where Snakemake is.
-    """
-    settings, logger = _attribute(workflow, "output_settings"), _attribute(workflow, "logger_manager.logger")
-    chosen = any(_attribute(settings, name) for name in ("dryrun", "quiet", "verbose", "printshellcmds", "debug_dag"))
-    own = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
-    if chosen or not own or not starts_jobs(workflow) or not _attribute(workflow, "modifier.is_main_snakefile")():
-        return None
-    handler = make(own[0])
-    logger.removeHandler(own[0])
-    logger.addHandler(handler)
-    return handler
-
-
 def limit_resource(workflow: Any, name: str, amount: Callable[[], int]) -> None:
     """Let jobs that run at the same time take an amount of a resource together, unless `--resources` names another."""
     if name not in _attribute(workflow, "global_resources"):
         _attribute(workflow, "register_resource")(name, amount())
-
-
-def drop_rate_limit(workflow: Any) -> None:
-    """Let jobs begin as soon as they can, from `onstart` on.
-
-    By itself Snakemake begins a hundred a second at most. For that each look for jobs is followed by another one a
-    second later: as many a second as jobs have ended, each of which reckons anew what all jobs that could run take.
-    """
-    _attribute(workflow, "scheduler.job_rate_limiter")
-    workflow.scheduler.job_rate_limiter = None
-
-
-def heed_termination(workflow: Any) -> None:
-    """Let SIGTERM end Snakemake at any moment, from `onstart` on.
-
-    By itself Snakemake hangs where the signal comes while it notes what a job has done: the handler waits for a lock,
-    which the thread that it interrupts has. Another thread can wait for it.
-    """
-    end = _attribute(workflow, "scheduler.exit_gracefully")
-    if signal.getsignal(signal.SIGTERM) == end:
-        signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
 
 
 def _attribute(owner: Any, path: str) -> Any:

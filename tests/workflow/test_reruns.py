@@ -580,19 +580,6 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(copy, finished):
         assert (copy.directory / weights / file.name).read_bytes() == file.read_bytes()
 
 
-def test_three_quick_interrupts_do_not_end_in_a_traceback(copy):
-    """Snakemake's own clearing up was interrupted: forty lines, of an event loop."""
-    forget(copy)
-    with copy.running("pretrain", *copy.tiny_settings()) as (process, output):
-        wait_for(is_there("pretrain/tiny-original/*/state/weights/step-00000005.json", copy), process)
-        for _ in range(3):
-            os.killpg(process.pid, signal.SIGINT)
-            time.sleep(0.1)
-        assert process.wait(HANG) == 1
-        said = output.read_text()
-    assert "Traceback" not in said and "SIGINT: saved at step" in said, said
-
-
 @contextmanager
 def held_up(checkout: Checkout, process: subprocess.Popen) -> Iterator[int]:
     """The trainer of the first operator, by its number, held up after step 5 as by a slow disk."""

@@ -9,16 +9,6 @@ from pathlib import Path
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-def interrupt_once(number, frame):
-    """The first Ctrl-C stops Snakemake and its jobs; a second one would break off how Snakemake ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
-if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-    signal.signal(signal.SIGINT, interrupt_once)
-
-
 def stop(message, exit_code):
     """End Snakemake before any job, with one line and the documented exit code."""
     print(f"symbert: {message}", file=sys.stderr)
@@ -56,20 +46,14 @@ with one_line_errors():
 
 from symbert import checks
 from symbert import config as configuration
-from symbert.console import Console
 from symbert.gpus import count_gpus
-from symbert.log import LOG_ONLY
 from symbert.project import imported, read_config
 from symbert.snakemake_internals import (
-    drop_rate_limit,
     force,
-    heed_termination,
-    is_everything,
     is_on_cluster,
     jobs_to_run,
     limit_resource,
     starts_jobs,
-    take_terminal,
 )
 from symbert.words import given, option_with_files
 
@@ -79,9 +63,6 @@ with one_line_errors():
     # One job per GPU on this machine. On a cluster its scheduler counts. Another number: --resources gpu=2
     if starts_jobs(workflow) and not is_on_cluster(workflow):
         limit_resource(workflow, "gpu", count_gpus)
-    CONSOLE = take_terminal(workflow, Console)
-    if CONSOLE and not is_on_cluster(workflow):
-        os.environ[LOG_ONLY] = "1"
 
 
 def force_if_outdated(file, is_outdated):

@@ -5,7 +5,7 @@ import shlex
 from functools import cache
 
 from symbert.corpus.state import corpus_home
-from symbert.experiment.announcement import announce, changed_runs
+from symbert.experiment.announcement import announce, changed_runs, refuse_changed
 from symbert.glue.state import EDITED_ROWS, PREPARED_ROWS, RAW_ROWS
 from symbert.glue.state import judged_home, measured_tasks, own_tasks, pairs_file, robustness_home, rows_file
 from symbert.glue.state import scores_home, seeds_of

@@ -1,5 +1,5 @@
 # settings: what each group of rules reads, one file per group, rewritten when the configuration changes it.
-# In all rules --log takes standard error to a log, from which the console has progress and what fails.
+# In all rules --log writes standard error to the rule's log, where the logger plugin reads progress and failures.
 
 from symbert.operators import unfollowed_code
 
@@ -30,11 +30,8 @@ rule write_settings:
 
 onstart:
     with one_line_errors():
-        jobs, on_cluster = jobs_to_run(workflow), is_on_cluster(workflow)
-        for line in announce(EXPERIMENT, jobs, on_cluster):
+        refuse_changed(EXPERIMENT, jobs_to_run(workflow))
+        for line in announce(EXPERIMENT):
             print(line, file=sys.stderr)
         for line in unfollowed_code():
             print(f"symbert: warning: {line}", file=sys.stderr)
-        heed_termination(workflow)
-        if not on_cluster:
-            drop_rate_limit(workflow)
