@@ -23,8 +23,8 @@ PLAN_ERRORS = (SymbertError, OSError, ArithmeticError, AttributeError, LookupErr
 def announce(experiment: Experiment) -> Iterator[str]:
     """The lines of the banner; InputOutputError for a folder that cannot be written to."""
     name, scale, recipe = experiment.name, experiment.config["scale"], experiment.config["recipe"]
-    sources = (f"{stage} {source_of(experiment.config, stage)}" for stage in ("corpus", "glue"))
-    yield f"symbert: experiment {name} (scale {scale}, {', '.join(sources)}, recipe {recipe}) in {experiment.results}"
+    sources = ", ".join(f"{stage} {source_of(experiment.config, stage)}" for stage in ("corpus", "glue"))
+    yield f"symbert: experiment {name} (scale {scale}, {sources}, recipe {recipe}) in {experiment.results}"
     for folder in experiment.folders:
         place = next(place for place in (Path(folder), *Path(folder).resolve().parents) if place.exists())
         if not os.access(place, os.W_OK):
