@@ -14,9 +14,9 @@ import zstandard
 
 from benchmarks.web import LISTED_SUFFIXES, Web, domains, frequent_words
 from symbert.config import sections
-from symbert.corpus.documentation import read_documentation
-from symbert.corpus.embedded import write_vocabulary
+from symbert.corpus.wordpiece import write_vocabulary
 from symbert.files import read_json, write_json
+from symbert.study.texts import documentation
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,7 +45,7 @@ def build(folder: Path, megabytes: float, large: float, listed: int, vocabulary:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    paragraphs = [passage.text for passage in read_documentation()]
+    paragraphs = documentation().splitlines()
     names = list(domains(frequent_words(paragraphs), LISTED_SUFFIXES, listed, seed=0))
     write_archive(folder / "blacklists.tar.gz", names)
     write_part(folder / "part.jsonl.zst", Web(paragraphs, names[:2000], seed=1), megabytes)
@@ -103,7 +103,7 @@ def _add_category(archive: tarfile.TarFile, category: str, names: list[str]) -> 
 
 def write_settings(folder: Path) -> None:
     """The paper's filter and packing, with fewer validation rows."""
-    values = sections(configuration(), str(folder))
+    values = sections(configuration())
     for section in ("filter", "pack"):
         write_json(folder / f"{section}.json", values[section])
 

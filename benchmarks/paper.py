@@ -16,7 +16,7 @@ def paper_sections() -> dict[str, dict[str, Any]]:
     """What each group of rules would read, by section."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     config["sweep"]["tasks"] = list(GLUE)
-    return sections(config, "no source is read")
+    return sections(config)
 
 
 def finetuning_settings() -> GlueSettings:

@@ -149,7 +149,7 @@ def write_section(tmp_path, config):
 
     def write(section: str, **changes) -> Path:
         path = tmp_path / f"{section}.json"
-        path.write_text(json.dumps({**sections(config, str(tmp_path / "embedded"))[section], **changes}))
+        path.write_text(json.dumps({**sections(config)[section], **changes}))
         return path
 
     return write

@@ -185,7 +185,7 @@ def test_a_scale_for_real_text_is_not_planned_on_stand_ins_without_a_word(config
     chosen = merge(config, {"scale": scale})
     with pytest.raises(ConfigError) as refused:
         refuse_stand_ins(chosen, "corpus")
-    told = f"config: 'scale' is {scale}, but 'source' is embedded, which makes stand-ins from documentation; {HUB}"
+    told = f"config: 'scale' is {scale}, but 'source' is embedded, stand-ins made from documentation; {HUB}"
     assert str(refused.value) == told
     with pytest.raises(ConfigError, match="'glue.source' is embedded, .*; set it to hub or mirror$"):
         refuse_stand_ins(merge(chosen, {"source": "hub", "glue": {"source": "embedded"}}), "glue")
@@ -193,6 +193,10 @@ def test_a_scale_for_real_text_is_not_planned_on_stand_ins_without_a_word(config
         refuse_stand_ins(merge(chosen, {"source": "hub"}), stage)
         refuse_stand_ins(merge(chosen, {stage: {"source": "files"}}), stage)
         refuse_stand_ins(config, stage)
+    own = {"tasks": {"irony": {}}, "sweep": {"tasks": ["irony"]}}
+    refuse_stand_ins(merge(chosen, own), "glue")  # whose rows are the user's
+    with pytest.raises(ConfigError, match="'source' is embedded"):
+        refuse_stand_ins(merge(chosen, {**own, "sweep": {"tasks": ["irony"], "suites": ["blimp"]}}), "glue")
 
 
 @pytest.mark.parametrize("key", ["raw", "shards", "checkpoints"])

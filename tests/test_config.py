@@ -37,15 +37,15 @@ def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
 
 def test_each_stage_may_have_a_source_of_its_own(config):
     mixed = merge(config, {"source": "hub", "glue": {"source": "embedded"}})
-    values = configuration.sections(mixed, "here")
+    values = configuration.sections(mixed)
     assert values["corpus_source"]["source"] == "hub" and values["corpus_source"]["root"] is None
-    assert values["glue_source"]["source"] == "embedded" and values["glue_source"]["root"] == "here"
+    assert values["glue_source"]["source"] == "embedded" and values["glue_source"]["root"] is None
 
 
 def test_sweep_axes_are_in_the_reports_settings_alone_so_that_adding_one_reruns_nothing_else(config):
-    before = configuration.sections(config, "here")
+    before = configuration.sections(config)
     more = merge(config, {"sweep": {"attention": ["original"], "finetune_seeds": [1, 2, 3], "sizes": ["tiny"]}})
-    after = configuration.sections(more, "here")
+    after = configuration.sections(more)
     assert {name for name in before if before[name] != after[name]} == {"report"}
     assert before["report"]["runs"] == [["tiny", name, 1] for name in config["sweep"]["attention"]]
     assert after["report"]["runs"] == after["report"]["curve_runs"] == [["tiny", "original", 1]]
@@ -56,8 +56,8 @@ def test_sweep_axes_are_in_the_reports_settings_alone_so_that_adding_one_reruns_
 def test_another_model_of_harmful_text_or_blocklist_downloads_no_part_again(config, source, changes):
     """The blocklist is for the filter; what it says, and not where it came from, makes filter_part run again."""
     told = merge(config, {"source": "hub", "corpus": {"source": source}, "mirror": "/here"})
-    before = configuration.sections(told, "embedded")
-    after = configuration.sections(merge(told, {"corpus": changes}), "embedded")
+    before = configuration.sections(told)
+    after = configuration.sections(merge(told, {"corpus": changes}))
     assert {name for name in before if before[name] != after[name]} <= {"blocklist_source"}
     for section in ("corpus_source", "filter", "intake"):
         assert after[section] == before[section]
@@ -65,11 +65,11 @@ def test_another_model_of_harmful_text_or_blocklist_downloads_no_part_again(conf
 
 def test_rates_are_in_no_settings_so_that_correcting_one_reruns_nothing(config):
     faster = merge(config, {"rates": {"gpu_flops": 9e14, "job_seconds": 0.1}})
-    assert configuration.sections(faster, "here") == configuration.sections(config, "here")
+    assert configuration.sections(faster) == configuration.sections(config)
 
 
 def filter_section(config, chosen):
-    return configuration.sections(merge(config, {"corpus": {"filter": chosen}}), "here")["filter"]
+    return configuration.sections(merge(config, {"corpus": {"filter": chosen}}))["filter"]
 
 
 def test_both_spellings_of_no_filter_are_the_same_settings(config):
@@ -107,22 +107,22 @@ def test_the_users_files_are_parts_named_by_their_path_below_the_common_folder(c
     assert configuration.parts_of(own) == list(expected)
     assert configuration.annotations_of(own) == "computed"
     assert configuration.repositories_of(own) == ["oscar-corpus/harmful-kenlms", "google-bert/bert-base-uncased"]
-    source = configuration.sections(own, "embedded")["corpus_source"]
+    source = configuration.sections(own)["corpus_source"]
     assert (source["source"], source["root"]) == ("hub", None)
-    source = configuration.sections({**own, "mirror": str(tmp_path)}, "embedded")["corpus_source"]
+    source = configuration.sections({**own, "mirror": str(tmp_path)})["corpus_source"]
     assert (source["source"], source["root"]) == ("mirror", str(tmp_path))
 
 
 def test_filters_that_are_not_chosen_are_in_no_settings_and_need_nothing(config):
     check(config)
-    assert configuration.sections(config, "here")["filter"]["rules"] == list(configuration.PAPERS_FILTERS)
-    assert "rules" not in configuration.sections(config, "here")["report"]
+    assert configuration.sections(config)["filter"]["rules"] == list(configuration.PAPERS_FILTERS)
+    assert "rules" not in configuration.sections(config)["report"]
     computed = merge(config, {"corpus": {"annotations": "computed"}})
     assert configuration.needs_harmful_model(computed)
     for value in ("none", {"rules": "[]"}, {"rules": []}):
         none = merge(computed, {"corpus": {"filter": value}})
         check(none)
-        values = configuration.sections(none, "here")
+        values = configuration.sections(none)
         assert values["filter"]["rules"] == values["report"]["rules"] == []
         window = ("match", "min_harmful_perplexity", "max_harmful_perplexity")
         assert [values["report"][key] for key in window] == [None] * 3
@@ -220,7 +220,7 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
     values = {"micro_batch_size": 4, "recompute_activations": True, "shard_parameters": True}
     values |= {"processes": 4, "nodes": 2}
     changed = merge(config, {"on_settings_change": "refuse", "pretrain": values})
-    assert configuration.sections(changed, "embedded") == configuration.sections(config, "embedded")
+    assert configuration.sections(changed) == configuration.sections(config)
     assert configuration.execution_options(changed) == [
         "--on-settings-change",
         "refuse",
@@ -245,12 +245,12 @@ def test_how_pretraining_is_computed_is_in_no_settings(config):
     ],
 )
 def test_a_key_changes_the_settings_of_the_stages_that_it_concerns(config, changes, sections):
-    before, after = (configuration.sections(merge(config, more), "here") for more in ({}, changes))
+    before, after = (configuration.sections(merge(config, more)) for more in ({}, changes))
     assert {name for name in before if before[name] != after[name]} == sections
 
 
 def test_the_report_knows_the_hash_of_the_settings_that_its_scores_must_have(config):
-    values = configuration.sections(config, "here")
+    values = configuration.sections(config)
     glue = settings_from(values["glue"], GlueSettings, "test")
     assert values["report"]["settings_hash"] == hash_of(glue)
 
@@ -266,19 +266,19 @@ def test_a_settings_file_is_outdated_when_it_says_something_else_or_is_damaged(t
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
-    values = configuration.sections(own, "here")
+    values = configuration.sections(own)
     protocol = {key: (values["glue"][key], values["superglue"][key]) for key in values["glue"]}
     differing = {key: pair for key, pair in protocol.items() if pair[0] != pair[1]}
     assert differing == {"epochs": (7, 10), "batch_size": (16, 4)} and values["superglue"]["learning_rate"] == 3e-4
     assert (values["task"]["max_length"], values["superglue_task"]["max_length"]) == (128, 256)
     assert "suites" not in values["report"], "as before suites had protocols"
-    chosen = configuration.sections(merge(own, {"sweep": {"suites": ["glue", "superglue"]}}), "here")["report"]
+    chosen = configuration.sections(merge(own, {"sweep": {"suites": ["glue", "superglue"]}}))["report"]
     settings = settings_from(values["superglue"], GlueSettings, "here")
     assert chosen["suites"] == {"superglue": hash_of(settings)} and chosen["settings_hash"] != hash_of(settings)
 
 
 def test_pairs_have_the_keys_of_rows_and_none_of_training(paper):
-    values = configuration.sections(merge(paper, {"suites": {"blimp": {"max_evaluation_examples": 9}}}), "here")
+    values = configuration.sections(merge(paper, {"suites": {"blimp": {"max_evaluation_examples": 9}}}))
     assert values["blimp"] == {"max_length": 128, "max_evaluation_examples": 9, "allow_partial": False}
     assert "blimp_task" not in values
     with pytest.raises(

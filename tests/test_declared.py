@@ -5,15 +5,23 @@ from typing import Literal
 import pytest
 
 from symbert.declared import mistake_in
-from symbert.settings import EmbeddedSettings, number
+from symbert.settings import IntakeSettings, number
 
 
 @pytest.mark.parametrize(
     ("value", "kind", "mistake"),
     [
-        ({"a": {"parts": 0}}, dict[str, EmbeddedSettings], "'a.parts' is 0, expected an integer ≥ 1; correct it"),
-        ({"a": {"parts": 1}}, dict[str, EmbeddedSettings], "missing key 'vocabulary_size' in 'a'; add it"),
-        ({"a": {"part": 1}}, dict[str, EmbeddedSettings], "unknown key 'part' in 'a'; did you mean 'parts'?"),
+        (
+            {"a": {"max_documents": 0}},
+            dict[str, IntakeSettings],
+            "'a.max_documents' is 0, expected an integer ≥ 1; correct it",
+        ),
+        ({"a": {}}, dict[str, IntakeSettings], "missing key 'max_documents' in 'a'; add it"),
+        (
+            {"a": {"max_document": 1}},
+            dict[str, IntakeSettings],
+            "unknown key 'max_document' in 'a'; did you mean 'max_documents'?",
+        ),
         ({"b": 1, "x": 1}, dict[Literal["a", "b"], int], "unknown key 'x'; choose from a, b"),
         ({"a": [1, 2.5]}, dict[str, list[int]], "'a.1' is 2.5, expected an integer; correct it"),
         ({"a": "c"}, dict[str, Literal["on", "off"] | None], "'a' is 'c'; choose from on, off, null"),

@@ -119,7 +119,7 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "my_module.py").write_text(OPERATOR)
     (folder / "my-scales/two-nodes.yaml").write_text("{}")
     (folder / "mine.yaml").write_text("{}")
-    (folder / "results/demo-embedded/embedded").mkdir()
+    (folder / "src").symlink_to(ROOT / "src")
     for name in ("train.csv", "dev.csv"):
         (folder / name).touch()
     for name in ("train.de", "train.en", "dev.de", "dev.en"):

@@ -46,7 +46,7 @@ def test_the_words_of_a_key_are_those_of_its_registry_in_the_stage():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_of_the_configuration_fills_its_class(config, section):
-    values = sections(config, "embedded")[section]
+    values = sections(config)[section]
     settings = values_of(settings_from(values, SECTIONS[section], section))
     assert settings == values
 
@@ -116,7 +116,7 @@ class LaterSettings(GlueSettings):
 
 def test_a_new_key_makes_nothing_stale_where_it_has_the_value_of_before(config):
     """A sixth place to touch was the paper's values: with a new key, its own run was not recognised."""
-    values = sections(config, "embedded")["glue"]
+    values = sections(config)["glue"]
     before = settings_from(values, GlueSettings, "here")
     for neutral in ({}, {"layer_decay": 1}, {"layer_decay": float("1.0")}):
         same = settings_from({**values, **neutral}, LaterSettings, "here")

@@ -114,4 +114,4 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
 
 def test_the_profile_that_overrides_the_clusters_says_nothing_of_where_jobs_run(root):
     profile = yaml.safe_load((root / "profiles/default/config.yaml").read_text())
-    assert set(profile) == {"rerun-triggers", "rerun-incomplete", "scheduler", "show-failed-logs"}
+    assert set(profile) == {"rerun-triggers", "rerun-incomplete", "scheduler", "show-failed-logs", "logger"}

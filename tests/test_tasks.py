@@ -7,7 +7,7 @@ import pytest
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError, UsageError
-from symbert.glue import embedded_superglue, forms
+from symbert.glue import forms
 from symbert.glue.heads import HEADS
 from symbert.glue.metrics import METRICS, METRICS_OF_GROUPS
 from symbert.suites import SUITES
@@ -35,7 +35,6 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
     ("module", "absent"),
     [
         ("tasks", ("torch", "pyarrow")),
-        ("glue.embedded", ("torch",)),
         ("glue.prepare", ("torch",)),
         ("glue.robustness_sets", ("torch",)),
         ("glue.finetune", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie", "sklearn")),
@@ -80,8 +79,6 @@ def test_each_task_of_superglue_names_functions_that_exist_and_counts_as_publish
         assert HEADS[task.head].rows_of_example == task.rows_of_example, "in batches as in a plan"
         assert {*task.metrics} <= {*METRICS, *METRICS_OF_GROUPS}
         assert not task.form or getattr(forms, task.form).__doc__
-    for task in SUITES["superglue"].tasks.values():
-        assert getattr(embedded_superglue, task.stand_in).__doc__
     assert len({column for suite in SUITES.values() for column in suite.columns}) == 10 + 8 + 1, (
         "no column is of two tasks"
     )

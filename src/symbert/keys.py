@@ -33,7 +33,7 @@ from symbert.settings import (
     Settings,
     TaskSettings,
 )
-from symbert.sources import SOURCES
+from symbert.sources import DEMO, SOURCES
 from symbert.suites import BESIDE_GLUE
 from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES
 
@@ -170,8 +170,7 @@ class ParallelSettings(ParallelText, kw_only=True):
         return Path(NUMBERS if self.stand_in else "", getattr(self, key))
 
 
-# The stand-in: 4,200 numbers below a million in English and German words (tests/pretrain/test_numbers.py spells them).
-NUMBERS = Path(__file__).parent / "pretrain/numbers"
+NUMBERS = DEMO / "parallel"  # the stand-in: 4,200 numbers below a million in English and German words
 NUMBERS_TEXT = {
     "source": "train.en.gz",
     "target": "train.de.gz",

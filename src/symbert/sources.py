@@ -18,6 +18,7 @@ from symbert.files import verify_sha256
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
+DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
 RESTORE = "delete it and run fetch-mirror again, or get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
@@ -153,9 +154,8 @@ class EmbeddedSource(TextSource):
         return EMBEDDED
 
     def parts(self, config: Config) -> list[str]:
-        """As many as are asked for, or as there are."""
-        parts = super().parts(config)
-        return [part for part in parts if (DEMO / part_file(part).location).is_file()]
+        """The first ones of DEMO_PARTS."""
+        return super().parts(config)[:DEMO_PARTS]
 
     def text(self, config: Config) -> float:
         """Documentation of the pinned packages."""

@@ -15,7 +15,6 @@ _GLUE = (
         scores={"validation": "mrpc"},
         official_rows={"train": 3_668, "validation": 408},
         folder="MRPC",
-        stand_in="paraphrase",
         layout=Layout(("#1 String", "#2 String"), "Quality"),
     ),
     Task(
@@ -26,7 +25,6 @@ _GLUE = (
         scores={"validation": "cola"},
         official_rows={"train": 8_551, "validation": 1_043},
         folder="CoLA",
-        stand_in="acceptability",
         layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
     ),
     Task(
@@ -37,7 +35,6 @@ _GLUE = (
         scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
         official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
         folder="MNLI",
-        stand_in="inference",
         layout=Layout(("sentence1", "sentence2"), "gold_label"),
     ),
     Task(
@@ -48,7 +45,6 @@ _GLUE = (
         scores={"validation": "qqp"},
         official_rows={"train": 363_846, "validation": 40_430},
         folder="QQP",
-        stand_in="duplicate",
         layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
     ),
     Task(
@@ -59,7 +55,6 @@ _GLUE = (
         scores={"validation": "rte"},
         official_rows={"train": 2_490, "validation": 277},
         folder="RTE",
-        stand_in="entailment",
     ),
     Task(
         "stsb",
@@ -80,7 +75,6 @@ _GLUE = (
         scores={"validation": "qnli"},
         official_rows={"train": 104_743, "validation": 5_463},
         folder="QNLI",
-        stand_in="answer",
     ),
     Task(
         "sst2",
@@ -90,7 +84,6 @@ _GLUE = (
         scores={"validation": "sst2"},
         official_rows={"train": 67_349, "validation": 872},
         folder="SST-2",
-        stand_in="direction",
     ),
     Task(
         "wnli",  # the authors run it, but leave it out of the GLUE score
@@ -100,7 +93,6 @@ _GLUE = (
         scores={"validation": "wnli"},
         official_rows={"train": 635, "validation": 71},
         folder="WNLI",
-        stand_in="pronoun",
     ),
 )
 
@@ -116,7 +108,6 @@ _SUPERGLUE = (
         metrics=("accuracy",),
         scores={"validation": "boolq"},
         official_rows={"train": 9_427, "validation": 3_270},
-        stand_in="question_of_passage",
         row_tokens=140,
     ),
     Task(
@@ -126,7 +117,6 @@ _SUPERGLUE = (
         metrics=("accuracy", "macro_f1"),
         scores={"validation": "cb"},
         official_rows={"train": 250, "validation": 56},
-        stand_in="commitment",
         row_tokens=85,
     ),
     Task(
@@ -136,7 +126,6 @@ _SUPERGLUE = (
         metrics=("chosen_right",),
         scores={"validation": "copa"},
         official_rows={"train": 400, "validation": 100},
-        stand_in="alternatives",
         head="choices",
         form="choices",
         row_tokens=22,
@@ -149,7 +138,6 @@ _SUPERGLUE = (
         metrics=("f1", "whole_groups"),
         scores={"validation": "multirc"},
         official_rows={"train": 27_243, "validation": 4_848},
-        stand_in="answers",
         form="answers",
         index="paragraph question answer",
         row_tokens=250,
@@ -161,7 +149,6 @@ _SUPERGLUE = (
         metrics=("chosen_right", "chosen_credit"),
         scores={"validation": "record"},
         official_rows={"train": 100_730, "validation": 10_000},
-        stand_in="cloze",
         head="candidates",
         form="candidates",
         details={"entities": "texts", "answers": "texts"},
@@ -178,7 +165,6 @@ _SUPERGLUE = (
         metrics=("accuracy",),
         scores={"validation": "superglue_rte"},
         official_rows={"train": 2_490, "validation": 277},
-        stand_in="entailment",
         folder_at_hub="rte",
         row_tokens=70,
     ),
@@ -189,7 +175,6 @@ _SUPERGLUE = (
         metrics=("accuracy",),
         scores={"validation": "wic"},
         official_rows={"train": 5_428, "validation": 638},
-        stand_in="senses",
         form="marked_words",
         details=dict.fromkeys(("start1", "start2", "end1", "end2"), "int32"),
         row_tokens=30,
@@ -201,7 +186,6 @@ _SUPERGLUE = (
         metrics=("accuracy",),
         scores={"validation": "wsc"},
         official_rows={"train": 554, "validation": 104},
-        stand_in="reference",
         form="marked_phrases",
         details={"span1_index": "int32", "span2_index": "int32"},
         row_tokens=40,

@@ -27,7 +27,6 @@ class Task:
     scores: dict[str, str]  # score column of each evaluation split
     official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
     folder: str = ""  # of GLUE's original files
-    stand_in: str = ""  # the function that makes rows, in the module of the suite; none: the shape of STS-B's
     layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
     folder_at_hub: str = ""  # none: its name

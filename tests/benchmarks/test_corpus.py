@@ -1,5 +1,4 @@
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,13 +7,13 @@ from benchmarks import inputs
 from benchmarks.agreement import compare_documents, compare_tokens
 from benchmarks.corpus import compare, contestants, empty, preparations
 from benchmarks.measure import interleave, measure
-from symbert.corpus.documentation import read_documentation
+from symbert.study.texts import documentation
 
 
 @pytest.fixture(scope="module")
 def prose() -> list[str]:
     """English, as much as a short benchmark needs."""
-    return [passage.text for passage in read_documentation()[:3000]]
+    return documentation().splitlines()[:2000]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +22,7 @@ def measured(tmp_path_factory, root, prose):
     folder = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(root))
-        patch.setattr(inputs, "read_documentation", lambda: [SimpleNamespace(text=text) for text in prose])
+        patch.setattr(inputs, "documentation", lambda: "\n".join(prose))
         patch.setattr(inputs, "URLS", 2000)
         patch.setattr(inputs, "VOCABULARY_TEXTS", 100)
         inputs.build(folder / "input", 1, large=2, listed=4000, vocabulary=None)

@@ -25,7 +25,7 @@ KEPT = ("results", ".snakemake")  # what a run leaves in its folder
 HANG = 900  # seconds after which a start hangs, however busy the machine
 CHAIN = """\
 # The smallest chain that has a job of every rule of the demo.
-corpus: {embedded: {parts: 2}, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
+corpus: {parts: 2, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
 pretrain:
   {steps: 20, schedule_steps: null, batch_size: 8, learning_rate: 1.0e-3, warmup_steps: 5, evaluate_every: 5,
    save_every: 5}

@@ -4,28 +4,46 @@ from collections import Counter
 
 import pytest
 
-from corpus.oscar import refuse, write_settings
+from corpus.oscar import refuse
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.document import documents
-from symbert.corpus.parts import prepare_part
+from symbert.corpus.parts import filter_part
+from symbert.corpus.sources import (
+    CORPUS_CHECKSUMS,
+    HARMFUL_MODEL,
+    download_blocklist,
+    download_part,
+    part_file,
+    resolve_corpus,
+)
 from symbert.files import read_json
 from symbert.filters import REASONS
-from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, part_file
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, DEMO, DEMO_PARTS
 
-PARTS = [f"en_meta_part_{number}" for number in range(1, 5)]
+PARTS = [f"en_meta_part_{number}" for number in range(1, DEMO_PARTS + 1)]
 
 
-def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, blocklist_file):
-    needed, total = {"blocklist": blocklist_file, "checksums": DEMO / CORPUS_CHECKSUMS.location}, Counter()
-    folder = write_settings(tmp_path / "parts", DEMO / VOCABULARY.location, needed)
+def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, write_section, blocklist_file):
+    source, rules, total = write_section("corpus_source"), write_section("filter"), Counter()
+    resolve_corpus(source, [CORPUS_CHECKSUMS.repository], tmp_path / "sources.json")
     for part in PARTS:
-        prepare_part(DEMO / part_file(part).location, folder / f"{part}.npy")
-        counts = read_json(folder / f"{part}.json")["counts"]
+        raw = tmp_path / f"{part}.jsonl.zst"
+        download_part(source, tmp_path / "sources.json", part, raw)
+        filter_part(raw, part, rules, tmp_path / "kept", tmp_path / "counts.json", blocklist_file)
+        counts = read_json(tmp_path / "counts.json")
         total.update(counts["dropped"])
         total.update({f"characters {key}": counts["characters"][key] for key in ("read", "kept")})
     assert {reason: total[reason] for reason in REASONS[:5]} == dict(zip(REASONS, [22, 22, 22, 6, 7], strict=False))
     assert total["quality_warning"] > 50
     assert total["characters kept"] > 0.6 * total["characters read"]
+
+
+def test_the_blocklist_agrees_with_its_list_and_its_record_names_no_folder_of_this_machine(tmp_path, write_section):
+    download_blocklist(write_section("blocklist_source"), tmp_path / "archive", tmp_path / "record.json")
+    assert (tmp_path / "archive").read_bytes() == (DEMO / BLOCKLIST.location).read_bytes()
+    record = read_json(tmp_path / "record.json")
+    assert record["source"] == "embedded" and "path" not in record
+    assert record["md5"] in (DEMO / BLOCKLIST_CHECKSUMS.location).read_text()
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -36,3 +54,19 @@ def test_annotations_are_those_of_our_own_rules(part):
         assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
         assert document.metadata.harmful_pp in (None, perplexity(document.content))
     assert len({document.record_id for document in pages}) == len(pages)
+
+
+def test_the_probabilities_after_every_word_sum_to_one():
+    """Of the model of harmful text: those of seen bigrams, and what is left of those of all words."""
+    unigrams, backoffs, bigrams = {}, {}, {}
+    for line in (DEMO / HARMFUL_MODEL.location).read_text(encoding="utf-8").split("\n"):
+        log10, *columns = line.split("\t")
+        if columns and (pair := tuple(columns[0].split(" "))) and len(pair) == 2:
+            bigrams[pair] = 10 ** float(log10)
+        elif columns:
+            unigrams[columns[0]], backoffs[columns[0]] = 10 ** float(log10), 10 ** float((*columns, 0)[1])
+    del unigrams["<s>"]
+    for history in ("<s>", "your", "the"):
+        seen = {word: probability for (first, word), probability in bigrams.items() if first == history}
+        rest = sum(probability for word, probability in unigrams.items() if word not in seen)
+        assert sum(seen.values()) + backoffs[history] * rest == pytest.approx(1, abs=1e-3), history

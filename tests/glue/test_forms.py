@@ -24,6 +24,7 @@ from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, prepare_task, sample
 from symbert.glue.sources import download_task, published_schema, resolve_glue
 from symbert.settings import TaskSettings
+from symbert.sources import DEMO
 from symbert.suites import SUITES
 
 SUPERGLUE = SUITES["superglue"].tasks
@@ -227,17 +228,6 @@ def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
     assert HEADS["candidates"].of_rows(torch.tensor([[1.0, 3.0], [0.5, 0.0]])).tolist() == [2.0, -0.5]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """The stand-ins of SuperGLUE, made from the made-up documentation."""
-    from glue import documentation
-    from symbert.glue.embedded_superglue import write_embedded_superglue
-
-    folder = tmp_path_factory.mktemp("superglue")
-    write_embedded_superglue(folder, documentation.write(folder / "documentation.parquet"))
-    return folder
-
-
 @pytest.fixture
 def prepare(tmp_path, write_section, vocabulary):
     """Downloads and prepares a task from a directory in the publishers' layout; gives the file."""
@@ -254,8 +244,8 @@ def prepare(tmp_path, write_section, vocabulary):
 
 
 @pytest.mark.parametrize("task", SUPERGLUE)
-def test_a_stand_in_is_read_and_has_more_than_one_class(root, prepare, task):
-    path = prepare(root, task, allow_partial=True, max_length=64)
+def test_a_stand_in_is_read_and_has_more_than_one_class(prepare, task):
+    path = prepare(DEMO, task, allow_partial=True, max_length=64)
     assert facts_of(path)["stand_in"] and facts_of(path)["partial"]
     rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))
     labels = rows["train"].labels.tolist()
@@ -265,8 +255,8 @@ def test_a_stand_in_is_read_and_has_more_than_one_class(root, prepare, task):
     assert (rows["train"].groups is not None) == (task in ("copa", "multirc", "record"))
 
 
-def test_a_batch_of_choices_has_both_rows_of_each_example(root, prepare):
-    rows = read_rows(prepare(root, "copa", allow_partial=True, max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
+def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
+    rows = read_rows(prepare(DEMO, "copa", allow_partial=True, max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
     rows = rows["train"]
     batches = list(shuffled_batches(rows, 16, 1, epoch=0))
     assert len(rows) == 2000 and len(batches) == math.ceil(rows.examples / 16)
@@ -276,11 +266,11 @@ def test_a_batch_of_choices_has_both_rows_of_each_example(root, prepare):
 
 
 @pytest.mark.parametrize("limit", [1, 9, 40, 200])
-def test_fewer_evaluation_rows_of_multirc_are_whole_questions(root, prepare, limit):
+def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
     """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
-    every = pq.read_table(root / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
+    every = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
     answers = Counter((index["paragraph"], index["question"]) for index in every)
-    path = prepare(root, "multirc", allow_partial=True, max_length=64, max_evaluation_examples=limit, max_examples=50)
+    path = prepare(DEMO, "multirc", allow_partial=True, max_length=64, max_evaluation_examples=limit, max_examples=50)
     rows = read_rows(path, SUPERGLUE["multirc"], torch.device("cpu"))
     kept = Counter(rows["validation"].groups.tolist())
     assert max(limit - max(answers.values()), 1) <= len(rows["validation"]) <= max(limit, max(answers.values()))

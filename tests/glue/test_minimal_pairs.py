@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM, BertLMHeadModel
 
-from glue import documentation
 from glue.test_sources import flips
 from model.hosts import moved, small_config
 from model.test_likelihood import stock
@@ -28,7 +27,6 @@ from symbert.glue.minimal_pairs import (
     judged,
     measure_blimp,
     read_pairs,
-    write_embedded_blimp,
 )
 from symbert.glue.prepare import pair_encoder
 from symbert.glue.sources import STAND_IN, read_table, resolve_glue
@@ -40,16 +38,9 @@ from symbert.model.network import MaskedModel, initialize
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import CHECKSUM
 from symbert.sizes import SIZES
+from symbert.sources import DEMO
 
 MASK = 4  # of the vocabulary of the tests
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """Stand-ins made from the made-up documentation."""
-    folder = tmp_path_factory.mktemp("blimp")
-    write_embedded_blimp(folder, documentation.write(folder / "documentation.parquet"))
-    return folder
 
 
 @pytest.fixture
@@ -82,8 +73,8 @@ def test_there_are_67_paradigms_of_12_phenomena():
     assert (len(PARADIGMS), len(PHENOMENA)) == (67, 12) and sum(map(len, PHENOMENA.values())) == 67
 
 
-def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(root, pairs):
-    table = pq.read_table(pairs(root))
+def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(pairs):
+    table = pq.read_table(pairs(DEMO))
     assert collections.Counter(table["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, STAND_IN_PAIRS)
     assert table.schema.metadata == {STAND_IN: b"true"}
     for row in table.to_pylist():
@@ -91,9 +82,9 @@ def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(r
         assert good == bad and row["sentence_good"] != row["sentence_bad"]
 
 
-def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(root, pairs):
+def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(pairs):
     """It was believed that Parquet checks what it reads: GLUE's rows are written with a checksum of each page."""
-    file = pairs(root)
+    file = pairs(DEMO)
     whole, content = pq.read_table(file), file.read_bytes()
     noticed = 0
     for flipped in flips(content, 150):
@@ -105,8 +96,8 @@ def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(root, pairs):
     assert noticed > 100
 
 
-def test_a_checkpoint_judges_every_pair_of_every_paradigm(root, pairs, measure, vocabulary, checkpoint):
-    file = pairs(root)
+def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, measure, vocabulary, checkpoint):
+    file = pairs(DEMO)
     record = measure(file, vocabulary, allow_partial=True)
     assert (record["size"], record["attention"], record["pretrain_seed"], record["step"]) == (
         "tiny",
@@ -127,8 +118,8 @@ def test_a_checkpoint_judges_every_pair_of_every_paradigm(root, pairs, measure, 
     assert record["paradigms"]["wh_island"] == {"pairs": STAND_IN_PAIRS, "right": right, "ties": 0}
 
 
-def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(root, pairs, measure, vocabulary):
-    file = pairs(root)
+def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(pairs, measure, vocabulary):
+    file = pairs(DEMO)
     with pytest.raises(DataError, match="blimp: anaphor_gender_agreement has 10 rows, expected 1,000"):
         measure(file, vocabulary, allow_partial=False)
     record = measure(file, vocabulary, allow_partial=True, max_evaluation_examples=3)
@@ -143,9 +134,9 @@ def test_a_pair_with_the_same_pieces_is_a_tie_whatever_rounding_says():
     assert better[0] == 0 and better[1] == -better[2] != 0
 
 
-def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(root, pairs, measure, vocabulary):
+def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(pairs, measure, vocabulary):
     """They were counted as pairs that a model cannot tell."""
-    file = pairs(root)
+    file = pairs(DEMO)
     measure(file, vocabulary, allow_partial=True, max_length=40)
     with pytest.raises(ConfigError, match=r"'suites.blimp.max_length' is 8, which cuts .* \(\w+: '.*'\); raise"):
         measure(file, vocabulary, allow_partial=True, max_length=8)
@@ -180,8 +171,8 @@ def test_a_damaged_file_of_pairs_is_named(tmp_path, columns, flaw):
         read_pairs(tmp_path / "pairs.parquet", published_pairs("wh_island").location, "wh_island")
 
 
-def test_a_checkpoint_without_its_head_is_refused(root, pairs, measure, vocabulary, checkpoint):
-    path, file = checkpoint("pairwise"), pairs(root)
+def test_a_checkpoint_without_its_head_is_refused(pairs, measure, vocabulary, checkpoint):
+    path, file = checkpoint("pairwise"), pairs(DEMO)
     weights = load_file(path / "model.safetensors")
     save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
     with pytest.raises(
@@ -190,9 +181,9 @@ def test_a_checkpoint_without_its_head_is_refused(root, pairs, measure, vocabula
         measure(file, vocabulary, path, allow_partial=True)
 
 
-def test_a_checkpoint_of_another_operator_or_host_is_refused(root, pairs, measure, vocabulary, tmp_path, checkpoint):
+def test_a_checkpoint_of_another_operator_or_host_is_refused(pairs, measure, vocabulary, tmp_path, checkpoint):
     """It was believed that a record is of the checkpoint that was given: a decoder's stood there as an encoder's."""
-    file = pairs(root)
+    file = pairs(DEMO)
     with pytest.raises(ConfigError, match=r"config.json: its attention is symmetric, expected pairwise; give"):
         measure(file, vocabulary, checkpoint("symmetric"), allow_partial=True)
     model = DecoderModel(small_config(attention="pairwise"))
@@ -202,9 +193,9 @@ def test_a_checkpoint_of_another_operator_or_host_is_refused(root, pairs, measur
         measure(file, vocabulary, tmp_path / "decoder", allow_partial=True)
 
 
-def test_a_checkpoint_without_finite_likelihoods_is_refused(root, pairs, measure, vocabulary, checkpoint):
+def test_a_checkpoint_without_finite_likelihoods_is_refused(pairs, measure, vocabulary, checkpoint):
     """It was believed that a comparison sees numbers: a model of nan was wrong in every pair, without a tie."""
-    path, file = checkpoint("pairwise"), pairs(root)
+    path, file = checkpoint("pairwise"), pairs(DEMO)
     weights = load_file(path / "model.safetensors")
     weights["cls.predictions.bias"][7] = torch.nan
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
@@ -212,14 +203,14 @@ def test_a_checkpoint_without_finite_likelihoods_is_refused(root, pairs, measure
         measure(file, vocabulary, path, allow_partial=True)
 
 
-def test_a_checkpoint_of_another_vocabulary_is_refused(root, pairs, measure, vocabulary, tmp_path, checkpoint):
+def test_a_checkpoint_of_another_vocabulary_is_refused(pairs, measure, vocabulary, tmp_path, checkpoint):
     pieces = vocabulary.read_text().splitlines()
     larger = tmp_path / "larger.txt"
     larger.write_text(
         "".join(f"{piece}\n" for piece in [*pieces[:5], *(f"[unused{n}]" for n in range(400)), *pieces[5:]])
     )
     with pytest.raises(IntegrityError, match=f"has token id .*has {len(pieces)} pieces; give the vocabulary"):
-        measure(pairs(root), larger, allow_partial=True)
+        measure(pairs(DEMO), larger, allow_partial=True)
 
 
 @torch.no_grad()

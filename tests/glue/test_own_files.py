@@ -182,7 +182,7 @@ def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are
 
 def test_a_task_whose_rows_are_all_trained_on_is_not_downloaded(tmp_path, write_section):
     task, *_ = tables_of("abcd", "dcba", tmp_path)
-    source = write_section("glue_source", source="embedded", root="nowhere")
+    source = write_section("glue_source", source="embedded")
     resolve_glue(source, tmp_path / "sources.json")
     with pytest.raises(DataError, match="4 of 4 rows"):
         download_task(source, tmp_path / "sources.json", task.name, tmp_path / "raw.parquet")
@@ -224,7 +224,7 @@ def example(root, config, tmp_path, monkeypatch):
 
 
 def test_the_example_of_the_documentation_has_scores(example, vocabulary, write_section, checkpoint, tmp_path):
-    source = write_section("glue_source", source="embedded", root="nowhere")
+    source = write_section("glue_source", source="embedded")
     resolve_glue(source, tmp_path / "sources.json")
     download_task(source, tmp_path / "sources.json", "irony", tmp_path / "raw.parquet")
     settings = write_section("task", max_length=16)
@@ -246,7 +246,7 @@ def test_the_example_of_the_documentation_has_scores(example, vocabulary, write_
 
 def test_another_metric_is_another_prepared_file(example, vocabulary, write_section, tmp_path):
     """Of the same rows alone, scores kept in the state folder would be those of the old metric."""
-    source, prepared = write_section("glue_source", source="embedded", root="nowhere"), []
+    source, prepared = write_section("glue_source", source="embedded"), []
     resolve_glue(source, tmp_path / "sources.json")
     for metric in ("f1", "accuracy"):
         tasks.define("irony", example["tasks"]["irony"] | {"metric": metric})

@@ -9,11 +9,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForQuestionAnswering, BertForQuestionAnswering
 
-from glue import documentation
 from symbert.corpus.wordpiece import encoder
 from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
 from symbert.glue.batches import read_rows
-from symbert.glue.embedded_squad import write_embedded_squad2
 from symbert.glue.export import export_classifier
 from symbert.glue.finetune import finetune
 from symbert.glue.prepare import facts_of, prepare_task
@@ -21,17 +19,10 @@ from symbert.glue.sources import download_task, published_schema, published_spli
 from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
 from symbert.glue.train import load_classifier, logits_of
 from symbert.model.network import SpanModel
+from symbert.sources import DEMO
 from symbert.tasks import task_named
 
 TASK = task_named("squad2")
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory):
-    """The stand-in's files, made from the made-up documentation."""
-    root = tmp_path_factory.mktemp("squad2")
-    write_embedded_squad2(root, documentation.write(root / "documentation.parquet"))
-    return root
 
 
 def table_of(root, split):
@@ -39,8 +30,8 @@ def table_of(root, split):
 
 
 @pytest.mark.parametrize(("split", "count", "most"), [("train", 1000, 1), ("validation", 500, 2)])
-def test_half_of_the_questions_of_the_stand_in_have_an_answer(stand_in, split, count, most):
-    rows = table_of(stand_in, split).to_pylist()
+def test_half_of_the_questions_of_the_stand_in_have_an_answer(split, count, most):
+    rows = table_of(DEMO, split).to_pylist()
     given = [row["answers"] for row in rows]
     assert len(rows) == count and sum(bool(each["text"]) for each in given) == count // 2
     assert {len(each["text"]) for each in given} <= {0, 1, most} and max(len(each["text"]) for each in given) == most
@@ -52,13 +43,9 @@ def test_half_of_the_questions_of_the_stand_in_have_an_answer(stand_in, split, c
             assert row["context"][: start - 1].endswith(words), "it is what follows the words that are asked"
 
 
-def test_training_and_evaluation_share_no_context_and_the_bytes_are_always_the_same(stand_in, tmp_path):
-    contexts = [set(table_of(stand_in, split)["context"].to_pylist()) for split in ("train", "validation")]
+def test_training_and_evaluation_share_no_context():
+    contexts = [set(table_of(DEMO, split)["context"].to_pylist()) for split in ("train", "validation")]
     assert not contexts[0] & contexts[1] and len(contexts[0]) > 100
-    write_embedded_squad2(tmp_path, documentation.write(tmp_path / "documentation.parquet"))
-    for split in ("train", "validation"):
-        files = (root / published_split(TASK, split).location for root in (stand_in, tmp_path))
-        assert len({file.read_bytes() for file in files}) == 1
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +98,9 @@ def test_each_real_answer_is_in_a_window_and_each_token_is_read_once(real, tmp_p
 
 
 @pytest.fixture
-def prepared(tmp_path, write_section, vocabulary, stand_in):
+def prepared(tmp_path, write_section, vocabulary):
     """The prepared stand-in, of some questions in rows of at most 40 tokens."""
-    source = write_section("glue_source", source="mirror", root=str(stand_in))
+    source = write_section("glue_source")
     resolve_glue(source, tmp_path / "sources.json")
     download_task(source, tmp_path / "sources.json", "squad2", tmp_path / "raw.parquet")
     settings = write_section("task", allow_partial=True, max_length=40, max_examples=80, max_evaluation_examples=40)

@@ -31,7 +31,7 @@ def paper(root):
 
 
 def settings_of(config):
-    return settings_from(sections(config, "embedded")["report"], ReportSettings, "report")
+    return settings_from(sections(config)["report"], ReportSettings, "report")
 
 
 def keys_of(stage, *without):
@@ -92,7 +92,7 @@ def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
 
 
 def test_a_key_that_the_paper_does_not_know_is_not_the_papers(paper):
-    settings = sections(paper, "embedded")["report"]
+    settings = sections(paper)["report"]
     assert settings["pretrain"] == published.PRETRAIN and settings["glue"] == published.GLUE
     settings["pretrain"]["layer_decay"] = 0.9
     assert not is_pretrained_as_the_paper(settings_from(settings, ReportSettings, "report"))

@@ -55,7 +55,12 @@ folder=$(dirname "$0")
 while [ -e "$folder/silent" ]; do sleep 0.2; done
 exec /usr/bin/squeue "$@"
 """
-HASTE = ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]  # for a cluster of one idle node
+HASTE = [
+    "--symbert-slurm-init-seconds-before-status-checks",
+    "3",
+    "--latency-wait",
+    "10",
+]  # for a cluster of one idle node
 ON_SLURM = ["--profile", "profiles/slurm", *HASTE]
 
 

@@ -1,14 +1,13 @@
-"""Small published files that a whole run on the cluster reads: text of made-up words, stand-in tasks."""
+"""Small published files that a whole run on the cluster reads: text of made-up words, the demo's tasks."""
 
 import hashlib
 import random
+import shutil
 import string
 from pathlib import Path
 
 from corpus.oscar import record, write_part
-from glue import documentation
-from symbert.corpus.stand_ins import write_blocklist_archive
-from symbert.glue.embedded import write_embedded_tasks
+from symbert.sources import DEMO
 
 PARTS, DOCUMENTS, LINES, WORDS = 2, 60, 6, 25
 # No letter both begins and continues a word, so that the quick encoder is left out and no code point compared with it.
@@ -18,16 +17,12 @@ FIRST, NEXT = string.ascii_lowercase[:13] + ".,:?'", string.ascii_lowercase[13:]
 def write_mirror(root: Path) -> Path:
     """A directory in the publishers' layout."""
     _write_oscar(root / "oscar-corpus/OSCAR-2301/en_meta")
-    archive = root / "ut1/blacklists.tar.gz"
-    archive.parent.mkdir(parents=True)
-    write_blocklist_archive(archive)
-    digest = hashlib.md5(archive.read_bytes()).hexdigest()
-    (archive.parent / "MD5SUM.LST").write_text(f"{digest}  {archive.name}\n")
+    for folder in ("ut1", "nyu-mll/glue"):
+        shutil.copytree(DEMO / folder, root / folder)
     vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
-    write_embedded_tasks(root, documentation.write(root / "documentation.parquet"))
     return root
 
 

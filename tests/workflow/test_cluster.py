@@ -8,7 +8,7 @@ import yaml
 
 from workflow.checkout import dry_run
 
-CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--slurm-init-seconds-before-status-checks", "1")
+CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--symbert-slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
     "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}",
     "pretrain={processes: 16, nodes: 4, batch_size: 16}",

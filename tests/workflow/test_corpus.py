@@ -14,8 +14,8 @@ import pytest
 
 from corpus.oscar import record, write_part
 from symbert.config import merge
-from symbert.corpus.stand_ins import estimate, write_arpa, write_blocklist_archive
 from symbert.files import sha256_of
+from symbert.sources import DEMO
 from workflow.checkout import Checkout, check_out
 
 PARTS, DOCUMENTS = 5, 40
@@ -44,16 +44,12 @@ def published(tmp_path_factory) -> Path:
         path = write_part(english / f"en_meta_part_{part}.jsonl.zst", records)
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
     (english / "checksum.sha256").write_text("".join(lines))
-    (root / "ut1").mkdir()
-    write_blocklist_archive(root / "ut1/blacklists.tar.gz")
-    digest = hashlib.md5((root / "ut1/blacklists.tar.gz").read_bytes()).hexdigest()
-    (root / "ut1/MD5SUM.LST").write_text(f"{digest}  blacklists.tar.gz\n")
+    for folder in ("ut1", "oscar-corpus/harmful-kenlms"):
+        shutil.copytree(DEMO / folder, root / folder)
     vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(piece + "\n" for piece in pieces))
-    (root / "oscar-corpus/harmful-kenlms").mkdir()
-    write_arpa(estimate(["the file"] * 3, ["click here"]), root / "oscar-corpus/harmful-kenlms/en.arpa")
     return root
 
 

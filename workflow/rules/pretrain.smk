@@ -35,7 +35,7 @@ rule extract:
         f"{RUN}/step-{{step}}.log",
     priority: 3
     group:
-        "extract"
+        "extract-{host}-{model}-{seed}"
     conda:
         "../../envs/symbert.yaml"
     shell:

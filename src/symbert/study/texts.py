@@ -1,6 +1,7 @@
 """The texts of studies, as rows of token ids that the trainer of pre-training reads."""
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
@@ -8,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from symbert.corpus.documentation import read_documentation
-from symbert.corpus.embedded import write_vocabulary
+from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder
+from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import publish, sha256_of, write_json
+from symbert.sources import DEMO, DEMO_PARTS, part_file
 from symbert.study.design import StudyText
 
 CHARACTERS = 3_000_000  # of a text, at most
@@ -24,8 +25,9 @@ SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
 
 def documentation() -> str:
-    """Paragraphs of English from docstrings, one a line: the text of the embedded source."""
-    return "\n".join(passage.text for passage in read_documentation())
+    """The documents of the demo's corpus, a paragraph of English from docstrings a line."""
+    parts = (DEMO / part_file(part).location for part in (f"en_meta_part_{n}" for n in range(1, DEMO_PARTS + 1)))
+    return "\n".join(json.loads(line)["content"] for part in parts for line in read_lines(part))
 
 
 def source() -> str:

@@ -1,0 +1,80 @@
+"""`executor: symbert-slurm`: Snakemake's Slurm plugin, with repairs of how it follows and cancels its jobs.
+
+Options and resources are the plugin's; an option's name begins with `symbert-slurm-` in place of `slurm-`. Each repair
+names its report in docs/upstream/. With another version than REPAIRED they are left out, and a line says so.
+"""
+
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from importlib.metadata import version
+
+import snakemake_executor_plugin_slurm as plugin
+from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings  # noqa: F401, Snakemake reads them here
+from snakemake_executor_plugin_slurm.job_status_query import query_job_status_sacct, query_job_status_squeue
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+REPAIRED = "2.8.0"
+FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
+AWAY = {"NODE_FAIL", "PREEMPTED", "LOST"}  # ended, unless Slurm requeues the job; LOST: Slurm does not list it
+LOOKS = 3  # answers in a row in which a job is away: it has failed
+LONGEST_WAIT = 180  # seconds between two looks, at most
+
+
+class RepairedExecutor(plugin.Executor):
+    def __init__(self, workflow, logger):
+        self.away: dict[str, int] = {}  # answers in a row in which a job was away, for each job that was ever listed
+        # slurm-interval.md: look three times while Slurm remembers an ended job (MinJobAge).
+        self.longest_wait = min(LONGEST_WAIT, max(1, (plugin.get_min_job_age() or 3 * LONGEST_WAIT) / 3))
+        super().__init__(workflow, logger)  # starts the thread that calls check_active_jobs
+
+    async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
+        """Report jobs that ended and yield the others; a failed job is submitted again by Snakemake's `retries`."""
+        query = query_job_status_sacct if self.get_status_command() == "sacct" else query_job_status_squeue
+        settings, states = self.workflow.executor_settings, {}
+        first = settings.init_seconds_before_status_checks
+        wait = self.next_seconds_between_status_checks + 10 if active_jobs else first
+        if active_jobs:
+            async with self.status_rate_limiter:
+                states, _ = await plugin.query_job_status(query(self.run_uuid), self.logger)
+        for job in active_jobs:
+            if states is None:  # slurm-silence.md: no answer says nothing about a job
+                yield job
+                continue
+            name, logfile = job.external_jobid, job.aux["slurm_logfile"]
+            keys = [key for key in plugin._status_lookup_ids(name) if key in states]
+            state = states[keys[0]].partition(" ")[0] if keys else "LOST"  # sacct: CANCELLED by 1000
+            if keys or name in self.away:  # slurm-preempted.md, slurm-lost.md
+                self.away[name] = self.away.get(name, 0) + 1 if state in AWAY else 0
+            if state == "COMPLETED":
+                self.report_job_success(job)
+                if not settings.keep_successful_logs:
+                    with suppress(OSError):
+                        logfile.unlink()
+            elif state in FAILED or self.away.get(name, 0) >= LOOKS:
+                self.report_job_error(job, msg=f"Slurm job {name} is {state}. ", aux_logs=[str(logfile)])
+            else:
+                yield job
+                if not self.away.get(name):
+                    continue
+            wait = first  # something happens: look again soon
+        self.next_seconds_between_status_checks = min(wait, self.longest_wait)
+
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
+        """Submit nothing more, and cancel all jobs of this start, by the name that they share (slurm-cancel.md)."""
+        self._job_submission_executor.shutdown(cancel_futures=True)
+        words = ["scancel", "--name", self.run_uuid, *(["--clusters=all"] if self._submitted_job_clusters else [])]
+        try:
+            subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = (getattr(error, "stderr", None) or str(error)).strip()
+            self.logger.warning(f"jobs may go on ({reason}); cancel them: {' '.join(words)}")
+
+
+class UnrepairedExecutor(plugin.Executor):
+    def __init__(self, workflow, logger):
+        logger.warning(f"Slurm plugin: another version than {REPAIRED}, so without repairs (docs/cluster.md)")
+        super().__init__(workflow, logger)
+
+
+Executor = RepairedExecutor if version("snakemake-executor-plugin-slurm") == REPAIRED else UnrepairedExecutor

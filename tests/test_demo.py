@@ -1,0 +1,82 @@
+"""The demo is data: its list, its size, its licences, and the tool that wrote it."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from symbert.corpus.lines import read_lines
+from symbert.files import sha256_of
+from symbert.keys import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
+from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, DEMO_PIECES, SOURCES, VOCABULARY, part_file
+from tools.demo_documentation import PACKAGES
+
+LARGEST = 4_000_000  # bytes
+
+
+def files_below(folder: Path) -> dict[str, Path]:
+    """All files but those at the top."""
+    return {path.relative_to(folder).as_posix(): path for path in folder.glob("*/**/*") if path.is_file()}
+
+
+def test_the_list_has_the_sha256_of_every_file():
+    listed = dict(line.split("  ")[::-1] for line in (DEMO / "SHA256SUMS").read_text().splitlines())
+    assert listed == {name: sha256_of(path) for name, path in files_below(DEMO).items()}
+
+
+def test_the_demo_is_small():
+    assert sum(path.stat().st_size for path in DEMO.rglob("*") if path.is_file()) <= LARGEST
+
+
+def test_the_demo_has_as_many_parts_and_word_pieces_as_it_is_said_to_have():
+    assert len((DEMO / VOCABULARY.location).read_text().splitlines()) == DEMO_PIECES
+    parts = {f"en_meta_part_{number}.jsonl.zst" for number in range(1, DEMO_PARTS + 1)}
+    assert {path.name for path in (DEMO / CORPUS_CHECKSUMS.location).parent.glob("*.zst")} == parts
+    names = [SOURCES["embedded"].parts({"corpus": {"parts": count}}) for count in (2, 300)]
+    assert [len(each) for each in names] == [2, DEMO_PARTS], "as many as are asked for, and no more than there are"
+
+
+def test_each_package_whose_documentation_is_read_comes_with_its_licence():
+    licences = (DEMO / "LICENSES.txt").read_text(encoding="utf-8")
+    for package in PACKAGES:
+        assert f"{package.name} {package.version}" in licences
+    addresses = (*(package.address for package in PACKAGES), "https://prizes.example/", "https://noise.example/")
+    urls = {
+        json.loads(line)["warc_headers"]["warc-target-uri"]
+        for number in range(1, DEMO_PARTS + 1)
+        for line in read_lines(DEMO / part_file(f"en_meta_part_{number}").location)
+    }
+    others = [url for url in urls if not url.startswith(addresses)]
+    assert len(others) == 44 and all(url.split("/")[2].endswith(".example") for url in others), "moved to blocked hosts"
+
+
+def test_the_parallel_text_has_each_pair_once():
+    sides = {key: gzip.decompress((NUMBERS / NUMBERS_TEXT[key]).read_bytes()).decode() for key in PARALLEL_FILES}
+    lines = {key: text.splitlines() for key, text in sides.items()}
+    pairs = [
+        pair
+        for split in ("", "validation_")
+        for pair in zip(lines[f"{split}source"], lines[f"{split}target"], strict=True)
+    ]
+    assert len(pairs) == len(set(pairs)) == 4200
+
+
+@pytest.mark.campaign
+def test_the_tool_writes_the_demo_byte_for_byte(root, tmp_path):
+    """From the packages of this environment, or from those of the registry where it has others."""
+    command = [sys.executable, root / "tools/make_demo.py", tmp_path / "demo"]
+    if any(metadata.version(package.name) != package.version for package in PACKAGES):
+        wanted = [f"{package.name}=={package.version}" for package in PACKAGES]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "packages"]
+        subprocess.run([*pip, *wanted], check=True)
+        command += ["--packages", tmp_path / "packages"]
+    subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "7"}, check=True)
+    written, kept = files_below(tmp_path / "demo"), files_below(DEMO)
+    assert written.keys() == kept.keys()
+    assert [name for name in kept if written[name].read_bytes() != kept[name].read_bytes()] == []
+    assert (tmp_path / "demo/SHA256SUMS").read_bytes() == (DEMO / "SHA256SUMS").read_bytes()

@@ -1,0 +1,195 @@
+"""What a user sees of Snakemake's jobs: the lines of single events, and real runs with and without a terminal."""
+
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLogHandlerBase
+
+from snakemake_logger_plugin_symbert import LogHandler
+from symbert.progress import Progress
+from workflow.checkout import Checkout
+
+OPTIONS = ("printshellcmds", "verbose", "debug_dag", "dryrun")
+
+
+def settings(**options) -> MockOutputSettings:
+    chosen = MockOutputSettings()
+    vars(chosen).update({**dict.fromkeys(OPTIONS, False), "quiet": set()} | options)
+    return chosen
+
+
+class TestInterface(TestLogHandlerBase):
+    """The interface's own tests."""
+
+    __test__ = True
+
+    def get_log_handler_cls(self):
+        return LogHandler
+
+    def get_log_handler_settings(self):
+        return None
+
+
+class Run:
+    """Events of a run that are told to the plugin, and what it has written since."""
+
+    def __init__(self, capsys: pytest.CaptureFixture, folder: Path) -> None:
+        self.handler, self.capsys, self.folder = LogHandler(settings(), None), capsys, folder
+
+    def tell(self, event: LogEvent | None, message: str = "", level: int = logging.INFO, **facts) -> list[str]:
+        record = logging.LogRecord("snakemake", level, "file", 1, message, (), None)
+        vars(record).update(facts, event=event)
+        self.handler.handle(record)
+        return self.capsys.readouterr().err.splitlines()
+
+    def start(self, number: int, rule: str = "finetune", text: str | None = None, **wildcards: str) -> str:
+        """Begin a job whose log has this text; gives the log."""
+        log = self.folder / f"{number}.log"
+        self.tell(LogEvent.JOB_INFO, jobid=number, rule_name=rule, wildcards=wildcards, log=[str(log)])
+        if text is not None:
+            log.write_text(text)
+        return str(log)
+
+    def fail(self, number: int, log: str, message: str | None = None, **facts) -> list[str]:
+        facts = {"rule_name": "x", "rule_msg": message, "log": [log], "indent": False} | facts
+        return self.tell(LogEvent.JOB_ERROR, level=logging.ERROR, jobid=number, **facts)
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    run = Run(capsys, tmp_path)
+    said = run.tell(LogEvent.RUN_INFO, stats={"filter_part": 2, "pretrain_model": 1, "total": 3})
+    assert said == ["3 jobs: filter_part 2, pretrain_model 1"]
+    yield run
+    run.handler.close()
+
+
+@pytest.mark.parametrize("option", [*({name: True} for name in OPTIONS), {"quiet": {"rules"}}], ids=str)
+def test_who_asks_for_more_or_less_has_snakemakes_own_output(option, capsys):
+    handler = LogHandler(settings(**option), None)
+    assert not handler.writes_to_stream and LogHandler(settings(), None).writes_to_stream
+    handler.handle(logging.LogRecord("snakemake", logging.ERROR, "file", 1, "an error", (), None))
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_the_last_line_of_each_log_and_the_time_left_is_by_rule(run, tmp_path):
+    """The first part took 100 s, so that the second one will; the training says itself that it takes 300 s more."""
+    with open(tmp_path / "progress", "w") as sys.stderr:
+        progress = Progress("pretrain tiny-pairwise seed 1", 400, "steps", interval=0)
+        progress.begun = time.monotonic() - 100
+        progress.update(100, "loss 4.1")
+    sys.stderr = sys.__stderr__
+    run.start(1, "filter_part", "", part="en_1")
+    run.start(2, "pretrain_model", (tmp_path / "progress").read_text(), size="tiny")
+    run.start(3, "filter_part", part="en_2")
+    started = time.time() - 100
+    run.handler.start = started
+    run.handler.running = {number: (*job[:3], started) for number, job in run.handler.running.items()}
+    run.tell(LogEvent.JOB_FINISHED, job_id=1)
+    summary, *places = run.handler.look()
+    assert summary.startswith("1 of 3 jobs in 0:01:40, 1 run, 1 wait, about ")
+    # 600 s of work in all, of which 300 s are done, 3 at once: as much time again
+    assert re.search(r"about 0:01:(39|40|41) left$", summary), summary
+    assert places == ["pretrain_model tiny: 100/400 steps, 1.0/s, 5 min left, loss 4.1"]
+
+
+def test_a_failed_job_is_the_line_that_matters(run):
+    log = run.start(1, text="filter: 9 documents, 3.0/s\nsymbert filter-part: en_1: truncated; fetch it again\nend\n")
+    assert run.fail(1, log) == [
+        "failed: finetune",
+        "  symbert filter-part: en_1: truncated; fetch it again",
+        f"  log: {log}",
+    ]
+    status, silent = run.start(2, text="Segmentation fault\n"), run.start(3)
+    assert run.fail(2, status, "SLURM status is: 'TIMEOUT'")[1] == "  SLURM status is: 'TIMEOUT'"
+    assert run.fail(3, silent)[1] == "  no message"
+    killed = run.start(4, text="warning: attention 'a' mixes tokens\nKilled\n")
+    assert run.fail(4, killed)[1] == "  Killed"
+
+
+def test_of_a_failed_group_the_jobs_that_said_why_are_named(run):
+    good, bad = run.start(1, text="well\n"), run.start(2, text="symbert filter-part: y: z\n", part="en_2")
+    lines = run.tell(LogEvent.GROUP_ERROR, level=logging.ERROR, groupid="parts", aux_logs=["slurm.log"])
+    assert lines == ["failed: group parts", "  log: slurm.log"]
+    assert run.fail(1, good, indent=True) == []
+    assert run.fail(2, bad, indent=True)[0] == "failed: finetune en_2"
+
+
+def test_warnings_of_jobs_and_of_snakemake_are_shown_once_and_long_ones_whole(run):
+    long = "warning: " + 30 * "/a/path"
+    run.start(1, text=f"{long}\nwarning: GPU 0 is shared\nx: UserWarning: y\n")
+    run.start(2, text="warning: GPU 0 is shared\n")
+    assert run.tell(LogEvent.JOB_FINISHED, job_id=1) == [f"{long} (finetune)", "warning: GPU 0 is shared (finetune)"]
+    assert run.tell(LogEvent.JOB_FINISHED, job_id=2) == []
+    run.start(3)
+    assert run.tell(None, "a message") == []
+    assert run.tell(None, "no space", logging.WARNING) == ["no space"]
+    command = "RuleException:\nCalledProcessError in file x: Command 'y'"
+    assert run.tell(LogEvent.ERROR, command, logging.ERROR) == []
+
+
+# Real runs: a chain of sleeping jobs, the last of which fails.
+
+CHAIN = """
+rule all:
+    input: "tiny-1.done"
+
+rule work:
+    output: "{n,\\\\d+}.done"
+    log: "logs/work-{n}.log"
+    shell: "echo 'work: 1,234/5,678 documents, 99.5/s, 7 s left' > {log}; sleep 1.2; touch {output}"
+
+rule pretrain_model:
+    input: expand("{n}.done", n=range(4))
+    output: "{size}-{seed}.done"
+    log: "logs/{size}-{seed}.log"
+    shell: "echo 'symbert pretrain-model: corpus.bin: no such file; make it\\nend' > {log}; exit 66"
+"""
+FAILED = [
+    "failed: pretrain_model tiny 1",
+    "  symbert pretrain-model: corpus.bin: no such file; make it",
+    "  log: logs/tiny-1.log",
+]
+
+
+def test_without_a_terminal_a_run_has_plain_lines_and_snakemakes_log_the_rest(tmp_path):
+    (tmp_path / "Snakefile").write_text(CHAIN)
+    outcome = Checkout(tmp_path).snakemake("--logger", "symbert", "--show-failed-logs")
+    lines = outcome.output.splitlines()
+    first = lines.index(FAILED[0])
+    assert outcome.code == 1 and lines[first : first + 3] == FAILED and "\x1b" not in outcome.output
+    assert "6 jobs: " in outcome.output and "rule work:" not in outcome.output and "rule work:" in outcome.log
+    planned = Checkout(tmp_path).snakemake("--logger", "symbert", "--dry-run", "--quiet", "rules")
+    assert planned.code == 0 and "rule work:" not in planned.output and "dry-run" in planned.output
+
+
+@pytest.mark.campaign
+def test_in_a_terminal_there_is_one_bar_with_what_runs_and_the_failure_in_red(tmp_path):
+    (tmp_path / "Snakefile").write_text(CHAIN)
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--logger", "symbert"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=its, stderr=its, env=environment)
+    os.close(its)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 1 << 16)
+        except OSError:  # the end of a terminal
+            break
+    os.close(ours)
+    text = shown.decode()
+    assert process.wait() == 1
+    assert re.search(r"\[\.{20}\] 0 of 6 jobs in 0:00:0\d, 2 run", text)
+    assert re.search(r"\[#{6}\.{14}\] 2 of 6 jobs in 0:00:0\d, 2 run, about 0:00:\d\d left", text)
+    assert re.search(r"\n  work \d: 1,234/5,678 documents, 99.5/s, 7 s left", text)
+    assert f"\x1b[31m{FAILED[0]}" in text
+    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l"), "the cursor is back"

@@ -1,0 +1,205 @@
+"""What the Slurm plugin makes of a queue, of an ended job and of Ctrl-C: by itself, and as our repairs have it.
+
+Where a newer plugin passes as ours does, its repair in `snakemake_executor_plugin_symbert_slurm` can go.
+"""
+
+import asyncio
+import contextlib
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+import snakemake_executor_plugin_slurm as plugin
+
+import snakemake_executor_plugin_symbert_slurm as repaired
+
+EXECUTORS = {"by itself": plugin.Executor, "repaired": repaired.RepairedExecutor}
+STATES = {"1": "RUNNING", "2": "COMPLETED", "3": "FAILED", "4": "PREEMPTED", "5": "NODE_FAIL", "6": "PENDING"}
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """Puts a command of Slurm in the place of another one, as a shell script."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def put(name: str, script: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    put("scontrol", "echo 'MinJobAge = 300 sec'")
+    return put
+
+
+@pytest.fixture
+def squeue(command):
+    """Sets what the queue answers: states by job, or no answer."""
+
+    def answer(states: dict[str, str] | None) -> None:
+        lines = [f"echo '{job}|{state}'" for job, state in (states or {}).items()]
+        command("squeue", "exit 1" if states is None else "\n".join(lines) or "exit 0")
+
+    return answer
+
+
+def executor(name: str = "repaired", keep_successful_logs=True):
+    """An executor that was never started: what it reports is noted, and it asks Slurm as a started one does."""
+    settings = SimpleNamespace(
+        init_seconds_before_status_checks=20, status_attempts=2, requeue=True, status_command="squeue"
+    )
+    settings.keep_successful_logs = keep_successful_logs
+    workflow = SimpleNamespace(executor_settings=settings)
+    with mock.patch.object(plugin.Executor, "__init__", lambda *_: None):
+        made = EXECUTORS[name](workflow, mock.MagicMock())
+    made.workflow, made.logger, made.run_uuid, made._preemption_warning = workflow, mock.MagicMock(), "run", False
+    made._status_query_calls = made._status_query_failures = made._status_query_max_seconds = 0
+    made._status_query_total_seconds, made._status_query_min_seconds, made._status_query_cycle_rows = 0, None, []
+    made._next_seconds_between_status_checks, made.status_rate_limiter = 20, contextlib.nullcontext()
+    made._submitted_job_clusters, made._failed_nodes = set(), set()
+    made._job_submission_executor = ThreadPoolExecutor(1)
+    made.report_job_success, made.report_job_error = mock.MagicMock(), mock.MagicMock()
+    return made
+
+
+def looked(made, *jobs: str, log=Path("/nowhere")) -> dict[str, str]:
+    """What a look makes of each job: active, ended, failed; forgotten where it is none of these."""
+    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": log}) for job in jobs]
+    reports = {"ended": made.report_job_success, "failed": made.report_job_error}
+    for report in reports.values():
+        report.reset_mock()
+
+    async def look() -> list[str]:
+        return [job.external_jobid async for job in made.check_active_jobs(submitted)]
+
+    told = dict.fromkeys(jobs, "forgotten") | dict.fromkeys(asyncio.run(look()), "active")
+    return told | {call.args[0].external_jobid: name for name, report in reports.items() for call in report.mock_calls}
+
+
+def test_by_itself_the_plugin_forgets_jobs_in_silence_and_waits_for_those_that_are_gone(squeue):
+    made = executor("by itself")
+    squeue(STATES)
+    for _ in range(2 * repaired.LOOKS):
+        told = looked(made, *STATES)
+    assert told["4"] == told["5"] == "active"
+    squeue({})
+    for _ in range(2 * repaired.LOOKS):
+        assert looked(made, "1") == {"1": "active"}
+    squeue(None)
+    assert looked(made, "1", "6") == {"1": "forgotten", "6": "forgotten"}
+
+
+def test_a_job_that_was_preempted_or_lost_its_node_fails_unless_it_is_requeued(squeue):
+    made = executor()
+    squeue(STATES)
+    expected = dict(zip(STATES, ("active", "ended", "failed", "active", "active", "active"), strict=True))
+    assert looked(made, *STATES) == looked(made, *STATES) == expected
+    squeue(STATES | {"5": "PENDING"})
+    assert looked(made, *STATES) == expected | {"4": "failed"}
+    assert "4 is PREEMPTED" in str(made.report_job_error.mock_calls[-1].kwargs["msg"])
+    squeue({"5": "RUNNING"})
+    assert looked(made, "5") == {"5": "active"}
+
+
+def test_a_queue_that_does_not_answer_says_nothing_of_a_job(squeue):
+    made = executor()
+    squeue({"1": "RUNNING"})
+    assert looked(made, "1") == {"1": "active"}
+    squeue(None)
+    for _ in range(2 * repaired.LOOKS):
+        assert looked(made, "1") == {"1": "active"}
+    squeue({"1": "COMPLETED"})
+    assert looked(made, "1") == {"1": "ended"}
+
+
+def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_it(squeue):
+    made = executor()
+    squeue({"1": "RUNNING", "2": "PENDING"})
+    assert looked(made, "1", "2") == {"1": "active", "2": "active"}
+    squeue({"2": "RUNNING"})
+    told = [looked(made, "1", "2") for _ in range(repaired.LOOKS)]
+    assert [one["1"] for one in told] == ["active"] * (repaired.LOOKS - 1) + ["failed"]
+    assert {one["2"] for one in told} == {"active"}
+
+
+def test_a_job_that_comes_back_or_is_not_yet_listed_is_waited_for(squeue):
+    made = executor()
+    for _ in range(2 * repaired.LOOKS):
+        squeue({"1": "RUNNING"})
+        assert looked(made, "1", "9") == {"1": "active", "9": "active"}
+        squeue({})
+        assert looked(made, "1", "9") == {"1": "active", "9": "active"}
+
+
+def test_a_job_of_an_array_and_one_that_a_user_cancelled_are_known_by_what_sacct_says(command):
+    made = executor()
+    made.workflow.executor_settings.status_command = "sacct"
+    command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
+    assert looked(made, "7_2", "8") == {"7_2": "active", "8": "failed"}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_log_of_a_job_that_succeeded_is_kept_where_that_is_asked_for(squeue, tmp_path, keep):
+    squeue({"1": "COMPLETED"})
+    log = tmp_path / "1.log"
+    log.touch()
+    for _ in range(2):
+        assert looked(executor(keep_successful_logs=keep), "1", log=log) == {"1": "ended"}
+    assert log.exists() == keep
+
+
+@pytest.mark.parametrize(("memory", "longest"), [(300, 100), (60, 20), (30, 10), (600, 180), (None, 180)])
+def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(squeue, command, memory, longest):
+    command("scontrol", f"echo 'MinJobAge = {memory} sec'" if memory else "exit 1")
+    squeue({"1": "RUNNING"})
+    made, waits = executor(), []
+    for _ in range(20):
+        looked(made, "1")
+        waits.append(made.next_seconds_between_status_checks)
+    assert waits == sorted(waits) and waits[0] == min(30, longest) and waits[-1] == longest
+    squeue({"1": "PREEMPTED"})
+    looked(made, "1")
+    assert made.next_seconds_between_status_checks == min(20, longest)
+
+
+def cancelled(made, command, folder: Path) -> tuple[int, str]:
+    """Ctrl-C while one job is being submitted and one waits for that: submissions, and the words of `scancel`."""
+    log, submissions, begun, go_on = folder / "cancelled", [], threading.Event(), threading.Event()
+    command("scancel", f'echo "$@" >> {log}')
+
+    def submit() -> None:
+        begun.set()
+        go_on.wait(10)
+        submissions.append("sbatch")
+
+    for _ in range(2):
+        made._job_submission_executor.submit(submit)
+    begun.wait(10)
+    threading.Timer(0.2, go_on.set).start()
+    made.cancel_jobs([])
+    said = log.read_text() if log.exists() else ""
+    made._job_submission_executor.shutdown()
+    return len(submissions), said
+
+
+def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path):
+    assert cancelled(executor("by itself"), command, tmp_path) == (2, "")
+    assert cancelled(executor(), command, tmp_path) == (1, "--name run\n")
+
+
+def test_jobs_that_could_not_be_cancelled_are_told_with_the_command(command):
+    made = executor()
+    command("scancel", "echo 'no controller' >&2\nexit 1")
+    made.cancel_jobs([])
+    made.logger.warning.assert_called_with("jobs may go on (no controller); cancel them: scancel --name run")
+
+
+def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):
+    assert repaired.Executor is repaired.RepairedExecutor
+    logger = mock.MagicMock()
+    with mock.patch.object(plugin.Executor, "__init__", lambda *_: None):
+        repaired.UnrepairedExecutor(None, logger)
+    assert "another version than 2.8.0" in logger.warning.call_args.args[0]
+    assert "check_active_jobs" not in vars(repaired.UnrepairedExecutor)
