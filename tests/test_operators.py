@@ -140,7 +140,7 @@ def code_of_flat(tmp_path, monkeypatch):
 
 def forget() -> None:
     """As in a process that has read no module yet."""
-    for cached in (syntax.file_of, syntax._statements, syntax._own_names, syntax._definitions):
+    for cached in (syntax.file_of, syntax._statements, syntax._definitions):
         cached.cache_clear()
 
 
@@ -188,12 +188,12 @@ def test_every_local_module_that_an_operator_reaches_is_its_code(code_of_flat, w
     assert code_of_flat({**files, "nearby.py": f'"""A module."""\n{said}'}, **words) == before
 
 
-def test_what_an_operator_does_not_name_beside_it_is_not_its_code(code_of_flat):
-    """Two operators in one file, and a function that only the other one uses."""
-    words = {"imports": "from nearby import f, other", "used": "f(hidden)"}
+def test_a_module_of_the_users_own_counts_whole_so_two_operators_in_one_file_are_trained_together(code_of_flat):
+    words = {"imports": "from nearby import f", "used": "f(hidden)"}
     before = code_of_flat({"nearby.py": TIMES}, **words)
-    assert code_of_flat({"nearby.py": TIMES.replace("pass", "return 1")}, **words) == before
-    assert code_of_flat({"nearby.py": TIMES}, **words, below="class Second(Flat):\n    scale = other()") == before
+    assert code_of_flat({"nearby.py": TIMES.replace("pass", "return 1")}, **words) != before
+    assert code_of_flat({"nearby.py": TIMES}, **words, below="class Second(Flat):\n    scale = 1") != before
+    assert Operator("flat", "flat:Flat").code != Operator("second", "flat:Second").code
 
 
 def test_modules_that_import_each_other_have_a_code(code_of_flat):
@@ -208,12 +208,9 @@ def test_modules_that_import_each_other_have_a_code(code_of_flat):
     ("words", "said"),
     [
         ({"within": "import importlib\n        importlib.import_module(self.name)"}, "import_module(self.name)"),
-        ({"imports": "import torch", "used": "getattr(torch, self.name)(hidden)"}, "getattr(torch, self.name)"),
         ({"within": "weights = open('w.txt').read()"}, "open('w.txt')"),
         ({"imports": "import importlib\nf = importlib.import_module('.f', __package__)", "used": "f(hidden)"}, "'.f'"),
-        ({"used": "globals()['f'](hidden)"}, "globals()"),
         ({"imports": "from nearby import f", "used": "f(hidden)"}, "nearby.py, line 4: np.load('w.npy')"),
-        ({"within": "from importlib import import_module as im"}, "from importlib import import_module as im"),
         ({"imports": "import sys\nsys.path.append('x')\nfrom far_away import f", "used": "f(hidden)"}, "far_away"),
     ],
 )
@@ -223,7 +220,7 @@ def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own, words
     own("flat", {"class": "flat:Flat"})
     (line,) = operators.unfollowed_code()
     assert line.startswith("attention 'flat': ") and said in line
-    code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="getattr(self, 'x' + 'y')(f(hidden))")
+    code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="f(hidden)")
     assert operators.unfollowed_code() == []
 
 

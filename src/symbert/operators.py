@@ -193,7 +193,7 @@ def unfollowed_code() -> list[str]:
             more = f" (and {len(places) - 1} more)" if places[1:] else ""
             lines.append(
                 f"attention '{operator.name}': {places[0]}{more} brings in what is not in the operator's code; after a "
-                "change of that, name a new 'experiment'"
+                "change of that, give the operator another name"
             )
     return lines
 
