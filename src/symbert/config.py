@@ -90,6 +90,12 @@ def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     return _training({**config, "glue": {**config["glue"], **own}}, "glue", kind)
 
 
+def protocol_of_pairs(config: Config) -> Config:
+    """How minimal pairs are judged; `allow_partial` changes no judgement."""
+    values = values_of(protocol_of(config, "blimp", MinimalPairSettings))
+    return {key: value for key, value in values.items() if key != "allow_partial"}
+
+
 def filter_of(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
@@ -149,7 +155,7 @@ def _hashes_of_suites(config: Config) -> Config:
     """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
     chosen = [suite.name for suite in BESIDE_GLUE if suite.name in config["sweep"]["suites"]]
     hashes = {
-        name: hash_of(protocol_of(config, name, GlueSettings if SUITES[name].tasks else MinimalPairSettings))
+        name: hash_of(protocol_of(config, name, GlueSettings) if SUITES[name].tasks else protocol_of_pairs(config))
         for name in chosen
     }
     return {"suites": hashes} if hashes else {}

@@ -36,6 +36,7 @@ from symbert.config import (
     needs_harmful_model,
     other_hosts,
     protocol_of,
+    protocol_of_pairs,
     report_of,
     robustness_of,
     runs_of,
@@ -44,7 +45,6 @@ from symbert.config import (
 )
 from symbert.errors import ConfigError
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
-from symbert.glue.own_files import identity_of
 from symbert.hosts import ENCODER, HOSTS
 from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
 from symbert.launch import launcher, threads_per_process
@@ -92,6 +92,17 @@ def key(*facts: Any) -> str:
     """Eight hexadecimal digits of the SHA-256 of facts as canonical JSON."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def by_content(value: Any) -> Any:
+    """Settings without the paths of the user's files, beside which `sha256` has a digest for each."""
+    if isinstance(value, list):
+        return [by_content(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    digests = value.get("sha256")
+    paths = digests if isinstance(digests, dict) else {}
+    return {name: by_content(item) for name, item in value.items() if name not in paths}
 
 
 @dataclass(frozen=True)
@@ -170,15 +181,20 @@ class Experiment:
         self.runs_by_folder = {(run.host, model): run for run, model in self.models.items()}
         self.rows: dict[str, Rows] = {}  # by folder below results/tasks
         self.scorings: dict[str, Scoring] = {scoring.name: scoring for scoring in self._scorings()}
-        self._refuse_collisions()
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": self._embedded}
-        folder = f"{RESULTS}/{name}-{key(settings)}"
-        self.settings[f"{folder}/settings.json"] = settings
+        folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
+        self._plan(f"{folder}/settings.json", settings)
         return folder
+
+    def _plan(self, file: str, settings: Config) -> None:
+        """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
+        if Path(file).is_file() and by_content(read_json_or_empty(Path(file))) != by_content(settings):
+            raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
+        self.settings[file] = settings
 
     @cached_property
     def _embedded(self) -> str:
@@ -188,18 +204,18 @@ class Experiment:
     # The corpus.
 
     def _texts(self) -> dict[str, str]:
-        """The text of each part, in the order in which documents are taken; a file of one's own is a part, whose name
-        ends in digits of its SHA-256."""
+        """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
+        SHA-256 is its name and place, so that a file may be renamed."""
         source = SOURCES[source_of(self.config, "corpus")]
         if self.is_own_text:
-            files = source.files_in_place(self.config).items()
-            return {f"{part}-{known_sha256(path)[:8]}": path for part, path in files}
+            return dict(sorted((known_sha256(path)[:16], path) for path in source.files_in_place(self.config).values()))
         return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
 
     def _parts_settings(self) -> Config:
         """What makes token ids of the text of a part."""
         config, settings = self.config, {"vocabulary": self.vocabulary, "split_by_content": self.is_own_text}
         settings["filter"] = {**filter_of(config), "annotations": annotations_of(config)}
+        del settings["filter"]["max_bad_fraction"]  # which only says when a part is refused
         if not self.is_own_text:
             settings["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
         if has_filter(config, "categories"):
@@ -250,7 +266,7 @@ class Experiment:
         model = f"{run.size}-{run.attention}-{key(facts)}"
         folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
         source = {"corpus_source": source_of(self.config, "corpus")} if HOSTS[run.host].reads_corpus else {}
-        self.settings[f"{folder}/run.json"] = {**facts, "pretrain_seed": run.pretrain_seed, **source}
+        self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         return model
 
     def manifest(self, run: Run) -> str:
@@ -287,14 +303,14 @@ class Experiment:
         if self.has_judges:
             settings = {"kind": "pairs", **self._preparation("blimp", MinimalPairSettings)}
             rows = self._rows("blimp", settings, {"blimp": [self._task_file(published_pairs(p)) for p in PARADIGMS]})
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], values_of(self.judging))
+            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol_of_pairs(self.config))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
         settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
-        own = {task: identity_of(task_named(task)) for task in tasks if task_named(task).files}
-        if own:
-            settings["own"] = {task: {**self.config["tasks"][task], **own[task]} for task in own}
+        if own := {task: files for task in tasks if (files := task_named(task).files)}:
+            digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
+            settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
         rows = self._rows(name, settings, {task: self._files_of(task_named(task)) for task in tasks})
         protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
         scoring = self._scoring(name, "finetune", suite.name, rows, tasks, protocol)
@@ -633,6 +649,12 @@ class Experiment:
         return " ".join(words)
 
     @property
+    def max_bad_fraction(self) -> str:
+        """The option of parts of which some lines may be malformed."""
+        share = self.config["corpus"]["filter"]["max_bad_fraction"]
+        return f"--max-bad-fraction {share}" if share else ""
+
+    @property
     def allow_partial(self) -> str:
         """The option of tasks that may have fewer rows than published."""
         return "--allow-partial" if self.config["glue"]["allow_partial"] else ""
@@ -741,11 +763,5 @@ class Experiment:
         text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
         write_text(Path(self.folder, CONFIGURATION), f"# snakemake --configfile {self.folder}/{CONFIGURATION}\n{text}")
         for file, settings in self.settings.items():
-            if not Path(file).is_file():
+            if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
-
-    def _refuse_collisions(self) -> None:
-        """ConfigError where a folder of the same key holds other settings: eight digits may be alike by chance."""
-        for file, settings in self.settings.items():
-            if Path(file).is_file() and read_json_or_empty(Path(file)) != settings:
-                raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")

@@ -14,8 +14,10 @@ from symbert.config import Config, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
 from symbert.files import reading
+from symbert.glue.own_files import check_files
 from symbert.keys import FOLDER
 from symbert.paths import CONFIGURATION, RESULTS, Experiment
+from symbert.tasks import task_named
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
@@ -24,8 +26,15 @@ def read_config(folder: Path, *changes: Config) -> Config:
     changes = (read_yaml(_config_file(folder)), *changes)
     defaults = read_yaml(folder / "workflow/defaults.yaml")
     scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
-    config = reduce(merge, [scale, *changes], defaults)
+    return checked(reduce(merge, [scale, *changes], defaults))
+
+
+def checked(config: Config) -> Config:
+    """A configuration that makes sense, with files of the user's tasks that can be read."""
     check(config)
+    for task in config["sweep"]["tasks"]:
+        if task in config["tasks"]:
+            check_files(task_named(task))
     return config
 
 
@@ -80,9 +89,7 @@ def read_experiment(
     if not file.is_file():
         names = sorted(path.parent.name for path in Path(RESULTS).glob(f"*/{CONFIGURATION}"))
         raise MissingInputError(f"{file}: no experiment of that name{suggestion(name, names)}")
-    recorded = read_yaml(file)
-    check(recorded)
-    return Experiment(recorded)
+    return Experiment(checked(read_yaml(file)))
 
 
 def read_yaml(path: Path) -> Config:
@@ -120,8 +127,7 @@ def _first_line(error: yaml.YAMLError) -> str:
 def open_experiment(config: Config) -> Experiment:
     """The experiment of a configuration that Snakemake has merged; a mistake in it ends Snakemake with one line."""
     try:
-        check(config)
-        return Experiment(config)
+        return Experiment(checked(config))
     except SymbertError as error:
         print(f"symbert: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -22,8 +22,8 @@ from symbert.syntax import file_of, keys_of, syntax_of
 
 
 def number(**limits: float) -> Any:
-    """The type of a number within limits; an integer stays one, because the hash of 1 is not that of 1.0."""
-    return Annotated[int, Meta(**limits)] | Annotated[float, Meta(**limits)]
+    """The type of a number within limits; 1 becomes 1.0, which has the same key."""
+    return Annotated[float, Meta(**limits)]
 
 
 Count = Annotated[int, Meta(ge=1)]

@@ -45,7 +45,7 @@ FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 
 
-def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None) -> None:
+def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
     settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
@@ -60,10 +60,11 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None)
                         files, and which encoder gave the ids: `checked` documents were encoded twice and compared,
                         `reference` documents have text that went to tokenizers. The ids are the same without tokie.
 
-    `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first.
-    Raises IntegrityError when the part is not that of its publisher, DataError when it is damaged.
+    `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first;
+    `max_bad_fraction` of the lines may be malformed. Raises IntegrityError when the part is not that of its publisher, DataError when it is damaged.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
+    settings["filter"]["max_bad_fraction"] = max_bad_fraction
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, settings.get("checksums"))

@@ -18,14 +18,12 @@ KINDS = (*DIALECTS, *LOADERS)  # of files: those with columns
 ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
 
-def identity_of(task: Task) -> dict[str, Any]:
-    """What the rows of a task and their scores follow from: the content of its files, whatever their names.
+def check_files(task: Task) -> None:
+    """Refuse files of a task that cannot be read as one, where a workflow starts.
 
-    Read where a workflow starts: ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a
-    column.
+    ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a column.
     """
-    contents = {split: known_sha256(path) for split, path in task.files.items()}
-    if contents["train"] == contents["validation"]:
+    if known_sha256(task.files["train"]) == known_sha256(task.files["validation"]):
         files = " and ".join(dict.fromkeys(task.files.values()))
         raise ConfigError(
             f"config: 'tasks.{task.name}': train and validation are the same ({files}); give validation rows that "
@@ -34,8 +32,6 @@ def identity_of(task: Task) -> dict[str, Any]:
     for path in map(Path, task.files.values()):
         if path.is_file() and suffix_of(path) in DIALECTS:
             next(_cells(path, task.layout), None)
-    layout = {"columns": list(task.layout.text), "label": task.layout.label}
-    return {**layout, "labels": list(task.labels), "metrics": list(task.metrics), "sha256": contents}
 
 
 def read_own_split(task: Task, split: str, schema: pa.Schema) -> pa.Table:

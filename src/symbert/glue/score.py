@@ -37,7 +37,7 @@ from symbert.model.loading import load_model
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
-from symbert.settings import GlueSettings, MinimalPairSettings, hash_of, settings_from
+from symbert.settings import GlueSettings, hash_of, settings_from
 from symbert.task import Task
 from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
@@ -71,8 +71,7 @@ def score(
     with single_writer(folder / "state"):
         if settings["kind"] == "judge":
             checkpoint = Checkpoint(suite.parents[1] / "runs" / place)
-            wanted = settings_from(settings["protocol"], MinimalPairSettings, str(suite))
-            write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", wanted)))
+            write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"])))
         elif settings["kind"] == "robustness":
             protocol = Protocol(suite.parent / settings["trained"] / place)
             write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record))
@@ -310,7 +309,7 @@ def score_of_set(
     return {**score, "constant_prediction": is_constant(predictions)}
 
 
-def judgement(checkpoint: Checkpoint, data: Path, wanted: MinimalPairSettings) -> Record:
+def judgement(checkpoint: Checkpoint, data: Path, protocol: Record) -> Record:
     """The record of a checkpoint on BLiMP: of each paradigm, in how many pairs the acceptable sentence is likelier.
 
     Pairs whose sentences are equally likely are counted apart, as ties: a model that cannot tell them, for instance
@@ -336,7 +335,7 @@ def judgement(checkpoint: Checkpoint, data: Path, wanted: MinimalPairSettings) -
         "paradigms": counts,
         "partial": facts["partial"],
         "stand_in": facts["stand_in"],
-        "settings_hash": hash_of(wanted),
+        "settings_hash": hash_of(protocol),
         "versions": checkpoint.versions,
         "checkpoint_sha256": checkpoint.sha256,
         "data_sha256": sha256_of(data),
