@@ -58,10 +58,12 @@ def run(tmp_path, blocklist_file, vocabulary):
     """Prepares records, with files and changes to the filter; gives the index of kept documents and the counts."""
     output = tmp_path / "parts/en_meta_part_1.npy"
 
-    def run(lines: list, files: dict | None = None, keep_rejected: Path | None = None, **changes) -> tuple:
+    def run(
+        lines: list, files: dict | None = None, keep_rejected: Path | None = None, max_bad_fraction=0.0, **changes
+    ) -> tuple:
         part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
         write_settings(output.parent, vocabulary, {"blocklist": blocklist_file, **(files or {})}, **changes)
-        prepare_part(part, output, keep_rejected)
+        prepare_part(part, output, keep_rejected, max_bad_fraction)
         index = pyarrow.parquet.read_table(output.with_suffix(".parquet")).to_pylist()
         facts = read_json(output.with_suffix(".json"))
         assert facts["record"]["documents"] == facts["counts"]["kept"] == len(index)

@@ -61,7 +61,8 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
                         `reference` documents have text that went to tokenizers. The ids are the same without tokie.
 
     `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first;
-    `max_bad_fraction` of the lines may be malformed. Raises IntegrityError when the part is not that of its publisher, DataError when it is damaged.
+    `max_bad_fraction` of the lines may be malformed. Raises IntegrityError when the part is not that of its publisher,
+    DataError when it is damaged.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     settings["filter"]["max_bad_fraction"] = max_bad_fraction
