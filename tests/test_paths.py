@@ -1,0 +1,416 @@
+"""Keys and paths: a changed setting changes the keys below it and no others; content counts, names and dates do not."""
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from symbert import operators, sources
+from symbert.config import merge
+from symbert.errors import ConfigError
+from symbert.files import write_json
+from symbert.paths import Experiment, Run
+from symbert.project import checked, read_chosen, read_yaml
+from test_operators import forget
+
+pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+
+BASE = {
+    **{"experiment": "base", "scale": "demo", "source": "hub"},
+    "corpus": {"annotations": "computed", "parts": 3},
+    "glue": {"max_examples": 100, "max_evaluation_examples": 50, "robustness": {"noise": [0.1]}},
+    "sweep": {
+        **{"hosts": ["encoder", "decoder", "encoder-decoder"], "sizes": ["tiny"], "attention": ["original", "shared"]},
+        **{"suites": ["glue", "superglue", "blimp"], "tasks": ["mnli", "rte", "cb"], "anatomy": True},
+        **{"probes": ["original"], "pretrain_seeds": [1, 2], "finetuned_pretrain_seeds": [1]},
+        **{"finetune_seeds": [1, 2], "curve": {"sizes": [], "finetune_seeds": [1]}},
+    },
+}
+# Which kinds of key another kind is part of.
+BELOW = {
+    "parts": {"shards"},
+    "shards": {"encoder", "decoder", "speeds", "anatomy"},
+    "pairs": {"encoder-decoder"},
+    "encoder": {"scores", "superglue scores", "noisy scores", "judged pairs", "anatomy"},
+    "decoder": {"judged pairs"},
+    "rows": {"scores", "noisy rows"},
+    "superglue rows": {"superglue scores"},
+    "scores": {"noisy scores"},
+    "noisy rows": {"noisy scores"},
+    "blimp": {"judged pairs"},
+}
+RUNS = {"encoder", "decoder", "encoder-decoder"}
+NOTHING: set[str] = set()
+TRAINED = {"speeds", *RUNS}
+ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
+OWN_IN_DEMO = {"encoder-decoder"}  # which has its own value in the scale demo
+# Every key of workflow/defaults.yaml but the axes of the sweep: another value, and the kinds of key that it changes.
+EFFECTS = {
+    "scale": ("laptop", {"report"}),
+    "source": ("mirror", {"parts", "blimp", *ROWS}),
+    "mirror": (".", NOTHING),
+    "experiment": ("other", {"report"}),
+    "recipe": ("fast", {*TRAINED, *SCORES}),
+    "precision": ("fp32", {*TRAINED, *SCORES}),
+    "corpus.source": ("mirror", {"parts", "blimp", *ROWS}),  # the vocabulary comes from there
+    "corpus.files": ("*.jsonl", NOTHING),
+    "corpus.annotations": ("published", {"parts"}),
+    "corpus.parts": (2, {"shards"}),
+    "corpus.revision": ("v2", {"parts"}),
+    "corpus.keep_raw": (True, NOTHING),
+    "corpus.harmful_model": ("en.binary", {"parts"}),
+    "corpus.blocklist_url": ("https://ut1.example", {"parts"}),
+    "corpus.filter.rules": (["categories", "perplexity"], {"parts"}),
+    "corpus.filter.blocked_categories": (["adult"], {"parts"}),
+    "corpus.filter.categories_from": ("blocklist", {"parts"}),
+    "corpus.filter.match": ("suffix", {"parts"}),
+    "corpus.filter.min_harmful_perplexity": (6.0, {"parts"}),
+    "corpus.filter.max_harmful_perplexity": (9e4, {"parts"}),
+    "corpus.filter.max_bad_fraction": (0.1, NOTHING),
+    "corpus.pack.sequence_length": (16, {"shards"}),
+    "corpus.pack.validation_sequences": (100, {"shards"}),
+    "corpus.pack.max_documents": (100, {"shards"}),
+    "corpus.pack.sequences_per_shard": (1000, {"shards"}),
+    "parallel": (
+        dict(zip(["source", "target", "validation_source", "validation_target"], "abcd", strict=True)),
+        {"pairs"},
+    ),
+    "pretrain.steps": (800, TRAINED - OWN_IN_DEMO),
+    "pretrain.batch_size": (64, TRAINED - OWN_IN_DEMO),
+    "pretrain.learning_rate": (1e-4, TRAINED),
+    "pretrain.warmup_steps": (10, TRAINED),
+    "pretrain.schedule_steps": (None, TRAINED),
+    "pretrain.optimizer": ("own_optimizer:sgd", TRAINED),
+    "pretrain.weight_decay": (0.1, TRAINED),
+    "pretrain.adam_beta1": (0.8, TRAINED),
+    "pretrain.adam_beta2": (0.9, TRAINED),
+    "pretrain.adam_epsilon": (1e-6, TRAINED),
+    "pretrain.gradient_clip": (2.0, TRAINED),
+    "pretrain.mask_probability": (0.2, TRAINED),
+    "pretrain.dropout": (0.2, TRAINED),
+    "pretrain.evaluate_every": (100, TRAINED),  # which losses metrics.jsonl has
+    "pretrain.save_every": (100, TRAINED),  # which steps can become checkpoints
+    "pretrain.recompute_activations": (True, NOTHING),
+    "pretrain.shard_parameters": (True, NOTHING),
+    "pretrain.micro_batch_size": (2, {"speeds"}),
+    "pretrain.processes": (2, NOTHING),
+    "pretrain.nodes": (1, NOTHING),
+    "hosts": ({"decoder": {"steps": 300}}, {"decoder"}),
+    "glue.source": ("mirror", {"blimp", *ROWS}),
+    "glue.files": (".", NOTHING),
+    "glue.revision": ("v2", {"rows"}),
+    "glue.allow_partial": (False, NOTHING),
+    "glue.max_examples": (90, ROWS),
+    "glue.max_evaluation_examples": (40, {"blimp", *ROWS}),
+    "glue.max_length": (32, {"rows", "blimp"}),
+    "glue.epochs": (1, {"scores"}),
+    "glue.batch_size": (8, SCORES),
+    "glue.learning_rate": (1e-4, SCORES),
+    "glue.warmup_ratio": (0.2, SCORES),
+    "glue.weight_decay": (0.1, SCORES),
+    "glue.adam_epsilon": (1e-6, SCORES),
+    "glue.gradient_clip": (2.0, SCORES),
+    "glue.dropout": (0.2, SCORES),
+    "glue.keep_finetuned": (False, NOTHING),
+    "glue.robustness.files": (".", NOTHING),
+    "glue.robustness.sets": (["hans"], {"noisy rows"}),
+    "glue.robustness.noise": ([0.2], {"noisy rows"}),
+    "glue.robustness.noise_kinds": (["drop"], {"noisy rows"}),
+    "suites.superglue.epochs": (3, {"superglue scores"}),
+    "suites.superglue.max_length": (64, {"superglue rows"}),
+    "suites.squad2.epochs": (3, NOTHING),  # which the sweep does not have
+    "suites.squad2.batch_size": (3, NOTHING),
+    "suites.squad2.learning_rate": (3e-3, NOTHING),
+    "suites.squad2.max_length": (64, NOTHING),
+    **{f"rates.{name}": (7.0, NOTHING) for name in ("gpu_flops", "gpu_layer_seconds", "core_flops", "job_seconds")},
+    "rates.core_layer_seconds": (7.0, NOTHING),
+    "operators": ({"wide": {"class": "shared", "start": "wide"}}, NOTHING),  # which the sweep does not have
+    "sizes": (
+        {"deep": {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 64}},
+        NOTHING,
+    ),
+    "tasks": (
+        {"own": {"train": "a", "validation": "b", "columns": ["x"], "metric": "f1", "labels": ["n", "y"]}},
+        NOTHING,
+    ),
+}
+# Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
+MORE = {
+    "sweep.hosts": ["encoder", "decoder"],
+    "sweep.sizes": ["tiny", "small"],
+    "sweep.attention": ["original", "shared", "pairwise"],
+    "sweep.contrasts": [["shared", "original"]],
+    "sweep.pretrain_seeds": [1, 2, 3],
+    "sweep.finetuned_pretrain_seeds": [1, 2],
+    "sweep.finetune_seeds": [1, 2, 3],
+    "sweep.suites": ["glue", "superglue", "blimp", "squad2"],
+    "sweep.tasks": ["mnli", "rte", "cb", "cola"],
+    "sweep.untrained": True,
+    "sweep.anatomy": False,
+    "sweep.probes": [],
+    "sweep.curve.sizes": ["tiny"],
+    "sweep.curve.finetune_seeds": [2],
+    "sweep.curve.steps": {"tiny": [200]},
+}
+
+
+@pytest.fixture
+def start(root, folder, monkeypatch):
+    """The experiment of BASE with changes; `set` is one key."""
+    demo = merge(read_yaml(root / "workflow/defaults.yaml"), read_yaml(root / "workflow/scales/demo.yaml"))
+    for name in "abcd":
+        Path(name).write_text(f"{name}\n")
+    Path("en").mkdir()
+    Path("own_optimizer.py").write_text("def sgd(parameters, settings):\n    pass\n")
+    monkeypatch.syspath_prepend(str(folder))
+    forget()
+
+    def start(*changes: dict, **keys) -> Experiment:
+        config = json.loads(json.dumps(merge(demo, BASE)))
+        for change in (*changes, *(nested(key, value) for key, value in keys.items())):
+            config = merge(config, change)
+        return Experiment(checked(config))
+
+    return start
+
+
+def nested(key: str, value) -> dict:
+    """A change of one key, with the directories that it asks for."""
+    change = value
+    for name in reversed(key.split(".")):
+        change = {name: change}
+    if value == "mirror":
+        change = merge(change, {"mirror": "."})
+    return merge(change, {"glue": {"robustness": {"files": "."}}}) if key.endswith("robustness.sets") else change
+
+
+def leaves(value: dict, above: str = "") -> list[str]:
+    """The keys that hold no further ones; a map that is empty, or whose keys the user chooses, is one."""
+    if isinstance(value, dict) and value and above != "sweep.curve.steps":
+        return [key for name, item in value.items() for key in leaves(item, f"{above}.{name}" if above else name)]
+    return [above]
+
+
+def keys_of(experiment: Experiment) -> dict[str, set[str]]:
+    """The keyed paths of an experiment by kind."""
+    scores = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
+    kinds = {"shards": {experiment.shards}, "parts": {experiment.parts_folder}, "pairs": {experiment.pairs}}
+    kinds |= {name: set() for name in (*RUNS, *scores.values(), *ROWS, *SCORES, "noisy rows", "blimp")}
+    for run in experiment.pretrainings():
+        kinds[run.host].add(experiment.run_folder(run))
+    for name in experiment.rows:
+        name_of_kind = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
+        kinds[name_of_kind.get(name.split("-")[-2], "rows")].add(name)
+    for file, (_, _, scoring) in experiment.asked_scores():
+        kinds["superglue scores" if scoring.suite == "superglue" else scores[scoring.kind]].add(file)
+    measured = {"speeds": {*experiment.speeds}, "anatomy": {experiment.anatomy}, "probes": {experiment.probes}}
+    return {**kinds, **measured, "report": {experiment.key}}
+
+
+def with_all_below(kinds: set[str]) -> set[str]:
+    """These kinds of key and those that they are part of; every one is part of the report's."""
+    reached, new = set(), set(kinds)
+    while new:
+        reached |= new
+        new = {below for kind in new for below in BELOW.get(kind, ())} - reached
+    return reached | {"report"} if reached else reached
+
+
+def changed_kinds(before: Experiment, after: Experiment) -> set[str]:
+    old, new = keys_of(before), keys_of(after)
+    return {kind for kind in old if old[kind] != new[kind]}
+
+
+def test_every_key_of_the_configuration_has_its_effect_declared(root):
+    assert {*leaves(read_yaml(root / "workflow/defaults.yaml"))} == {*EFFECTS, *MORE}
+
+
+@pytest.mark.parametrize("key", EFFECTS)
+def test_a_changed_setting_changes_exactly_the_keys_below_it(start, key):
+    value, kinds = EFFECTS[key]
+    assert changed_kinds(start(), start(nested(key, value))) == with_all_below(kinds)
+
+
+@pytest.mark.parametrize("key", MORE)
+def test_more_of_an_axis_keeps_the_folders_that_are_there(start, key):
+    before, after = start(), start(nested(key, MORE[key]))
+    fewer = key in ("sweep.hosts", "sweep.anatomy", "sweep.probes")
+    less, more = (after, before) if fewer else (before, after)
+    kept = {file for file in less.settings if "/speeds-" not in file and "/anatomy-" not in file}
+    assert kept <= more.settings.keys()
+    assert all(less.settings[file] == more.settings[file] for file in kept)
+
+
+def test_two_experiments_share_the_runs_that_are_equal_and_no_report(start):
+    one = start(experiment="one", sweep={"attention": ["original", "shared"]})
+    two = start(experiment="two", sweep={"attention": ["pairwise", "original"], "finetune_seeds": [1, 7]})
+    run = Run("tiny", "original", 1)
+    assert one.run_folder(run) == two.run_folder(run) and one.folder != two.folder and one.key != two.key
+    assert one.scorings == two.scorings, "other seeds are other files in the same folders"
+
+
+def test_the_spelling_of_a_configuration_changes_no_key(start, root):
+    experiment = start()
+    whole = experiment.config
+
+    def shuffled(value):
+        if not isinstance(value, dict):
+            return value
+        names = list(value)
+        random.Random(0).shuffle(names)
+        return {name: shuffled(value[name]) for name in names}
+
+    Path("whole.yaml").write_text(yaml.safe_dump(shuffled(whole), sort_keys=False))
+    texts = [f"{name}={json.dumps(value)}" for name, value in BASE.items()]
+    spellings = {
+        "defaults written out, in another order": read_chosen(root, None, [Path("whole.yaml")], None),
+        "texts on the command line": read_chosen(root, None, None, texts),
+        "1 for 1.0": start(nested("pretrain.gradient_clip", 1), nested("glue.dropout", 0)).config,
+    }
+    for spelling, config in spellings.items():
+        assert Experiment(config).record == experiment.record, spelling
+
+
+def own_text(start, pattern: str = "en/*.jsonl") -> dict[str, set[str]]:
+    return keys_of(start({"mirror": ".", "corpus": {"source": "files", "files": pattern}}))
+
+
+def test_text_of_the_users_own_counts_by_content(start):
+    for name in ("one", "two"):
+        Path(f"en/{name}.jsonl").write_text(json.dumps({"text": name}))
+    before = own_text(start)
+    os.utime("en/one.jsonl", (1, 1))
+    Path("en/two.jsonl").rename("en/0.jsonl")
+    assert own_text(start) == before, "touched and renamed"
+    Path("en/one.jsonl").write_text(json.dumps({"text": "another"}))
+    after = own_text(start)
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below({"shards"})
+
+
+def own_task(start, **files) -> dict[str, set[str]]:
+    definition = {"columns": ["text"], "metric": "f1", "labels": ["no", "yes"], **files}
+    tasks = {"tasks": {"irony": definition}, "sweep": {"tasks": ["rte", "irony"]}}
+    return keys_of(start(tasks))
+
+
+def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(start):
+    for name in ("train", "dev"):
+        Path(f"{name}.csv").write_text(f"text,label\n{name},no\n")
+    before = own_task(start, train="train.csv", validation="dev.csv")
+    shutil.copy("train.csv", "renamed.csv")
+    assert own_task(start, train="renamed.csv", validation="dev.csv") == before
+    Path("train.csv").write_text("text,label\nedited,no\n")
+    after = own_task(start, train="train.csv", validation="dev.csv")
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below({"rows"})
+    rte = [name for name in before["rows"] if name.startswith("glue")]
+    assert rte and {*rte} <= after["rows"]
+
+
+def test_a_wrong_column_of_an_own_csv_is_refused_at_the_start(start):
+    Path("train.csv").write_text("texts,label\na,no\n")
+    Path("dev.csv").write_text("text,label\nb,no\n")
+    with pytest.raises(Exception, match=r"train\.csv: no column 'text'") as refused:
+        own_task(start, train="train.csv", validation="dev.csv")
+    assert refused.value.exit_code == 65
+
+
+def test_a_parallel_text_counts_by_content(start):
+    files = dict(zip(["source", "target", "validation_source", "validation_target"], "abcd", strict=True))
+    before = keys_of(start(parallel=files))
+    shutil.copy("a", "renamed")
+    assert keys_of(start(parallel={**files, "source": "renamed"})) == before
+    Path("a").write_text("edited\n")
+    after = keys_of(start(parallel=files))
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below({"pairs"})
+
+
+OPERATOR = '''
+from symbert.model.attention import SelfAttention
+{top}
+
+
+class Mine(SelfAttention):
+    """{docstring}"""
+
+    def queries_and_keys(self, hidden):
+        {within}
+        return {value} * hidden, hidden
+'''
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_changed"),
+    [
+        ({"value": "3"}, True),
+        ({"docstring": "Another."}, False),
+        ({"within": "pass  # a comment"}, False),
+    ],
+)
+def test_the_code_of_an_operator_is_part_of_the_keys_of_its_runs_by_syntax(start, monkeypatch, changes, is_changed):
+    assert is_changed == _edited(start, monkeypatch, {}, changes)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        {"top": "try:\n    from nearby import f\nexcept ImportError:\n    f = abs", "value": "f(2)"},
+        {"top": "if 1 + 1 == 2:\n    from nearby import f", "value": "f(2)"},
+        {"within": "from nearby import f", "value": "f(2)"},
+    ],
+)
+def test_code_that_an_operator_imports_in_try_if_or_a_function_is_part_of_the_keys_too(start, monkeypatch, imports):
+    assert _edited(start, monkeypatch, imports, {}, nearby="def f(x):\n    return 3 * x\n")
+
+
+def _edited(start, monkeypatch, before: dict, changes: dict, nearby: str = "def f(x):\n    return x\n") -> bool:
+    """Whether the run of an operator has another folder after an edit; that of another operator has not."""
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    words = {"top": "", "docstring": "Mine.", "within": "pass", "value": "2", **before}
+    folders = []
+    for code, near in ((words, "def f(x):\n    return x\n"), ({**words, **changes}, nearby)):
+        Path("mine.py").write_text(OPERATOR.format(**code))
+        Path("nearby.py").write_text(near)
+        forget()
+        operators.OPERATORS.pop("mine", None)
+        experiment = start(operators={"mine": {"class": "mine:Mine"}}, sweep={"attention": ["original", "mine"]})
+        folders.append([experiment.run_folder(Run("tiny", name, 1)) for name in ("mine", "original")])
+    forget()
+    (mine, original), (edited, kept) = folders
+    assert original == kept
+    return mine != edited
+
+
+def test_a_size_with_rotary_positions_is_another_model(start):
+    shape = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 64}
+    sweep = {"sizes": ["deep"], "anatomy": False, "attention": ["original"]}
+    folders = {
+        start(sizes={"deep": {**shape, **more}}, sweep=sweep).run_folder(Run("deep", "original", 1))
+        for more in ({}, {"position_embedding_type": "rotary"}, {"position_embedding_type": "learned"})
+    }
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize("kind", ["settings.json", "run.json"])
+def test_other_settings_under_the_same_key_are_refused(start, kind):
+    experiment = start()
+    experiment.write()
+    start()
+    file = Path(next(file for file in experiment.settings if file.endswith(kind)))
+    write_json(file, {**json.loads(file.read_text()), "more": 1})
+    with pytest.raises(ConfigError, match=f"{file}: holds other settings under the same key"):
+        start().write()
+
+
+def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp_path_factory):
+    """Its paths do not begin at the root either: a folder of results may be copied."""
+    embedded = start(source="embedded")
+    moved = tmp_path_factory.mktemp("elsewhere") / "demo"
+    shutil.copytree(sources.DEMO, moved)
+    monkeypatch.setattr(sources, "DEMO", moved)
+    assert start(source="embedded").record == embedded.record
+    assert str(Path.cwd()) not in json.dumps(embedded.record) and str(sources.DEMO) not in json.dumps(embedded.record)
+    assert all(file.startswith("results/") for file in embedded.settings)
