@@ -22,7 +22,7 @@ from typing import Any
 from symbert import __version__, slurm
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
 from symbert.files import reading
-from symbert.log import copy_stderr, say_last
+from symbert.log import say_last, write_stderr
 from symbert.options import line_of
 from symbert.syntax import sentence_of
 
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for option, value in pairwise(arguments):
             if option == "--log":  # at once: what is imported for a command may fail, too
-                copy_stderr(Path(value))
+                write_stderr(Path(value))
         options = _parse(arguments)
         function = load(options.command)
         if is_process:
@@ -125,7 +125,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("symbert", "symbert COMMAND …", about, epilog, exit_on_error=False, **help_format)
     parser.add_argument("--version", action="version", version=f"symbert {__version__}")
     parser.add_argument("--help-jobs", action=_ListJobs, nargs=0, help="list the commands that rules run")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="copy standard error to FILE")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write standard error to FILE")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     if wanted is not None:
         _add_options(commands.add_parser(wanted, prog=f"symbert {wanted}", **help_format), wanted)
