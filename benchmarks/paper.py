@@ -1,24 +1,20 @@
-"""The configuration's settings at the paper's values, but for all nine GLUE tasks."""
+"""The configuration's settings at the paper's values."""
 
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from symbert.config import sections
-from symbert.settings import GlueSettings, settings_from
-from symbert.tasks import GLUE
+from symbert.config import protocol_of
+from symbert.project import read_config
+from symbert.settings import GlueSettings, TaskSettings
 
 ROOT = Path(__file__).parents[1]
+PAPER = {"scale": "paper", "source": "hub"}
 
 
-def paper_sections() -> dict[str, dict[str, Any]]:
-    """What each group of rules would read, by section."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    config["sweep"]["tasks"] = list(GLUE)
-    return sections(config)
+def task_settings() -> TaskSettings:
+    """How the paper prepares rows."""
+    return protocol_of(read_config(ROOT, PAPER), "glue", TaskSettings)
 
 
 def finetuning_settings() -> GlueSettings:
     """The paper's protocol of fine-tuning."""
-    return settings_from(paper_sections()["glue"], GlueSettings, "config.yaml")
+    return protocol_of(read_config(ROOT, PAPER), "glue", GlueSettings)

@@ -8,9 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.paper import paper_sections
+from benchmarks.paper import task_settings
+from symbert.files import write_json
 from symbert.glue.prepare import facts_of, prepare_task
-from symbert.glue.sources import download_task, resolve_glue
+from symbert.settings import values_of
+from symbert.sources import VOCABULARY
+from symbert.suites import suite_of
 from symbert.task import Task
 
 # Tokens of the training rows of GLUE, [CLS] and [SEP] among them and cut at 128, at 0, 5, … 100 % of the rows.
@@ -24,15 +27,12 @@ CLS, SEP = 101, 102  # where bert-base-uncased has them
 
 def real_rows(task: Task, mirror: Path, folder: Path) -> Path:
     """GLUE's rows of a task, from a directory in the publishers' layout, as the workflow prepares them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = {name: folder / f"{name}.json" for name in ("glue_source", "task")}
-    settings["glue_source"].write_text(json.dumps({"source": "mirror", "root": str(mirror), "revision": "main"}))
-    settings["task"].write_text(json.dumps(paper_sections()["task"]))
-    sources, raw, output = (folder / f"{task.name}.{suffix}" for suffix in ("json", "raw.parquet", "parquet"))
-    resolve_glue(settings["glue_source"], sources)
-    download_task(settings["glue_source"], sources, task.name, raw)
-    prepare_task(raw, task.name, mirror / "google-bert/bert-base-uncased/vocab.txt", settings["task"], output)
-    return output
+    files = {"source": mirror / suite_of(task).repository, "vocabulary": mirror / VOCABULARY.location}
+    wanted = {key: value for key, value in values_of(task_settings()).items() if key != "allow_partial"}
+    settings = {"kind": "tasks", **wanted, **{name: str(path) for name, path in files.items()}}
+    write_json(folder / "settings.json", settings)
+    prepare_task(folder / f"{task.name}.parquet")
+    return folder / f"{task.name}.parquet"
 
 
 def stand_in(task: Task, folder: Path, rows: dict[str, int] | None = None) -> Path:

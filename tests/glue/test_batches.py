@@ -65,6 +65,6 @@ def test_a_flipped_bit_among_prepared_rows_is_not_another_row(prepared):
             read_rows(file, GLUE["mrpc"], CPU)
         except DataError as error:
             assert "mrpc.parquet: not a parquet file, or damaged" in str(error)
-            assert str(error).endswith("delete it and run prepare-task")
+            assert str(error).endswith("delete it and run again")
         else:
             pytest.fail(f"the flipped bit of byte {place} was read")

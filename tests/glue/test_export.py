@@ -10,7 +10,6 @@ from symbert.cli import main
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.glue.export import export_classifier
-from symbert.glue.finetune import finetune
 from symbert.glue.train import load_classifier
 from symbert.model.bert import in_hugging_face
 
@@ -30,20 +29,16 @@ print(type(model).__name__, model.config.problem_type, *labels)
 
 
 @pytest.fixture
-def finetuned(tmp_path, write_section, prepared, checkpoint, vocabulary):
+def finetuned(laboratory, vocabulary):
     """Fine-tunes an operator on a task and keeps the weights: the checkpoint, and their file."""
 
     def go(task="mnli", attention="pairwise", **glue):
-        start = checkpoint(attention)
+        start = laboratory.checkpoint(attention)
         (start / "vocab.txt").write_text(vocabulary.read_text())
         (start / "tokenizer.json").write_text(encoder(vocabulary).to_str())
         (start / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
-        identity = {"size": "tiny", "attention": attention, "pretrain_seed": 1, "step": 300}
-        settings, output = write_section("glue", epochs=1, **glue), [tmp_path / "scores.json"]
-        places = {"state": tmp_path / "state", "output": output, "threads": 1, "keep_finetuned": 300}
-        finetune(start, [prepared(task)], settings, **identity, finetune_seeds=[1], **places)
-        (weights,) = (tmp_path / "state" / task).glob("*.safetensors")
-        return start, weights
+        scores = laboratory.finetune([task], attention=attention, keep=300, **glue)
+        return start, scores.parent / "finetuned" / task / "seed-1.safetensors"
 
     return go
 
@@ -98,7 +93,7 @@ def test_an_operator_that_no_bert_equals_is_written_as_it_was_trained_with_a_war
 
 def test_what_does_not_belong_together_or_is_damaged_is_refused_by_name(finetuned, checkpoint, tmp_path):
     start, weights = finetuned("rte")
-    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; give the checkpoint of which seed-1-"):
+    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; give the checkpoint of which seed-1"):
         export_classifier(weights, checkpoint("pairwise", 2), tmp_path / "out")
     with pytest.raises(MissingInputError, match=r"fine-tune with glue\.keep_finetuned: true"):
         export_classifier(weights.with_name("seed-2.safetensors"), start, tmp_path / "out")

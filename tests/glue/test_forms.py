@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -21,8 +20,8 @@ from symbert.glue.batches import read_rows, shuffled_batches
 from symbert.glue.forms import formed, overlap
 from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
-from symbert.glue.prepare import facts_of, prepare_task, sample
-from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.glue.prepare import facts_of, sample
+from symbert.glue.sources import published_schema
 from symbert.settings import TaskSettings
 from symbert.sources import DEMO
 from symbert.suites import SUITES
@@ -35,7 +34,7 @@ def read(task: str, *rows: dict) -> list[dict]:
     schema = published_schema(SUPERGLUE[task])
     empty = {field.name: "" if pa.types.is_string(field.type) else None for field in schema}
     table = pa.Table.from_pylist([empty | row for row in rows], schema=schema)
-    return [row for part in formed(SUPERGLUE[task], "validation", table, "rows") for row in part.to_pylist()]
+    return [row for part in formed(SUPERGLUE[task], "validation", table) for row in part.to_pylist()]
 
 
 def truth_of(rows: list[dict]) -> np.ndarray:
@@ -63,7 +62,7 @@ def test_queries_are_read_some_rows_at_a_time_and_numbered_over_all(monkeypatch)
         for at in range(5)
     ]
     table = pa.Table.from_pylist(rows)
-    parts = list(formed(SUPERGLUE["record"], "train", table, "rows"))
+    parts = list(formed(SUPERGLUE["record"], "train", table))
     assert [part.num_rows for part in parts] == [4, 4, 4, 3]
     assert [group for part in parts for group in part["group"].to_pylist()] == [at // 3 for at in range(15)]
     assert [label for part in parts for label in part["label"].to_pylist()] == [0, 1, 0] * 5
@@ -141,7 +140,7 @@ def test_a_row_that_lacks_what_is_asked_about_is_refused_by_its_number(task, cha
     }
     assert read(task, rows[task])
     number = {"passage": 3, "query": 12} if task == "record" else 12
-    with pytest.raises(DataError, match=f"^rows: validation, row .*12.*: {said}.*; get the file again"):
+    with pytest.raises(DataError, match=f"^{task}: validation, row .*12.*: {said}.*; get the file again"):
         read(task, rows[task], rows[task] | {"idx": number} | changed)
 
 
@@ -229,23 +228,15 @@ def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
 
 
 @pytest.fixture
-def prepare(tmp_path, write_section, vocabulary):
-    """Downloads and prepares a task from a directory in the publishers' layout; gives the file."""
-
-    def prepared(directory, task, pieces=vocabulary, **changes):
-        source = write_section("glue_source", source="mirror", root=str(directory))
-        resolve_glue(source, tmp_path / "sources.json")
-        download_task(source, tmp_path / "sources.json", task, tmp_path / "raw.parquet")
-        settings = write_section("task", **{"max_examples": None, "max_evaluation_examples": None, **changes})
-        prepare_task(tmp_path / "raw.parquet", task, pieces, settings, tmp_path / f"{task}.parquet")
-        return tmp_path / f"{task}.parquet"
-
-    return prepared
+def prepare(laboratory):
+    """Prepares all rows of a task; gives the file."""
+    every = {"max_examples": None, "max_evaluation_examples": None}
+    return lambda task, **changes: laboratory.prepare(task, **(every | changes))
 
 
 @pytest.mark.parametrize("task", SUPERGLUE)
 def test_a_stand_in_is_read_and_has_more_than_one_class(prepare, task):
-    path = prepare(DEMO, task, allow_partial=True, max_length=64)
+    path = prepare(task, max_length=64)
     assert facts_of(path)["stand_in"] and facts_of(path)["partial"]
     rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))
     labels = rows["train"].labels.tolist()
@@ -256,7 +247,7 @@ def test_a_stand_in_is_read_and_has_more_than_one_class(prepare, task):
 
 
 def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
-    rows = read_rows(prepare(DEMO, "copa", allow_partial=True, max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
+    rows = read_rows(prepare("copa", max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
     rows = rows["train"]
     batches = list(shuffled_batches(rows, 16, 1, epoch=0))
     assert len(rows) == 2000 and len(batches) == math.ceil(rows.examples / 16)
@@ -270,13 +261,13 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
     """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
     every = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
     answers = Counter((index["paragraph"], index["question"]) for index in every)
-    path = prepare(DEMO, "multirc", allow_partial=True, max_length=64, max_evaluation_examples=limit, max_examples=50)
+    path = prepare("multirc", max_length=64, max_evaluation_examples=limit, max_examples=50)
     rows = read_rows(path, SUPERGLUE["multirc"], torch.device("cpu"))
     kept = Counter(rows["validation"].groups.tolist())
     assert max(limit - max(answers.values()), 1) <= len(rows["validation"]) <= max(limit, max(answers.values()))
     assert Counter(kept.values()) <= Counter(answers.values()), "so many answers do the questions have"
     assert len(rows["train"]) == 50 and facts_of(path)["rows"]["validation"] == len(rows["validation"])
-    raw = pq.read_table(path.with_name("raw.parquet")).filter(pc.field("split") == "validation")
+    raw = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")
     whole = sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True))["idx"].to_pylist()
     for index in whole:
         asked = (index["paragraph"], index["question"])
@@ -284,11 +275,11 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
 
 
 @pytest.mark.parametrize("task", [name for name in SUPERGLUE if name not in ("boolq", "record")])
-def test_the_real_rows_of_a_task_are_complete_and_read(mirror, prepare, task):
+def test_the_real_rows_of_a_task_are_complete_and_read(mirror, laboratory, prepare, task):
     if not (mirror / "aps").is_dir():
         pytest.skip("no SuperGLUE in ../shared/mirror")
-    pieces = mirror / "google-bert/bert-base-uncased/vocab.txt"
-    path = prepare(mirror, task, pieces, allow_partial=False, max_length=64)
+    laboratory.vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
+    path = prepare(task, root=mirror, allow_partial=False, max_length=64)
     assert not facts_of(path)["partial"] and not facts_of(path)["stand_in"]
     rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))["validation"]
     if task == "multirc":

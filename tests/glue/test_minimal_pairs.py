@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -21,15 +20,9 @@ from model.test_likelihood import stock
 from symbert.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json, write_text
-from symbert.glue.minimal_pairs import (
-    SENTENCES,
-    download_blimp,
-    judged,
-    measure_blimp,
-    read_pairs,
-)
-from symbert.glue.prepare import pair_encoder
-from symbert.glue.sources import STAND_IN, read_table, resolve_glue
+from symbert.glue.prepare import SENTENCES, facts_of, pair_encoder, read_pairs
+from symbert.glue.score import judged
+from symbert.glue.sources import read_table
 from symbert.model.configuration import configuration_of
 from symbert.model.decoder import DecoderModel
 from symbert.model.likelihood import log_likelihoods
@@ -44,27 +37,20 @@ MASK = 4  # of the vocabulary of the tests
 
 
 @pytest.fixture
-def pairs(tmp_path, write_section):
-    """Downloads the pairs below a directory in the publishers' layout; gives the file."""
-
-    def download(directory):
-        source = write_section("glue_source", source="mirror", root=str(directory))
-        resolve_glue(source, tmp_path / "sources.json")
-        download_blimp(source, tmp_path / "sources.json", tmp_path / "pairs.parquet")
-        return tmp_path / "pairs.parquet"
-
-    return download
+def pairs(laboratory):
+    """Prepares all pairs of a directory in the publishers' layout; gives the file."""
+    return lambda **changes: laboratory.prepare("blimp", "pairs", **{"max_evaluation_examples": None, **changes})
 
 
 @pytest.fixture
-def measure(tmp_path, write_section, checkpoint):
-    """The record of a checkpoint on a file of pairs."""
+def judge(laboratory):
+    """The record of a checkpoint on prepared pairs."""
 
-    def counted(file, pieces, path=None, **changes):
-        settings = write_section("blimp", **{"max_evaluation_examples": None, **changes})
-        model = path or checkpoint("pairwise")
-        measure_blimp(model, file, pieces, settings, "tiny", "pairwise", 1, 300, tmp_path / "out.json", 1)
-        return json.loads((tmp_path / "out.json").read_text())
+    def counted(file, path=None, **protocol):
+        wanted = {"max_length": 64, "max_evaluation_examples": None, "allow_partial": True} | protocol
+        settings = {"kind": "judge", "suite": "blimp", "rows": file.parent.name, "protocol": wanted}
+        suite = laboratory.folder("scores/blimp", settings)
+        return json.loads(laboratory.score(suite, path or laboratory.checkpoint()).read_text())
 
     return counted
 
@@ -74,17 +60,18 @@ def test_there_are_67_paradigms_of_12_phenomena():
 
 
 def test_stand_ins_have_the_files_of_all_paradigms_and_pairs_of_the_same_words(pairs):
-    table = pq.read_table(pairs(DEMO))
+    table = pq.read_table(pairs())
     assert collections.Counter(table["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, STAND_IN_PAIRS)
-    assert table.schema.metadata == {STAND_IN: b"true"}
-    for row in table.to_pylist():
-        good, bad = (sorted(re.findall(r"\w+", row[f"sentence_{side}"])) for side in ("good", "bad"))
-        assert good == bad and row["sentence_good"] != row["sentence_bad"]
+    assert facts_of(pairs())["stand_in"] and facts_of(pairs())["partial"]
+    for paradigm in PARADIGMS:
+        for row in read_pairs(DEMO / published_pairs(paradigm).location, "", paradigm).to_pylist():
+            good, bad = (sorted(re.findall(r"\w+", row[side])) for side in SENTENCES)
+            assert good == bad and row["sentence_good"] != row["sentence_bad"]
 
 
-def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(pairs):
+def test_no_flipped_bit_of_prepared_pairs_makes_other_pairs(pairs):
     """It was believed that Parquet checks what it reads: GLUE's rows are written with a checksum of each page."""
-    file = pairs(DEMO)
+    file = pairs()
     whole, content = pq.read_table(file), file.read_bytes()
     noticed = 0
     for flipped in flips(content, 150):
@@ -96,33 +83,27 @@ def test_no_flipped_bit_of_downloaded_pairs_makes_other_pairs(pairs):
     assert noticed > 100
 
 
-def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, measure, vocabulary, checkpoint):
-    file = pairs(DEMO)
-    record = measure(file, vocabulary, allow_partial=True)
-    assert (record["size"], record["attention"], record["pretrain_seed"], record["step"]) == (
-        "tiny",
-        "pairwise",
-        1,
-        300,
-    )
+def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabulary, checkpoint):
+    file = pairs()
+    record = judge(file)
+    assert {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}.items() <= record.items()
     assert record["stand_in"] and record["partial"]
     assert record["checkpoint_sha256"] == sha256_of(checkpoint("pairwise") / "model.safetensors")
     assert record["data_sha256"] == sha256_of(file) and record["versions"]["torch"] == torch.__version__
     assert list(record["paradigms"]) == list(PARADIGMS)
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
-    table, tokenizer, model = pq.read_table(file), pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
-    of_paradigm = [pair for pair in table.to_pylist() if pair["paradigm"] == "wh_island"]
-    good, bad = ([tokenizer.encode(pair[f"sentence_{side}"]).ids for pair in of_paradigm] for side in ("good", "bad"))
+    published = read_pairs(DEMO / published_pairs("wh_island").location, "", "wh_island").to_pylist()
+    tokenizer, model = pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
+    good, bad = ([tokenizer.encode(pair[side]).ids for pair in published] for side in SENTENCES)
     difference = log_likelihoods(model, good, MASK) - log_likelihoods(model, bad, MASK)
     right = int((difference > 0).sum())
     assert record["paradigms"]["wh_island"] == {"pairs": STAND_IN_PAIRS, "right": right, "ties": 0}
 
 
-def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(pairs, measure, vocabulary):
-    file = pairs(DEMO)
+def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(pairs, judge):
     with pytest.raises(DataError, match="blimp: anaphor_gender_agreement has 10 rows, expected 1,000"):
-        measure(file, vocabulary, allow_partial=False)
-    record = measure(file, vocabulary, allow_partial=True, max_evaluation_examples=3)
+        pairs(allow_partial=False)
+    record = judge(pairs(max_evaluation_examples=3))
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {3}
 
 
@@ -134,12 +115,11 @@ def test_a_pair_with_the_same_pieces_is_a_tie_whatever_rounding_says():
     assert better[0] == 0 and better[1] == -better[2] != 0
 
 
-def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(pairs, measure, vocabulary):
+def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(pairs):
     """They were counted as pairs that a model cannot tell."""
-    file = pairs(DEMO)
-    measure(file, vocabulary, allow_partial=True, max_length=40)
+    pairs(max_length=64)
     with pytest.raises(ConfigError, match=r"'suites.blimp.max_length' is 8, which cuts .* \(\w+: '.*'\); raise"):
-        measure(file, vocabulary, allow_partial=True, max_length=8)
+        pairs(max_length=8)
 
 
 def test_a_word_of_several_pieces_counts_all_of_them(vocabulary):
@@ -171,46 +151,43 @@ def test_a_damaged_file_of_pairs_is_named(tmp_path, columns, flaw):
         read_pairs(tmp_path / "pairs.parquet", published_pairs("wh_island").location, "wh_island")
 
 
-def test_a_checkpoint_without_its_head_is_refused(pairs, measure, vocabulary, checkpoint):
-    path, file = checkpoint("pairwise"), pairs(DEMO)
+def test_a_checkpoint_without_its_head_is_refused(pairs, judge, checkpoint):
+    path = checkpoint("pairwise")
     weights = load_file(path / "model.safetensors")
     save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
     with pytest.raises(
         IntegrityError, match=r"4 weights are missing, .* first cls.predictions.transform.LayerNorm.bias"
     ):
-        measure(file, vocabulary, path, allow_partial=True)
+        judge(pairs(), path)
 
 
-def test_a_checkpoint_of_another_operator_or_host_is_refused(pairs, measure, vocabulary, tmp_path, checkpoint):
+def test_a_record_says_of_which_host_it_is(pairs, judge, laboratory):
     """It was believed that a record is of the checkpoint that was given: a decoder's stood there as an encoder's."""
-    file = pairs(DEMO)
-    with pytest.raises(ConfigError, match=r"config.json: its attention is symmetric, expected pairwise; give"):
-        measure(file, vocabulary, checkpoint("symmetric"), allow_partial=True)
-    model = DecoderModel(small_config(attention="pairwise"))
-    write_weights(model, tmp_path / "decoder/model.safetensors")
-    write_json(tmp_path / "decoder/config.json", model.config.to_dict())
-    with pytest.raises(ConfigError, match=r"config.json: its host is decoder, expected encoder; .* or --host decoder$"):
-        measure(file, vocabulary, tmp_path / "decoder", allow_partial=True)
+    model = DecoderModel(small_config(attention="pairwise", vocab_size=300))
+    folder = laboratory.results / "runs/decoder/tiny-pairwise-00000001/seed-1/step-300"
+    write_weights(model, folder / "model.safetensors")
+    run = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "model_host": "decoder", "step": 300}
+    write_json(folder / "config.json", {**model.config.to_dict(), "pretraining": run})
+    assert list(judge(pairs(), folder).items())[:5] == list(run.items())
 
 
-def test_a_checkpoint_without_finite_likelihoods_is_refused(pairs, measure, vocabulary, checkpoint):
+def test_a_checkpoint_without_finite_likelihoods_is_refused(pairs, judge, checkpoint):
     """It was believed that a comparison sees numbers: a model of nan was wrong in every pair, without a tie."""
-    path, file = checkpoint("pairwise"), pairs(DEMO)
+    path = checkpoint("pairwise")
     weights = load_file(path / "model.safetensors")
     weights["cls.predictions.bias"][7] = torch.nan
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(DivergedError, match=r"model.safetensors: the likelihoods of 670 pairs are not finite; give an"):
-        measure(file, vocabulary, path, allow_partial=True)
+        judge(pairs(), path)
 
 
-def test_a_checkpoint_of_another_vocabulary_is_refused(pairs, measure, vocabulary, tmp_path, checkpoint):
-    pieces = vocabulary.read_text().splitlines()
-    larger = tmp_path / "larger.txt"
-    larger.write_text(
-        "".join(f"{piece}\n" for piece in [*pieces[:5], *(f"[unused{n}]" for n in range(400)), *pieces[5:]])
-    )
-    with pytest.raises(IntegrityError, match=f"has token id .*has {len(pieces)} pieces; give the vocabulary"):
-        measure(pairs(DEMO), larger, allow_partial=True)
+def test_pairs_of_another_vocabulary_are_refused(pairs, judge, laboratory, tmp_path):
+    pieces, path = laboratory.vocabulary.read_text().splitlines(), laboratory.checkpoint()
+    laboratory.vocabulary = tmp_path / "larger.txt"
+    larger = [*pieces[:5], *(f"[unused{n}]" for n in range(400)), *pieces[5:]]
+    laboratory.vocabulary.write_text("".join(f"{piece}\n" for piece in larger))
+    with pytest.raises(IntegrityError, match=f"has token id .*has {len(pieces)} pieces; prepare the rows with the vo"):
+        judge(pairs(), path)
 
 
 @torch.no_grad()
@@ -239,36 +216,35 @@ def each_after_the_others(theirs, row):
     ],
 )
 def test_all_real_pairs_are_judged_as_by_stock_bert_in_the_memory_of_the_job(
-    mirror, pairs, tmp_path, write_section, host, kind, theirs, likelihood
+    mirror, pairs, laboratory, host, kind, theirs, likelihood
 ):
     """It was believed that memory may grow from paradigm to paradigm, because a run that was cut took more and more."""
     if not (mirror / "nyu-mll/blimp").is_dir():
         pytest.skip("no BLiMP in ../shared/mirror")
-    file, pieces = pairs(mirror), mirror / "google-bert/bert-base-uncased/vocab.txt"
-    table = pq.read_table(file)
-    assert collections.Counter(table["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, 1000)
-    assert STAND_IN not in (table.schema.metadata or {})
+    laboratory.vocabulary = pieces = mirror / "google-bert/bert-base-uncased/vocab.txt"
+    rows = pairs(root=mirror, max_length=128, allow_partial=False)
+    assert collections.Counter(pq.read_table(rows)["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, 1000)
     model = kind(configuration_of("tiny", "original", vocabulary_size=len(pieces.read_text().splitlines())))
     initialize(model, 1)
-    write_weights(model, tmp_path / "checkpoint/model.safetensors")
-    write_json(tmp_path / "checkpoint/config.json", model.config.to_dict())
-    write_text(tmp_path / "checkpoint" / CHECKSUM, sha256_of(tmp_path / "checkpoint/model.safetensors") + "\n")
-    inputs = {"checkpoint": tmp_path / "checkpoint", "raw": file, "vocabulary": pieces}
-    settings = write_section("blimp", max_evaluation_examples=None, allow_partial=False)
-    options = {**inputs, "settings": settings, "size": "tiny", "attention": "original", "pretrain-seed": 1, "step": 0}
-    options |= {"output": tmp_path / "record.json", "threads": 1, "host": host}
-    named = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    process = subprocess.Popen([sys.executable, "-m", "symbert", "measure-blimp", *named])
+    folder = laboratory.results / f"runs/{host}/tiny-original-00000001/seed-1/step-0"
+    write_weights(model, folder / "model.safetensors")
+    facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "step": 0}
+    write_json(folder / "config.json", {**model.config.to_dict(), "pretraining": facts})
+    write_text(folder / CHECKSUM, sha256_of(folder / "model.safetensors") + "\n")
+    protocol = {"max_length": 128, "max_evaluation_examples": None, "allow_partial": False}
+    settings = {"kind": "judge", "suite": "blimp", "rows": rows.parent.name, "protocol": protocol}
+    file = laboratory.place(folder, laboratory.folder("scores/blimp", settings)) / "pairs.json"
+    process = subprocess.Popen([sys.executable, "-m", "symbert", "score", str(file), "--threads", "1"])
     _, status, resources = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     assert resources.ru_maxrss * 1024 < 1e6 * SIZES["tiny"].memory
-    record = json.loads((tmp_path / "record.json").read_text())
+    record = json.loads(file.read_text())
     assert not record["partial"] and not record["stand_in"]
     assert [counts["pairs"] for counts in record["paradigms"].values()] == [1000] * 67
     reference, tokenizer = stock(model, theirs), pair_encoder(pieces, 128)
     right = 0
-    for pair in table.filter(pc.field("paradigm") == "wh_island").to_pylist():
+    for pair in read_pairs(mirror / published_pairs("wh_island").location, "", "wh_island").to_pylist():
         good, bad = (likelihood(reference, tokenizer.encode(pair[side]).ids) for side in SENTENCES)
         right += good > bad
     assert record["paradigms"]["wh_island"]["right"] == pytest.approx(right, abs=2), "float64 here"

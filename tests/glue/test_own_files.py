@@ -6,19 +6,18 @@ import shutil
 
 import datasets
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from glue.laboratory import records_in
 from symbert import tasks
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError, DataError, MissingInputError
-from symbert.glue.finetune import finetune
+from symbert.glue.export import export_classifier
 from symbert.glue.own_files import identity_of, read_own_split, refuse_shared_texts
-from symbert.glue.prepare import facts_of, prepare_task
-from symbert.glue.robustness_sets import prepare_robustness
-from symbert.glue.sources import download_task, published_schema, resolve_glue
+from symbert.glue.prepare import facts_of
+from symbert.glue.sources import published_schema
 from symbert.own import VARIABLE
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
@@ -26,8 +25,8 @@ IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metri
 
 
 @pytest.fixture(autouse=True)
-def as_at_the_start(monkeypatch):
-    """No task of one's own stays behind."""
+def as_at_the_start(monkeypatch, folder):
+    """No task of one's own stays behind, nor digests of files."""
     monkeypatch.setattr(tasks, "OWN", {})
     monkeypatch.setenv(VARIABLE, "")
 
@@ -180,13 +179,25 @@ def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are
         refuse_shared_texts(*tables_of("abcd", "abch", tmp_path))
 
 
-def test_a_task_whose_rows_are_all_trained_on_is_not_downloaded(tmp_path, write_section):
-    task, *_ = tables_of("abcd", "dcba", tmp_path)
-    source = write_section("glue_source", source="embedded")
-    resolve_glue(source, tmp_path / "sources.json")
+def prepare(laboratory, task, **changes):
+    """Prepares a task of one's own as an experiment defines it; gives the file."""
+    definition = {**IRONY, "train": task.files["train"], "validation": task.files["validation"], **identity_of(task)}
+    return laboratory.prepare(task.name, own={task.name: definition}, **{"allow_partial": False, **changes})
+
+
+def test_a_task_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):
     with pytest.raises(DataError, match="4 of 4 rows"):
-        download_task(source, tmp_path / "sources.json", task.name, tmp_path / "raw.parquet")
-    assert not (tmp_path / "raw.parquet").exists()
+        prepare(laboratory, tables_of("abcd", "dcba", tmp_path)[0])
+    assert not list(laboratory.results.rglob("*.parquet"))
+
+
+def test_a_file_that_changed_since_the_start_is_refused(tmp_path, laboratory):
+    """Its rows would lie under the key of what it held before."""
+    task, *_ = tables_of("abcd", "efgh", tmp_path)
+    definition = {**IRONY, **task.files, **identity_of(task)}
+    ROWS.to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(DataError, match=r"train\.csv: changed since the workflow was started; start it again"):
+        laboratory.prepare("irony", own={"irony": definition})
 
 
 def test_quotation_marks_in_a_tsv_are_text(tmp_path):
@@ -223,39 +234,27 @@ def example(root, config, tmp_path, monkeypatch):
     return chosen
 
 
-def test_the_example_of_the_documentation_has_scores(example, vocabulary, write_section, checkpoint, tmp_path):
-    source = write_section("glue_source", source="embedded")
-    resolve_glue(source, tmp_path / "sources.json")
-    download_task(source, tmp_path / "sources.json", "irony", tmp_path / "raw.parquet")
-    settings = write_section("task", max_length=16)
-    prepare_task(tmp_path / "raw.parquet", "irony", vocabulary, settings, tmp_path / "irony.parquet")
-    facts = facts_of(tmp_path / "irony.parquet")
+def test_the_example_of_the_documentation_has_scores(example, laboratory, tmp_path):
+    definition = example["tasks"]["irony"]
+    own = {"irony": {**definition, **identity_of(tasks.define("irony", definition))}}
+    chosen = {"root": str(tmp_path), "sets": ["ax"], "noise": [0.2], "noise_kinds": ["swap"]}
+    tasks.OWN.clear()  # a job knows what settings.json says
+    file = laboratory.prepare("irony", own=own, allow_partial=False)
+    facts = facts_of(file)
     assert facts["rows"] == facts["official_rows"] == {"train": 3, "validation": 2}
     assert not facts["partial"] and not facts["stand_in"]
-    run = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "step": 1, "finetune_seeds": [1], "threads": 1}
-    glue = write_section("glue", epochs=1)
-    data, output = [tmp_path / "irony.parquet"], [tmp_path / "scores.json"]
-    finetune(checkpoint("original"), data, glue, state=tmp_path / "state", output=output, **run)
-    (record,) = json.loads(output[0].read_text())
+    tasks.OWN.clear()
+    suite = laboratory.suite(file.parent)
+    scores = laboratory.score(suite, laboratory.checkpoint("original"), ["irony"], [1], keep=300)
+    (record,) = records_in(scores)
     assert record["task"] == "irony" and list(record["metrics"]) == ["irony"]
     assert list(record["details"]["irony"]) == ["f1"] and record["stand_in"] is False
-    noise = write_section("robustness", noise=[0.2], noise_kinds=["swap"], sets=["ax"], root=str(tmp_path))
-    prepare_robustness(tmp_path / "raw.parquet", "irony", vocabulary, settings, noise, tmp_path / "noise.parquet")
-    assert list(facts_of(tmp_path / "noise.parquet")["sets"]) == ["swap-20 irony"], "no set asks a classifier of irony"
-
-
-def test_another_metric_is_another_prepared_file(example, vocabulary, write_section, tmp_path):
-    """Of the same rows alone, scores kept in the state folder would be those of the old metric."""
-    source, prepared = write_section("glue_source", source="embedded"), []
-    resolve_glue(source, tmp_path / "sources.json")
-    for metric in ("f1", "accuracy"):
-        tasks.define("irony", example["tasks"]["irony"] | {"metric": metric})
-        download_task(source, tmp_path / "sources.json", "irony", tmp_path / "raw.parquet")
-        prepare_task(
-            tmp_path / "raw.parquet", "irony", vocabulary, write_section("task"), tmp_path / f"{metric}.parquet"
-        )
-        prepared.append((tmp_path / f"{metric}.parquet").read_bytes())
-    assert prepared[0] != prepared[1] and pq.read_table(tmp_path / "f1.parquet").num_rows == 5
+    sets = facts_of(laboratory.prepare("irony", "robustness", own=own, robustness=chosen))["sets"]
+    assert list(sets) == ["swap-20 irony"], "no set asks a classifier of irony"
+    tasks.OWN.clear()
+    weights = scores.parent / "finetuned/irony/seed-1.safetensors"
+    export_classifier(weights, laboratory.checkpoint("original"), tmp_path / "exported")
+    assert json.loads((tmp_path / "exported/config.json").read_text())["id2label"] == {"0": "no", "1": "yes"}
 
 
 def test_a_file_that_is_not_there_is_named_before_anything_runs(example):

@@ -10,8 +10,8 @@ from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
 from symbert.glue import prepare
-from symbert.glue.prepare import facts_of, pair_encoder, prepare_task, tokenise, write_prepared
-from symbert.glue.sources import download_task, resolve_glue
+from symbert.glue.prepare import facts_of, pair_encoder, tokenise, write_prepared
+from symbert.suites import published_split
 from symbert.tasks import GLUE
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
@@ -92,18 +92,13 @@ def test_more_rows_than_official_are_not_complete_either(prepared, monkeypatch):
 
 
 @pytest.fixture
-def prepared_from_mirror(mirror, tmp_path, write_section):
-    """Downloads a task from the mirror, changes its rows, and prepares all of them; gives the file."""
+def prepared_from_mirror(mirror, laboratory):
+    """Prepares all rows of a task of a mirror; gives the file."""
+    laboratory.vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
 
-    def prepare(name, change=lambda table: table):
-        source = write_section("glue_source", source="mirror", root=str(mirror))
-        resolve_glue(source, tmp_path / "sources.json")
-        download_task(source, tmp_path / "sources.json", name, tmp_path / "raw.parquet")
-        pq.write_table(change(pq.read_table(tmp_path / "raw.parquet")), tmp_path / "changed.parquet")
-        complete = {"allow_partial": False, "max_examples": None, "max_evaluation_examples": None, "max_length": 128}
-        vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
-        prepare_task(tmp_path / "changed.parquet", name, vocabulary, write_section("task", **complete), tmp_path / name)
-        return tmp_path / name
+    def prepare(name, root=mirror):
+        complete = {"max_examples": None, "max_evaluation_examples": None, "max_length": 128}
+        return laboratory.prepare(name, allow_partial=False, root=root, **complete)
 
     return prepare
 
@@ -116,9 +111,13 @@ def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name
     assert max(len(ids) for ids in table["input_ids"].to_pylist()) == longest
 
 
-def test_one_missing_real_row_is_noticed(prepared_from_mirror):
+def test_one_missing_real_row_is_noticed(prepared_from_mirror, mirror, tmp_path):
+    for split in GLUE["wnli"].splits:
+        table, file = (root / published_split(GLUE["wnli"], split).location for root in (mirror, tmp_path / "mirror"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pq.read_table(table).slice(split == "validation"), file)
     with pytest.raises(DataError, match=r"wnli: split 'validation' has 70 rows, expected 71 as"):
-        prepared_from_mirror("wnli", lambda table: table.slice(0, len(table) - 1))
+        prepared_from_mirror("wnli", tmp_path / "mirror")
 
 
 def test_rows_that_nobody_prepared_are_named_and_no_bug(tmp_path):
@@ -126,9 +125,7 @@ def test_rows_that_nobody_prepared_are_named_and_no_bug(tmp_path):
     file = tmp_path / "rte.parquet"
     for write in (lambda: pq.write_table(pa.table({"label": [1]}), file), lambda: file.write_bytes(b"PAR1")):
         write()
-        with pytest.raises(
-            DataError, match=r"rte\.parquet: no prepared rows, or damaged; delete it and run prepare-task"
-        ):
+        with pytest.raises(DataError, match=r"rte\.parquet: no prepared rows, or damaged; delete it and run again"):
             facts_of(file)
 
 

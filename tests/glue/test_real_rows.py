@@ -1,15 +1,12 @@
-"""Real rows of SuperGLUE's tasks and of SQuAD 2.0, from the mirror: downloaded, prepared, a few steps, scored."""
-
-import json
+"""Real rows of SuperGLUE's tasks and of SQuAD 2.0, from the mirror: prepared, a few steps, scored."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.glue.finetune import finetune
-from symbert.glue.prepare import facts_of, prepare_task
-from symbert.glue.sources import download_task, resolve_glue
+from glue.laboratory import records_in
+from symbert.glue.prepare import facts_of
 from symbert.suites import SUITES
 from symbert.tasks import task_named
 
@@ -25,27 +22,15 @@ def vocabulary(mirror):
 
 
 @pytest.fixture
-def scored(tmp_path, write_section, checkpoint, vocabulary):
+def scored(laboratory):
     """The record of a task of a mirror, of one epoch of a model of one layer."""
 
-    def make(directory, suite, task, **rows):
-        source, raw, data = write_section("glue_source", source="mirror", root=str(directory)), *paths("raw", "data")
-        resolve_glue(source, tmp_path / "sources.json")
-        download_task(source, tmp_path / "sources.json", task, raw)
-        prepare_task(
-            raw, task, vocabulary, write_section(f"{suite}_task", allow_partial=True, max_length=64, **rows), data
-        )
-        settings = write_section(suite, epochs=1, batch_size=8)
-        named = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 0, "finetune_seeds": [1]}
-        folders = {"state": tmp_path / "state", "output": [tmp_path / "scores.json"], "threads": 1}
-        finetune(checkpoint("pairwise"), [data], settings, **named, **folders)
-        (record,) = json.loads((tmp_path / "scores.json").read_text())
+    def make(root, task, **rows):
+        data = laboratory.prepare(task, root=root, **rows)
+        (record,) = records_in(laboratory.finetune([task], rows={"root": root, **rows}, batch_size=8))
         assert facts_of(data)["rows"] == record["rows"] and not record["stand_in"] and record["partial"]
         assert record["official_rows"] == task_named(task).official_rows
         return record
-
-    def paths(*names):
-        return (tmp_path / f"{name}.parquet" for name in names)
 
     return make
 
@@ -55,7 +40,7 @@ def test_a_model_learns_and_is_scored_on_real_rows_of_superglue(scored, mirror, 
     folder = mirror / "aps/super_glue" / (task_named(task).folder_at_hub or task)
     if not folder.is_dir():
         pytest.skip(f"no {task} in ../shared/mirror")
-    record = scored(mirror, "superglue", task, **FEW)
+    record = scored(mirror, task, **FEW)
     assert record["rows"]["train"] == (32 if task == "boolq" else 48), "of BoolQ the mirror has 32"
     fewest = 30 if task == "multirc" else 40
     assert fewest <= record["rows"]["validation"] <= 40, "of MultiRC as many whole questions as fit"
@@ -73,7 +58,7 @@ def test_a_thousand_real_questions_are_asked(scored, mirror, tmp_path):
     (tmp_path / SQUAD.format("train")).parent.mkdir(parents=True)
     for split, chosen in (("train", pc.invert(evaluated)), ("validation", evaluated)):
         pq.write_table(rows.filter(chosen), tmp_path / SQUAD.format(split))
-    record = scored(tmp_path, "squad2", "squad2", max_examples=None, max_evaluation_examples=None)
+    record = scored(tmp_path, "squad2", max_examples=None, max_evaluation_examples=None)
     assert sum(record["rows"].values()) == rows.num_rows == 1000
     answered = sum(bool(each["text"]) for each in rows.filter(evaluated)["answers"].to_pylist())
     without = 1 - answered / record["rows"]["validation"]

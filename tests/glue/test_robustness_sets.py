@@ -4,40 +4,47 @@ import pyarrow.parquet as pq
 import pytest
 
 from symbert.errors import DataError, MissingInputError
-from symbert.glue.prepare import facts_of, prepare_task
-from symbert.glue.robustness_sets import prepare_robustness
+from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
+from symbert.suites import published_split
 from symbert.tasks import GLUE
 
 SCHEMA = {"set": pa.string(), "input_ids": pa.list_(pa.int32()), "token_type_ids": pa.list_(pa.int8())}
 ALMOST_NOTHING = 1e-12  # a share that strikes no letter here
 
 
-def raw_rows(name, count, words="the matrix of an array"):
-    """As many made-up rows of each split as download_task would write."""
+def rows_of(name, count, words="the matrix of an array"):
+    """As many made-up published rows."""
     task = GLUE[name]
     columns = {
         column: [f"{words} {number} {place}" for number in range(count)] for place, column in enumerate(task.columns)
     }
     labels = {"label": [number % max(2, len(task.labels)) for number in range(count)], "idx": range(count)}
-    tables = [
-        pa.table({**columns, **labels}, schema=published_schema(task)).append_column("split", pa.array([split] * count))
-        for split in task.splits
-    ]
-    return pa.concat_tables(tables)
+    return pa.table({**columns, **labels}, schema=published_schema(task))
 
 
 @pytest.fixture
-def robustness(tmp_path, write_section, vocabulary):
-    """Prepares a task's sets from made-up rows, with changes of both sections; gives the file."""
+def publish(tmp_path):
+    """Writes made-up rows as each split of a task; gives the root."""
 
-    def prepare(name, table=None, task=None, **chosen):
-        pq.write_table(table or raw_rows(name, 30), tmp_path / "raw.parquet")
-        settings = write_section("task", **(task or {}))
-        sets = write_section("robustness", **{"root": None, "sets": [], "noise": [], "noise_kinds": [], **chosen})
-        output = tmp_path / f"{name}.robustness.parquet"
-        prepare_robustness(tmp_path / "raw.parquet", name, vocabulary, settings, sets, output)
-        return output
+    def write(name, rows=None):
+        for split in GLUE[name].splits:
+            file = tmp_path / "mirror" / published_split(GLUE[name], split).location
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(rows or rows_of(name, 30), file)
+        return tmp_path / "mirror"
+
+    return write
+
+
+@pytest.fixture
+def robustness(laboratory, publish):
+    """Prepares a task's sets from made-up rows, with changes of the settings; gives the file."""
+
+    def prepare(name, rows=None, task=None, **chosen):
+        chosen = {"root": None, "sets": [], "noise": [], "noise_kinds": [], **chosen}
+        task = {"max_evaluation_examples": 500, **(task or {})}
+        return laboratory.prepare(name, "robustness", root=publish(name, rows), robustness=chosen, **task)
 
     return prepare
 
@@ -67,11 +74,11 @@ def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robus
     }
 
 
-def test_noise_changes_the_rows_that_are_scored_clean(robustness, tmp_path, vocabulary, write_section):
+def test_noise_changes_the_rows_that_are_scored_clean(robustness, laboratory, tmp_path):
     limits = {"max_evaluation_examples": 12}
     output = robustness("rte", task=limits, noise=[ALMOST_NOTHING, 0.4], noise_kinds=["mixed"])
-    prepare_task(tmp_path / "raw.parquet", "rte", vocabulary, write_section("task", **limits), tmp_path / "rte")
-    clean = pq.read_table(tmp_path / "rte").filter(pc.field("split") == "validation").drop_columns("split")
+    file = laboratory.prepare("rte", root=tmp_path / "mirror", **limits)
+    clean = pq.read_table(file).filter(pc.field("split") == "validation").drop_columns("split")
     table, sets = pq.read_table(output), list(facts_of(output)["sets"])
     untouched, noisy = (table.filter(pc.field("set") == name).drop_columns("set") for name in sets)
     assert len(clean) == 12 and untouched.to_pylist() == clean.to_pylist()
@@ -81,7 +88,7 @@ def test_noise_changes_the_rows_that_are_scored_clean(robustness, tmp_path, voca
 
 
 def test_both_texts_of_a_pair_have_noise_of_their_own(robustness, vocabulary):
-    rows = raw_rows("rte", 20)
+    rows = rows_of("rte", 20)
     rows = rows.set_column(1, "sentence2", rows["sentence1"])
     table = pq.read_table(robustness("rte", rows, noise=[0.4], noise_kinds=["keyboard"]))
     for ids, types in zip(table["input_ids"].to_pylist(), table["token_type_ids"].to_pylist(), strict=True):
@@ -145,7 +152,7 @@ def test_a_challenge_set_with_too_few_rows_is_refused_unless_allowed(robustness,
         robustness("mnli", task={"allow_partial": False}, **hans)
 
 
-def test_a_missing_set_leaves_no_file(robustness, tmp_path):
+def test_a_missing_set_leaves_no_file(robustness, laboratory, tmp_path):
     with pytest.raises(MissingInputError, match=r"adv_qqp.parquet: file not found.*adv_glue"):
         robustness("qqp", root=str(tmp_path), sets=["advglue"])
-    assert not (tmp_path / "qqp.robustness.parquet").exists()
+    assert not list(laboratory.results.rglob("*.parquet"))

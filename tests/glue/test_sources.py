@@ -1,38 +1,26 @@
 import json
 import random
-from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import sites
-from corpus.hub_site import COMMIT, served_hub
 from glue.originals import write_lines, write_originals
-from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.files import read_json, sha256_of
-from symbert.glue.prepare import prepare_task
-from symbert.glue.sources import (
-    download_task,
-    published_schema,
-    published_split,
-    read_original_split,
-    read_rows,
-    resolve_glue,
-)
-from symbert.suites import SUITES
+from symbert.files import sha256_of
+from symbert.glue.sources import published_schema, read_original_split, read_rows, read_split
+from symbert.suites import SUITES, published_split
 from symbert.tasks import GLUE
 
 REPOSITORY = SUITES["glue"].repository
+TRAIN = published_split(GLUE["rte"], "train")
 
 
 @pytest.fixture
-def publish_rte(tmp_path, write_section):
-    """Writes a small RTE in the hub's layout, its training table changed; gives settings, sources.json and output."""
+def publish_rte(tmp_path):
+    """Writes a small RTE in the hub's layout, its training table changed; gives the root."""
 
     def write(change=lambda table: table):
         task = GLUE["rte"]
@@ -45,24 +33,23 @@ def publish_rte(tmp_path, write_section):
             path = tmp_path / "mirror" / published_split(task, split).location
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(change(table) if split == "train" else table, path)
-        settings = write_section("glue_source", source="mirror", root=str(tmp_path / "mirror"))
-        resolve_glue(settings, tmp_path / "sources.json")
-        return settings, tmp_path / "sources.json", tmp_path / "rte.parquet"
+        return tmp_path / "mirror"
 
     return write
+
+
+def read(root, task="rte", split="train"):
+    """The rows of a split of the files below `root`."""
+    return read_split(GLUE[task], split, {"source": str(root / REPOSITORY)})
 
 
 def replaced(name, values):
     return lambda table: table.set_column(table.schema.get_field_index(name), name, values)
 
 
-def test_all_labelled_splits_become_one_table_with_the_hub_columns(publish_rte):
-    settings, sources, output = publish_rte()
-    download_task(settings, sources, "rte", output)
-    table = pq.read_table(output)
-    assert table.column_names == ["sentence1", "sentence2", "label", "idx", "split"]
-    assert table["split"].to_pylist() == ["train", "train", "validation", "validation"]
-    assert table["label"].to_pylist() == [0, 1, 0, 1]
+def test_a_split_has_the_hubs_columns(publish_rte):
+    table = read(publish_rte())
+    assert table.to_pylist()[0] == {"sentence1": "a b", "sentence2": "e", "label": 0, "idx": 0} and len(table) == 2
 
 
 @pytest.mark.parametrize(
@@ -75,12 +62,11 @@ def test_all_labelled_splits_become_one_table_with_the_hub_columns(publish_rte):
         (replaced("sentence1", pa.array(["a", None])), "column 'sentence1' has empty cells"),
     ],
 )
-def test_a_file_that_is_not_the_task_is_refused_by_name(publish_rte, change, message):
-    settings, sources, output = publish_rte(change)
+def test_a_file_that_is_not_the_task_is_refused_by_name(laboratory, publish_rte, change, message):
     with pytest.raises(DataError, match=message) as refusal:
-        download_task(settings, sources, "rte", output)
+        laboratory.prepare("rte", root=publish_rte(change))
     assert "nyu-mll/glue/rte/train-00000-of-00001.parquet" in str(refusal.value)
-    assert not output.exists()
+    assert not list(laboratory.results.rglob("*.parquet"))
 
 
 def test_classes_in_another_order_are_refused(publish_rte):
@@ -90,20 +76,14 @@ def test_classes_in_another_order_are_refused(publish_rte):
         return table.replace_schema_metadata({"huggingface": json.dumps(written)})
 
     with pytest.raises(DataError, match="classes are not_entailment, entailment, expected entailment, not_entailment"):
-        download_task(*_with_task(publish_rte(swap)))
+        read(publish_rte(swap))
 
 
-def _with_task(places):
-    settings, sources, output = places
-    return settings, sources, "rte", output
-
-
-def test_a_missing_split_is_named_and_leaves_nothing_behind(publish_rte, tmp_path):
-    settings, sources, output = publish_rte()
-    (tmp_path / "mirror" / published_split(GLUE["rte"], "validation").location).unlink()
-    with pytest.raises(MissingInputError, match="validation-00000-of-00001.parquet"):
-        download_task(settings, sources, "rte", output)
-    assert [path.name for path in output.parent.iterdir() if "rte" in path.name] == []
+def test_a_missing_split_is_named(publish_rte):
+    root = publish_rte()
+    (root / TRAIN.location).unlink()
+    with pytest.raises(MissingInputError, match=r"train-00000-of-00001\.parquet: file not found"):
+        read(root)
 
 
 def flips(content: bytes, count: int):
@@ -114,134 +94,55 @@ def flips(content: bytes, count: int):
         yield bytes(flipped)
 
 
-def test_no_flipped_bit_of_a_fetched_file_is_accepted(publish_rte, tmp_path):
-    """It was believed that the sums in fetched.json were compared with something: 191 of 300 flips gave other rows."""
-    settings, sources, output = publish_rte()
-    path = tmp_path / "mirror" / published_split(GLUE["rte"], "train").location
-    location, content = published_split(GLUE["rte"], "train").location, path.read_bytes()
-    noted = {"bytes": len(content), "sha256": sha256_of(path)}
-    record = {"endpoint": "https://hub.example", "repositories": {}, "blocklist": None, "files": {location: noted}}
-    (tmp_path / "mirror/fetched.json").write_text(json.dumps(record))
-    download_task(settings, sources, "rte", output)
-    whole = output.read_bytes()
+def test_no_flipped_bit_of_a_fetched_file_is_accepted(publish_rte):
+    """It was believed that the sums of a mirror were compared with something: 191 of 300 flips gave other rows."""
+    root = publish_rte()
+    path = root / TRAIN.location
+    content, digest = path.read_bytes(), sha256_of(path)
+    (root / "SHA256SUMS").write_text(f"{digest}  {TRAIN.location}\n")
+    assert len(read(root)) == 2
     for flipped in flips(content, 300):
         path.write_bytes(flipped)
-        with pytest.raises(
-            IntegrityError,
-            match=rf"^{path}: sha256 expected {noted['sha256']}, found .*; remove {path} and run fetch-m",
-        ):
-            download_task(settings, sources, "rte", output)
-    assert output.read_bytes() == whole
+        with pytest.raises(IntegrityError, match=rf"^{path}: sha256 expected {digest}, found "):
+            read(root)
 
 
-def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours(publish_rte, tmp_path):
+def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours(publish_rte):
     """Parquet's own complaints were believed to be ArrowInvalid; most are OSError, and some come from JSON."""
-    settings, sources, output = publish_rte()
-    file, refused = published_split(GLUE["rte"], "train"), 0
-    path = tmp_path / "mirror" / file.location
-    for flipped in flips(path.read_bytes(), 600):
-        path.write_bytes(flipped)
+    root, refused = publish_rte(), 0
+    for flipped in flips((root / TRAIN.location).read_bytes(), 600):
+        (root / TRAIN.location).write_bytes(flipped)
         try:
-            download_task(settings, sources, "rte", output)
+            read(root)
         except DataError as error:
-            assert str(error).startswith(f"{file.location}: ") and "\n" not in str(error)
+            assert str(error).startswith(f"{TRAIN.location}: ") and "\n" not in str(error)
             refused += 1
     assert 280 < refused < 400
 
 
-def test_a_damaged_table_of_ours_is_named_too(publish_rte, write_section, tmp_path):
-    settings, sources, output = publish_rte()
-    download_task(settings, sources, "rte", output)
-    output.write_bytes(output.read_bytes()[:-20])
-    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "a"]))
-    with pytest.raises(
-        DataError, match=r"rte\.parquet: not a parquet file, or damaged .*; delete it and run download-ta"
-    ):
-        prepare_task(output, "rte", tmp_path / "vocab.txt", write_section("task"), tmp_path / "prepared.parquet")
-
-
 @pytest.mark.parametrize("name", GLUE)
-def test_real_rows_load_and_their_counts_are_those_of_the_mirror(mirror, tmp_path, write_section, name):
-    settings = write_section("glue_source", source="mirror", root=str(mirror))
-    resolve_glue(settings, tmp_path / "sources.json")
-    download_task(settings, tmp_path / "sources.json", name, tmp_path / "raw.parquet")
+def test_real_rows_load_and_their_counts_are_those_of_the_mirror(mirror, name):
     stated = json.loads((mirror / "nyu-mll/glue/ROWS.json").read_text())[name]
-    found = pq.read_table(tmp_path / "raw.parquet", columns=["split"])["split"].value_counts().to_pylist()
-    assert {row["values"]: row["counts"] for row in found} == {s: stated[s]["rows"] for s in GLUE[name].splits}
-
-
-def splits_of(table, task, limit):
-    """At most `limit` rows of each split, without the column `split`."""
-    parts = {split: table.filter(pc.field("split") == split).drop_columns("split") for split in task.splits}
-    return {split: rows.slice(0, limit).to_pylist() for split, rows in parts.items()}
+    for split in GLUE[name].splits:
+        assert read(mirror, name, split).num_rows == stated[split]["rows"]
 
 
 @pytest.mark.parametrize("name", GLUE)
-def test_original_files_of_real_rows_give_the_table_of_the_hub(mirror, tmp_path, write_section, name):
-    task = GLUE[name]
-    source = write_section("glue_source", source="mirror", root=str(mirror))
-    resolve_glue(source, tmp_path / "sources.json")
-    download_task(source, tmp_path / "sources.json", name, tmp_path / "hub.parquet")
-    rows = splits_of(pq.read_table(tmp_path / "hub.parquet"), task, 5_000 if name == "mrpc" else 1_000)
+def test_original_files_of_real_rows_give_the_table_of_the_hub(mirror, tmp_path, name):
+    task, limit = GLUE[name], 5_000 if name == "mrpc" else 1_000
+    published = {split: read(mirror, name, split).slice(0, limit) for split in task.splits}
+    rows = {split: table.to_pylist() for split, table in published.items()}
     write_originals(tmp_path / "originals", task, rows)
-    source = write_section("glue_source", source="files", root=str(tmp_path / "originals"))
-    resolve_glue(source, tmp_path / "sources.json")
-    download_task(source, tmp_path / "sources.json", name, tmp_path / "originals.parquet")
-    found = pq.read_table(tmp_path / "originals.parquet")
-    assert found.schema.equals(pq.read_schema(tmp_path / "hub.parquet"), check_metadata=True)
-    assert splits_of(found, task, None) == rows
+    for split, table in published.items():
+        found = read_split(task, split, {"original_files": str(tmp_path / "originals")})
+        assert found.schema.equals(table.schema, check_metadata=True) and found.to_pylist() == rows[split]
 
 
-def test_a_bad_line_of_an_original_file_leaves_nothing_behind(tmp_path, write_section):
-    source = write_section("glue_source", source="files", root=str(tmp_path / "glue"))
-    resolve_glue(source, tmp_path / "sources.json")
+def test_a_bad_line_of_an_original_file_leaves_nothing_behind(tmp_path, laboratory):
     write_lines(tmp_path / "glue/SST-2/train.tsv", "sentence\tlabel\n", "good\t1\n", "bad\t7\n")
     with pytest.raises(DataError, match=r"SST-2/train.tsv:3: label is '7', expected one of negative, positive"):
-        download_task(source, tmp_path / "sources.json", "sst2", tmp_path / "out" / "sst2.parquet")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    with served_hub(monkeypatch) as hub:
-        hub.add_repository("dataset", REPOSITORY)
-        yield hub
-
-
-@pytest.fixture
-def hub_places(hub, publish_rte, tmp_path, write_section):
-    """RTE at the hub: source settings, sources.json, output."""
-    publish_rte()
-    for split in GLUE["rte"].splits:
-        file = published_split(GLUE["rte"], split)
-        hub.add_large(file.kind, file.repository, file.path, (tmp_path / "mirror" / file.location).read_bytes())
-    settings = write_section("glue_source", source="hub", root=None, revision="main")
-    resolve_glue(settings, tmp_path / "sources.json")
-    return settings, tmp_path / "sources.json", tmp_path / "glue" / "rte.parquet"
-
-
-def test_the_hub_gives_the_rows_of_the_commit_that_was_resolved(hub, hub_places):
-    settings, sources, output = hub_places
-    found = read_json(sources)
-    date.fromisoformat(found.pop("resolved"))
-    assert found == {
-        "source": "hub",
-        "endpoint": hub.host.address,
-        "repositories": {REPOSITORY: {"kind": "dataset", "revision": "main", "commit": COMMIT}},
-        "checksums": {},
-    }
-    download_task(settings, sources, "rte", output)
-    assert pq.read_table(output)["split"].to_pylist() == ["train", "train", "validation", "validation"]
-    assert [path.name for path in output.parent.iterdir()] == ["rte.parquet"]
-
-
-def test_wrong_bytes_from_the_hub_make_no_task(hub, hub_places):
-    settings, sources, output = hub_places
-    for path in list(hub.store.bodies):
-        hub.store.fail(path, sites.flip(4), always=True)
-    with pytest.raises(IntegrityError, match=r"rte/train-00000-of-00001\.parquet: sha256 expected"):
-        download_task(settings, sources, "rte", output)
-    assert list(output.parent.iterdir()) == []
+        laboratory.prepare("sst2", original_files=str(tmp_path / "glue"))
+    assert not list(laboratory.results.rglob("*.parquet"))
 
 
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"

@@ -9,17 +9,18 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForQuestionAnswering, BertForQuestionAnswering
 
+from glue.laboratory import records_in
 from symbert.corpus.wordpiece import encoder
 from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
 from symbert.glue.batches import read_rows
 from symbert.glue.export import export_classifier
-from symbert.glue.finetune import finetune
-from symbert.glue.prepare import facts_of, prepare_task
-from symbert.glue.sources import download_task, published_schema, published_split, resolve_glue
+from symbert.glue.prepare import facts_of
+from symbert.glue.sources import published_schema
 from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
 from symbert.glue.train import load_classifier, logits_of
 from symbert.model.network import SpanModel
 from symbert.sources import DEMO
+from symbert.suites import published_split
 from symbert.tasks import task_named
 
 TASK = task_named("squad2")
@@ -97,18 +98,16 @@ def test_each_real_answer_is_in_a_window_and_each_token_is_read_once(real, tmp_p
         assert read.tolist() == lengths
 
 
+FEW = {"max_length": 40, "max_examples": 80, "max_evaluation_examples": 40}
+
+
 @pytest.fixture
-def prepared(tmp_path, write_section, vocabulary):
+def prepared(laboratory):
     """The prepared stand-in, of some questions in rows of at most 40 tokens."""
-    source = write_section("glue_source")
-    resolve_glue(source, tmp_path / "sources.json")
-    download_task(source, tmp_path / "sources.json", "squad2", tmp_path / "raw.parquet")
-    settings = write_section("task", allow_partial=True, max_length=40, max_examples=80, max_evaluation_examples=40)
-    prepare_task(tmp_path / "raw.parquet", "squad2", vocabulary, settings, tmp_path / "squad2.parquet")
-    return tmp_path / "squad2.parquet"
+    return laboratory.prepare("squad2", **FEW)
 
 
-def test_the_stand_in_is_downloaded_and_prepared_with_a_part_held_out(prepared):
+def test_the_stand_in_is_prepared_with_a_part_held_out(prepared):
     facts = facts_of(prepared)
     assert facts["rows"] == {"train": 80, "validation": 40} and facts["partial"] and facts["stand_in"]
     rows = read_rows(prepared, TASK, torch.device("cpu"))
@@ -120,24 +119,11 @@ def test_the_stand_in_is_downloaded_and_prepared_with_a_part_held_out(prepared):
     assert max(each.lengths.max() for each in rows.values()) == 40
 
 
-def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_held_out(
-    tmp_path, prepared, checkpoint, write_section
-):
-    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}
-    settings, output = write_section("glue", epochs=1), tmp_path / "scores.json"
-    finetune(
-        checkpoint(),
-        [prepared],
-        settings,
-        **identity,
-        finetune_seeds=[1, 2],
-        state=tmp_path,
-        output=[output],
-        threads=1,
-    )
+def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_held_out(laboratory, prepared):
+    scores = laboratory.finetune(["squad2"], [1, 2], rows=FEW)
     rows = read_rows(prepared, TASK, torch.device("cpu"))
-    for seed, record in enumerate(json.loads(output.read_text()), start=1):
-        details, (kept,) = record["details"]["squad2"], (tmp_path / "squad2").glob(f"seed-{seed}-*.json")
+    for seed, record in enumerate(records_in(scores), start=1):
+        details, kept = record["details"]["squad2"], scores.parent / f"finetuned/squad2/seed-{seed}.json"
         predicted = json.loads(kept.read_text())["predictions"]
         answers = {
             split: np.array([tuple(each) for each in predicted[split]], ANSWER) for split in ("validation", "held_out")
@@ -151,14 +137,11 @@ def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_he
         assert record["constant_prediction"] == (not any(texts))
 
 
-def test_stock_transformers_loads_the_exported_model_with_equal_logits(
-    tmp_path, prepared, checkpoint, vocabulary, write_section
-):
-    start, identity = checkpoint(), {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}
+def test_stock_transformers_loads_the_exported_model_with_equal_logits(tmp_path, laboratory, prepared, vocabulary):
+    start = laboratory.checkpoint()
     (start / "vocab.txt").write_text(vocabulary.read_text())
-    places = {"state": tmp_path / "state", "output": [tmp_path / "scores.json"], "threads": 1, "keep_finetuned": 300}
-    finetune(start, [prepared], write_section("glue", epochs=1), **identity, finetune_seeds=[1], **places)
-    (weights,) = (tmp_path / "state/squad2").glob("*.safetensors")
+    scores = laboratory.finetune(["squad2"], rows=FEW, keep=300)
+    weights = scores.parent / "finetuned/squad2/seed-1.safetensors"
     export_classifier(weights, start, tmp_path / "out")
     stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "out").eval()
     assert type(stock) is BertForQuestionAnswering

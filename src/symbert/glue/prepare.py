@@ -23,10 +23,10 @@ from symbert.glue.challenges import challenges_for, read_challenge
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.own_files import refuse_shared_texts
-from symbert.glue.sources import STAND_IN, published_path, read_split, read_table
+from symbert.glue.sources import STAND_IN, read_split, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
 from symbert.settings import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
-from symbert.sources import Config, located
+from symbert.sources import Config, located, verified
 from symbert.task import Task
 from symbert.tasks import define, task_named
 
@@ -150,7 +150,7 @@ def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:
     return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) != official_rows}
 
 
-def prepare_pairs(file: Path, settings: Config, wanted: MinimalPairSettings) -> None:
+def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -> None:
     """Write paradigm, and token ids of sentence_good and sentence_bad, of BLiMP's pairs.
 
     Facts are whether they are `partial`, or a `stand_in`, and the id of the mask. ConfigError for a pair that
@@ -160,7 +160,8 @@ def prepare_pairs(file: Path, settings: Config, wanted: MinimalPairSettings) -> 
     facts = {"task": "blimp", "stand_in": False, "mask": tokenizer.token_to_id(SPECIAL_TOKENS["mask"])}
     for draw, paradigm in enumerate(PARADIGMS):
         published = published_pairs(paradigm)
-        available = read_pairs(published_path(settings, published), published.location, paradigm)
+        file = verified(f"{settings['source']}/{published.path}")
+        available = read_pairs(file, published.location, paradigm)
         check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, wanted)
         rows = spread(available, wanted.max_evaluation_examples, draw)
         good, bad = (
@@ -176,7 +177,7 @@ def prepare_pairs(file: Path, settings: Config, wanted: MinimalPairSettings) -> 
         tables.append(named("paradigm", paradigm, pa.table(columns)))
         facts["stand_in"] |= is_stand_in(available)
     pairs = sum(table.num_rows for table in tables)
-    write_prepared(file, tables, {**facts, "partial": pairs != PAIRS_OF_PARADIGM * len(PARADIGMS)})
+    write_prepared(output, tables, {**facts, "partial": pairs != PAIRS_OF_PARADIGM * len(PARADIGMS)})
 
 
 def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:

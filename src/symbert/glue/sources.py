@@ -19,14 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from symbert.errors import DataError, MissingInputError
-from symbert.files import known_sha256, read_json, verify_sha256
+from symbert.files import known_sha256
 from symbert.glue.own_files import read_own_split
-from symbert.sources import Config, PublishedFile, located
+from symbert.sources import Config, verified
 from symbert.suites import published_split
 from symbert.task import HIGHEST_GRADE, Layout, Task
 
-FETCHED = "fetched.json"  # in a mirror: the digest of each file when fetch-mirror got it
-NOTED = {"files": {str: {"sha256": str}}}
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 
 # MRPC comes from Microsoft, unsplit: GLUE adds the pairs of sentence numbers that make the evaluation split.
@@ -63,19 +61,7 @@ def read_split(task: Task, split: str, settings: Config) -> pa.Table:
         rows = read_original_split(Path(settings["original_files"]), task, split)
         return pa.Table.from_pylist(list(rows), schema=schema).replace_schema_metadata(None)
     file = published_split(task, split)
-    return read_published(published_path(settings, file), file.location, schema, task.labels)
-
-
-def published_path(settings: Config, file: PublishedFile) -> Path:
-    """Where a published file lies; of a mirror it has the digest that fetch-mirror noted, or IntegrityError."""
-    folder = Path(located(settings["source"]))
-    path, mirror = folder / file.path, folder.parents[1]
-    if not path.is_file():
-        raise MissingInputError(f"{path}: file not found; get it again")
-    record = read_json(mirror / FETCHED, NOTED) if (mirror / FETCHED).is_file() else {"files": {}}
-    if noted := record["files"].get(file.location):
-        verify_sha256(path, noted["sha256"], f"remove {path} and run fetch-mirror again")
-    return path
+    return read_published(verified(f"{settings['source']}/{file.path}"), file.location, schema, task.labels)
 
 
 def published_schema(task: Task) -> pa.Schema:

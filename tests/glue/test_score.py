@@ -1,0 +1,248 @@
+"""`symbert score`: fine-tunings of a checkpoint."""
+
+import json
+import os
+import signal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from damage import CONTENTS
+from glue.laboratory import records_in
+from symbert.cli import main
+from symbert.errors import ConfigError, DataError, DivergedError, InputOutputError, IntegrityError
+from symbert.files import sha256_of, single_writer
+from symbert.glue import score as module
+from symbert.glue.metrics import METRICS
+from symbert.pretrain.storage import CHECKSUM, extracted_sha256
+from symbert.progress import Progress
+from symbert.tasks import GLUE
+
+
+@pytest.fixture
+def finetune(laboratory):
+    """Fine-tunes a checkpoint; gives the file of its scores."""
+    return laboratory.finetune
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The seeds that were really computed."""
+    seen, train = [], module.train
+    monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
+    return seen
+
+
+def test_rows_of_a_larger_vocabulary_are_refused_by_name(laboratory, finetune, vocabulary):
+    """It was believed that rows and model have one vocabulary: the first piece that only one has was a bug of ours."""
+    data, pieces = laboratory.prepare("rte"), len(vocabulary.read_text().splitlines())
+    table = pq.read_table(data)
+    ids = table["input_ids"].to_pylist()
+    ids[-1][1] = pieces
+    column = pa.array(ids, table.schema.field("input_ids").type)
+    pq.write_table(table.set_column(table.column_names.index("input_ids"), "input_ids", column), data)
+    with pytest.raises(
+        IntegrityError,
+        match=rf"rte\.parquet: has token id {pieces}, the model of .* has {pieces} pieces; prepare the rows with",
+    ):
+        finetune()
+    assert not list((laboratory.results / "scores").rglob("step-*/*.json"))
+
+
+def test_every_task_is_scored_in_its_columns_in_the_order_of_the_request(finetune):
+    tasks = [name for name in GLUE if name != "wnli"]
+    for task, record in zip(tasks, records_in(finetune(tasks)), strict=True):
+        assert record["task"] == task and record["finetune_seed"] == 1
+        assert set(record["metrics"]) == set(record["majority"]) == set(GLUE[task].scores.values())
+        for column, score in record["metrics"].items():
+            parts = record["details"][column]
+            assert set(parts) == set(GLUE[task].metrics)
+            assert score == pytest.approx(sum(parts.values()) / len(parts)) and -1 <= score <= 1
+
+
+def test_a_record_says_of_what_it_is_and_how_it_was_made(laboratory, finetune):
+    (record,) = records_in(finetune())
+    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300, "task": "rte"}
+    assert identity.items() <= record.items()
+    assert record["checkpoint_sha256"] == sha256_of(laboratory.checkpoint() / "model.safetensors")
+    assert record["data_sha256"] == sha256_of(laboratory.rows("rte"))
+    assert record["rows"] == {"train": 64, "validation": 40} and record["partial"] and record["stand_in"]
+
+
+def test_one_more_seed_or_task_computes_only_the_new_ones(finetune, counted):
+    (first,) = records_in(finetune(["rte"], [1]))
+    again, second = records_in(finetune(["rte"], [1, 2]))
+    assert counted == [1, 2] and again == first and second["settings_hash"] == first["settings_hash"]
+    every = records_in(finetune(["cola", "rte"], [2, 1]))
+    assert counted == [1, 2, 2, 1] and every[2:] == [second, first]
+    assert [(one["task"], one["finetune_seed"]) for one in every] == [("cola", 2), ("cola", 1), ("rte", 2), ("rte", 1)]
+
+
+def test_a_forced_job_computes(finetune, counted):
+    before = finetune(seeds=[1, 2]).read_bytes()
+    assert finetune(seeds=[1, 2]).read_bytes() == before and counted == [1, 2] * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "key"),
+    [
+        ({"learning_rate": 5e-4}, "settings_hash"),
+        ({"weights": 2}, "checkpoint_sha256"),
+        ({"rows": {"max_examples": 48}}, "data_sha256"),
+        ({"attention": "symmetric"}, "attention"),
+    ],
+)
+def test_results_of_another_origin_are_never_mixed_in(finetune, counted, other, key):
+    (first,) = records_in(finetune(seeds=[1]))
+    changed, _ = records_in(finetune(seeds=[1, 2], **other))
+    assert counted == [1, 1, 2] and changed[key] != first[key]
+
+
+def test_predictions_are_kept_beside_the_scores(finetune, prepared):
+    file = finetune()
+    (record,) = records_in(file)
+    predictions = json.loads((file.parent / "finetuned/rte/seed-1.json").read_text())["predictions"]["validation"]
+    labels = pq.read_table(prepared("rte"))["label"].to_pylist()[64:]
+    right = sum(p == label for p, label in zip(predictions, labels, strict=True))
+    assert record["metrics"]["rte"] == pytest.approx(right / 40)
+    assert record["constant_prediction"] == (len(set(predictions)) == 1)
+
+
+def weights_of(file):
+    return sorted(path.name for path in (file.parent / "finetuned/rte").glob("*.safetensors"))
+
+
+def test_weights_are_kept_at_the_step_that_is_asked_for(finetune, counted):
+    plain = finetune(seeds=[1, 2], keep=600)
+    records = records_in(plain)
+    assert weights_of(plain) == []
+    kept = finetune(seeds=[1, 2], keep=300)
+    assert counted == [1, 2, 1, 2] and records_in(kept) == records
+    assert weights_of(kept) == ["seed-1.safetensors", "seed-2.safetensors"]
+    for weights in (kept.parent / "finetuned/rte").glob("*.safetensors"):
+        assert json.loads(weights.with_suffix(".json").read_text())["weights_sha256"] == sha256_of(weights)
+    assert weights_of(finetune(seeds=[1, 2])) == [], "those of an earlier job do not stay beside a new record"
+
+
+class KilledInSeed2(Progress):
+    def update(self, done, note=""):
+        if "seed 2" in self.label.rpartition(":")[2] and done == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_after_a_kill_only_the_missing_seeds_are_computed_and_the_file_is_that_of_a_job_at_one_go(
+    laboratory, finetune, counted, monkeypatch
+):
+    if not (child := os.fork()):
+        monkeypatch.setattr(module, "Progress", KilledInSeed2)
+        finetune(seeds=[1, 2, 3])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not list((laboratory.results / "scores").rglob("step-300/*.json"))
+    resumed = finetune(seeds=[1, 2, 3])
+    content = resumed.read_bytes()
+    assert counted == [2, 3] and not (resumed.parent / "state").exists()
+    assert finetune(seeds=[1, 2, 3]).read_bytes() == content and counted == [2, 3, 1, 2, 3]
+
+
+def test_two_jobs_do_not_work_on_one_checkpoint(laboratory, finetune):
+    """A job whose Snakemake was killed goes on."""
+    file = finetune()
+    with (
+        single_writer(file.parent / "state"),
+        pytest.raises(InputOutputError, match=r"step-300/state: in use by process"),
+    ):
+        finetune(seeds=[2])
+
+
+def test_the_fast_recipe_and_the_dropout_that_the_device_decides_are_recorded(finetune, monkeypatch):
+    seen, train = [], module.train
+    monkeypatch.setattr(
+        module,
+        "train",
+        lambda model, *given: seen.append(model.config.attention_probs_dropout_prob) or train(model, *given),
+    )
+    (fast,), (faithful,) = (records_in(finetune(recipe=recipe, dropout=0.1)) for recipe in ("fast", "faithful"))
+    assert (fast["recipe"], faithful["recipe"]) == ("fast", "faithful") and seen == [0.1, 0.1]
+    assert fast["attention_dropout"] == 0.1 and "attention_dropout" not in faithful
+    assert fast["settings_hash"] != faithful["settings_hash"]
+
+
+def test_the_command_line_runs_it(laboratory, capfd):
+    suite = laboratory.suite(laboratory.prepare("cola").parent)
+    file = laboratory.place(laboratory.checkpoint(), suite) / "1x2-cola.json"
+    assert (
+        main(["score", str(file), *["--tasks", "cola", "--seeds", "1", "2", "--threads", "1", "--keep-weights", "600"]])
+        == 0
+    )
+    assert len(records_in(file)) == 2
+    assert "finetune tiny-pairwise seed 1 step 300: cola seed 2: 4/4 steps" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [content for content in CONTENTS if content != "[]"])
+def test_scores_of_another_request_that_are_something_else_are_named_with_the_remedy(finetune, content):
+    """They went into the scores, or ended as a bug."""
+    file = finetune()
+    file.write_text(content)
+    with pytest.raises(DataError, match=rf"{file.name}: .*; delete it and run again"):
+        finetune(seeds=[1, 2])
+
+
+def test_a_flipped_digit_of_a_score_does_not_go_into_other_scores(finetune):
+    """What is JSON of the right shape was taken for what was written."""
+    file = finetune()
+    (before,), text = records_in(file), file.read_text()
+    place = text.index('"metrics"')
+    place = next(i for i in range(text.index("0.", place), len(text)) if text[i] in "123456789")
+    file.write_text(text[:place] + str(int(text[place]) - 1) + text[place + 1 :])
+    with pytest.raises(IntegrityError, match=rf"{file.name}: sha256 expected .*; delete it and run again"):
+        finetune(seeds=[1, 2])
+    file.unlink()
+    assert records_in(finetune(seeds=[1, 2]))[0] == before
+
+
+def test_weights_that_load_are_not_taken_for_those_that_were_extracted(finetune, checkpoint):
+    """One flipped bit is another model, whose scores were computed without a word."""
+    folder, (before,) = checkpoint("pairwise", 1), records_in(finetune())
+    weights = folder / "model.safetensors"
+    (folder / CHECKSUM).write_text(sha256_of(weights) + "\n")
+    assert extracted_sha256(folder) == before["checkpoint_sha256"] == sha256_of(weights)
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; delete it .*: snakemake --cores 1"):
+        finetune(seeds=[2])
+
+
+def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(finetune, monkeypatch):
+    def failing(*given):
+        raise RuntimeError("InductorError: RuntimeError: Failed to find C compiler. Please specify via CC")
+
+    monkeypatch.setattr(module, "train", failing)
+    with pytest.raises(ConfigError, match="'recipe' is fast, .*Failed to find C compiler.*or set 'recipe: faithful'"):
+        finetune(recipe="fast")
+
+
+def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(laboratory, finetune, monkeypatch):
+    """It was scored, as a classifier of one class."""
+    train = module.train
+
+    def ruined(model, rows, settings, precision, seed, tell):
+        train(model, rows, settings, precision, seed, tell)
+        if seed == 2:
+            model.classifier.weight.data.fill_(float("inf"))
+
+    monkeypatch.setattr(module, "train", ruined)
+    with pytest.raises(DivergedError, match=r"^finetune tiny-pairwise seed 1 step 300: rte seed 2: a logit is not"):
+        finetune(seeds=[1, 2])
+    (folder,) = (laboratory.results / "scores").rglob("step-300")
+    assert [path.name for path in folder.rglob("*.json")] == ["rte-seed-1.json", "seed-1.json"]
+
+
+def test_a_forced_job_computes_scores_by_an_edited_metric(finetune, monkeypatch):
+    """`-R finetune` said "done" and published the old scores: what is kept beside is for interrupted jobs alone."""
+    finetune()
+    monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
+    (record,) = records_in(finetune())
+    assert record["metrics"] == {"rte": 0.123}
