@@ -164,6 +164,7 @@ def test_a_checkpoint_without_its_head_is_refused(pairs, judge, checkpoint):
 def test_a_record_says_of_which_host_it_is(pairs, judge, laboratory):
     """It was believed that a record is of the checkpoint that was given: a decoder's stood there as an encoder's."""
     model = DecoderModel(small_config(attention="pairwise", vocab_size=300))
+    initialize(model, 1)
     folder = laboratory.results / "runs/decoder/tiny-pairwise-00000001/seed-1/step-300"
     write_weights(model, folder / "model.safetensors")
     run = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "model_host": "decoder", "step": 300}

@@ -143,6 +143,8 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
         table.validate(full=True)
         list(table.column_names)  # which are decoded only here
         return table
+    except FileNotFoundError:
+        raise MissingInputError(f"{path}: file not found; get it again") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if getattr(error, "errno", None):  # the disk's fault, not the file's
             raise
