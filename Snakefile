@@ -16,7 +16,7 @@ os.environ.update(
 )
 
 from symbert.experiment.announcement import begin
-from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, RUN, SCORES
+from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
 from symbert.project import open_experiment, scale_file
 
 

@@ -7,6 +7,7 @@
     results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   scores of the requested tasks, seeds
+    results/robustness/…                                   the same models on noise and out-of-domain sets
     results/measured/…-KEY.…                               speeds, probes, anatomy
     results/{experiment}/experiment.json                   the paths of its report; config.yaml has its configuration
 
@@ -84,6 +85,7 @@ RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
 ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
 SCORES = f"{RESULTS}/scores/{{suite}}/{{host}}/{{model}}/seed-{{seed}}/step-{{step}}/{{request}}.json"
+ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
@@ -318,7 +320,7 @@ class Experiment:
         if measured := [task for task in tasks if task in self.measured_tasks]:
             settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
             edited = self._rows(f"{name}-robustness", settings, {task: rows.files[task] for task in measured})
-            yield self._scoring(f"{name}-robustness", "robustness", suite.name, edited, measured, trained=scoring)
+            yield self._scoring(name, "robustness", suite.name, edited, measured, trained=scoring)
 
     def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
         """How texts of a suite become token ids; `allow_partial` changes no row."""
@@ -370,7 +372,7 @@ class Experiment:
         """A folder of scores; of robustness its key holds the folder of the fine-tuning, in place of a protocol."""
         how = {"trained": trained.name} if trained else {"protocol": protocol}
         settings = {"kind": kind, "suite": suite, "rows": rows.name, **how}
-        folder = Path(self._keyed(f"scores/{name}", settings))
+        folder = Path(self._keyed(f"{'robustness' if trained else 'scores'}/{name}", settings))
         return Scoring(folder.name, kind, suite, rows.name, tasks, trained and trained.rows, trained and trained.name)
 
     def scores(self, scoring: Scoring, run: Run, step: int) -> str:
@@ -379,7 +381,7 @@ class Experiment:
             "pairs" if scoring.kind == "judge" else self.request(scoring.tasks, self.finetune_seeds(run.size, step))
         )
         names = {"suite": scoring.name, "host": run.host, "model": self.models[run], "seed": run.pretrain_seed}
-        return SCORES.format(**names, step=step, request=request)
+        return (ROBUSTNESS if scoring.trained else SCORES).format(**names, step=step, request=request)
 
     def request(self, tasks: list[str], seeds: list[int]) -> str:
         """The name of a file of scores, which says the tasks and fine-tuning seeds that it holds."""

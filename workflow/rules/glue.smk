@@ -41,3 +41,11 @@ rule score:
     shell:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} score {output:q} {params.request}"
         f" --threads {{threads}} {EXPERIMENT.keep_weights}"
+
+
+# The fine-tuned models again, on noise and out-of-domain sets.
+use rule score as score_robustness with:
+    output:
+        ROBUSTNESS,
+    log:
+        ROBUSTNESS.replace(".json", ".log"),

@@ -73,7 +73,7 @@ def score(
             checkpoint = Checkpoint(suite.parents[1] / "runs" / place)
             write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"])))
         elif settings["kind"] == "robustness":
-            protocol = Protocol(suite.parent / settings["trained"] / place)
+            protocol = Protocol(suite.parents[1] / "scores" / settings["trained"] / place)
             write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record))
         else:
             protocol = Protocol(folder, keep_weights)
