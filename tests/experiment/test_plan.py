@@ -124,7 +124,9 @@ def test_finished_runs_of_the_same_kind_say_how_fast_a_device_is(experiment):
     timing = {"recipe": "faithful", "device": "cpu", "processes": 2, "threads": 2, "until": "2026-01-02"}
     assert speed_of(experiment, ORIGINAL).measured is None
     write_json(folder / "timing.json", {**timing, "flops_per_second": 8e9})
-    write_json(folder.with_name("seed-2") / "timing.json", {**timing, "device": "old", "flops_per_second": 1, "until": "1"})
+    write_json(
+        folder.with_name("seed-2") / "timing.json", {**timing, "device": "old", "flops_per_second": 1, "until": "1"}
+    )
     write_json(folder.with_name("seed-3") / "timing.json", {**timing, "recipe": "fast", "flops_per_second": 1})
     speed = speed_of(experiment, ORIGINAL)
     assert (speed.flops, speed.layer_seconds, speed.on_gpu) == (2e9, 0, False) and str(folder) in speed.measured
@@ -137,13 +139,17 @@ def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(changed):
     settings, rows = experiment.training("encoder"), rows_of(experiment, "encoder")
     layers, head = 2 * (4 * 64**2 + 2 * 64 * 256), 64 * (64 + rows.vocabulary_size)
     sequences = settings.steps * settings.batch_size
-    sequences += settings.steps / settings.evaluate_every * experiment.config["corpus"]["pack"]["validation_sequences"] / 3
+    sequences += (
+        settings.steps / settings.evaluate_every * experiment.config["corpus"]["pack"]["validation_sequences"] / 3
+    )
     speed = plan.configured_speed(experiment, plan.SIZES["tiny"])
     for host, tokens, predicted in (("decoder", rows.tokens - 1, 1.0), ("encoder", rows.tokens, rows.masked)):
         by_token = 6 * layers + 3 * 4 * 2 * tokens * 64 + 6 * predicted * head
         file = f"{experiment.run_folder(Run('tiny', 'original', 1, host))}/done.json"
         output = next(output for output in outputs_of(experiment) if output.file == file)
-        assert output.seconds == pytest.approx(speed.seconds(sequences * tokens * by_token, settings.steps, plan.SIZES["tiny"]))
+        assert output.seconds == pytest.approx(
+            speed.seconds(sequences * tokens * by_token, settings.steps, plan.SIZES["tiny"])
+        )
     assert {*HOSTS} > {"encoder", "decoder"}
 
 
