@@ -1,18 +1,21 @@
 """A run at demo scale that is resumed, as fresh processes: how long until it trains again."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
-from msgspec import to_builtins
-
 from benchmarks.measure import Command, Contestant, interleave, measure
 from benchmarks.packed import write_corpus
-from symbert.settings import PretrainSettings
+from symbert.files import write_json
+from symbert.paths import Run
+from symbert.settings import PretrainSettings, recorded_settings
 
 IMPORTS = "import torch"
 ROWS, TOKENS, VOCABULARY = 8192, 16, 300  # the demo's rows
+INTERRUPTED = (  # the command, killed before it removes its checkpoints
+    "import sys; from symbert.cli import main; from symbert.pretrain.checkpoint import CheckpointStore; "
+    "CheckpointStore.remove_resumable = lambda store: None; main(sys.argv[1:])"
+)
 
 
 def measure_resuming(folder: Path, settings: PretrainSettings, rounds: int, threads: int) -> list[dict[str, float]]:
@@ -20,38 +23,28 @@ def measure_resuming(folder: Path, settings: PretrainSettings, rounds: int, thre
 
     The latter is more than the time to the first step: it also evaluates, saves and publishes.
     """
-    train = pretrain(folder / "resuming", settings, threads)
-    measure(Contestant("train, to be resumed", [[train]]), "once")
+    run, before = folder / "resuming/run", folder / "resuming/before"
+    words = pretrain(run, settings, threads)
+    measure(Contestant("train, to be resumed", [[[sys.executable, "-c", INTERRUPTED, *words]]]), "once")
+    shutil.rmtree(max((run / "state/resume").glob("step-*")))  # as if it had been interrupted before its last step
+    shutil.copytree(run / "state", before)
     present = [
         Contestant("importing", [[[sys.executable, "-c", IMPORTS]]]),
-        Contestant("resuming", [[train]]),
+        Contestant("resuming", [[[sys.executable, "-m", "symbert", *words]]]),
     ]
-    found = interleave(present, rounds, lambda: forget_newest(folder / "resuming"))
+
+    def interrupt_again() -> None:
+        shutil.rmtree(run / "state")
+        shutil.copytree(before, run / "state")
+
+    found = interleave(present, rounds, interrupt_again)
     return [{name: usage.wall for name, usage in round.items()} for round in found]
 
 
 def pretrain(folder: Path, settings: PretrainSettings, threads: int) -> Command:
-    """The command that trains a tiny model into `folder`."""
-    manifest = write_corpus(folder / "rows", ROWS, TOKENS, VOCABULARY)
-    (folder / "settings.json").write_text(json.dumps(to_builtins(settings)))
-    options = {
-        "manifest": manifest,
-        "settings": folder / "settings.json",
-        "size": "tiny",
-        "attention": "pairwise",
-        "seed": 1,
-        "state": folder / "run/state",
-        "done": folder / "run/done.json",
-        "metrics": folder / "run/metrics.jsonl",
-        "timing": folder / "run/timing.json",
-        "threads": threads,
-        "on-settings-change": "refuse",
-    }
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "symbert", "pretrain-model", *words]
-
-
-def forget_newest(folder: Path) -> None:
-    """Leave the run as if it had been interrupted before its last step."""
-    newest = max((folder / "run/state/resume").glob("step-*"))
-    shutil.rmtree(newest)
+    """The words of the command that trains a tiny model in `folder`, whose run.json is written."""
+    manifest = write_corpus(folder.parent / "rows", ROWS, TOKENS, VOCABULARY)
+    run = Run("tiny", "pairwise", 1)
+    facts = {**run.facts, "host": run.host, "model": run.model, "training": recorded_settings(settings)}
+    write_json(folder / "run.json", {**facts, "manifest": str(manifest)})
+    return ["pretrain", str(folder), "--threads", str(threads)]

@@ -3,7 +3,7 @@
 To add one, write its model and its objective (`symbert.pretrain.objective`), and an entry here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,16 +99,6 @@ HOSTS: dict[str, Host] = {
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
-
-
-def _rules(of_encoder: str, of_others: str, others: Iterable[str] = OTHERS) -> dict[str, str]:
-    """The rules of the workflow that do one thing, and the host of each."""
-    return {of_encoder: ENCODER, **{f"{of_others}_{host.replace('-', '_')}": host for host in others}}
-
-
-PRETRAINING = _rules("pretrain_model", "pretrain")
-EXTRACTION = _rules("extract_checkpoint", "extract")
-JUDGING = _rules("measure_blimp", "measure_blimp", [host for host in OTHERS if HOSTS[host].has_likelihoods])
 
 
 def host_named_in(architectures: list[str] | None) -> str | None:

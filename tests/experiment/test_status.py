@@ -1,83 +1,100 @@
+import json
+import os
+import platform
+from pathlib import Path
+
 import pytest
 
 from symbert.cli import main
-from symbert.experiment.status import status_of
+from symbert.experiment.status import state_of, status_of
+from symbert.files import single_writer, write_json
 from symbert.paths import Run
-from traces import Traces, write
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
+NOBODY = 2**22 + 1  # no process has it
 
 
-def cells(lines: list[str], run: Run, step: str) -> list[str]:
-    """A checkpoint's row of the table of scores, behind run and step."""
-    begin = f"{run} "
-    rows = [line.removeprefix(begin).split() for line in lines if line.startswith(begin)]
-    return next(row[1:] for row in rows if row[0] == step and row[1] in ("yes", "no"))
+def lease(experiment, run: Run, host: str, process: int) -> Path:
+    file = Path(experiment.run_folder(run), "lock")
+    write_json(file, {"host": host, "process": process, "slurm_job": None})
+    return file
 
 
-def test_a_fresh_experiment_has_nothing(experiment, folder):
+def ended(experiment, run: Run, **status) -> None:
+    write_json(Path(experiment.run_folder(run), "state/status.json"), status)
+
+
+def test_a_fresh_experiment_has_nothing_and_is_not_touched(experiment, folder):
     lines = status_of(experiment)
-    assert lines[0] == "Experiment demo-embedded: corpus not packed yet; 0 of 4 pre-trainings done"
-    assert sum(line.endswith("missing") for line in lines) == 4
-    assert cells(lines, ORIGINAL, "300") == ["no", *["-"] * 8]
-    assert not list(folder.iterdir()), "it was looked at, not touched"
+    assert lines[0].startswith("Experiment demo-embedded: 0 of 4 pre-trainings done")
+    assert sum(line.endswith("missing") for line in lines) == 1 + 4
+    assert not Path(experiment.folder).exists()
 
 
-def test_each_run_says_how_it_stands(experiment, traces):
-    traces.run(ORIGINAL)
-    traces.run(Run("tiny", "symmetric", 1), "preempted", 1200, "SIGTERM: saved at step 1200")
-    traces.run(Run("tiny", "pairwise", 1), "diverged", 77, "loss nan")
-    traces.run(SHARED, dropout=0.1)
-    lines = status_of(experiment)
-    assert lines[0].endswith("1 of 4 pre-trainings done")
-    by_run = {line.split(" seed")[0]: " ".join(line.split()[3:]) for line in lines[3:7]}
-    assert by_run == {
-        "tiny-original": "2,400 2,400 done",
-        "tiny-symmetric": "1,200 2,400 preempted: SIGTERM: saved at step 1200",
-        "tiny-pairwise": "77 2,400 diverged: loss nan",
-        "tiny-shared": "0 2,400 other settings: dropout: 0.1 → 0.0",
+def test_each_run_says_its_path_and_how_it_stands(experiment):
+    symmetric, pairwise = (Run("tiny", name, 1) for name in ("symmetric", "pairwise"))
+    write_json(Path(experiment.run_folder(ORIGINAL), "done.json"), {})
+    ended(experiment, symmetric, state="preempted", step=1200, reason="SIGTERM: saved at step 1200")
+    ended(experiment, pairwise, state="running", step=77)
+    states = {run.attention: state_of(experiment, run) for run in experiment.runs()}
+    assert states == {
+        "original": "done",
+        "symmetric": "step 1,200 of 2,400, preempted: SIGTERM: saved at step 1200",
+        "pairwise": "step 77 of 2,400, stopped",
+        "shared": "missing",
     }
-
-
-def test_scores_are_counted_per_checkpoint_and_task(experiment, traces):
-    for task in experiment.tasks:
-        traces.scores(ORIGINAL, 2400, task, [1, 2])
-    traces.run(ORIGINAL)
-    traces.run(SHARED)
-    traces.kept(ORIGINAL, 1200, "rte", 1)
-    traces.kept(SHARED, 2400, "cola", 2)
-    write(experiment.place(experiment.checkpoint, ORIGINAL, step=2400) / "model.safetensors", 0)
-    for task in ("rte", "cola"):
-        traces.robustness(ORIGINAL, task, [1, 2])
     lines = status_of(experiment)
-    head = next(line.split() for line in lines if line.startswith("checkpoint"))
-    assert head == ["checkpoint", "step", "extracted", *experiment.tasks, "robustness"]
-    assert cells(lines, ORIGINAL, "2,400") == ["yes", *["2/2"] * 8, "4/16"]
-    assert cells(lines, ORIGINAL, "1,200") == ["no", "-", "-", "-", "-", "1/1", "-", "-", "-"], "of rte alone"
-    assert cells(lines, SHARED, "2,400") == ["no", "-", "1/2", "-", "-", "-", "-", "-", "-", "-"]
+    assert "1 of 4 pre-trainings done" in lines[0]
+    assert f"{ORIGINAL}: {experiment.run_folder(ORIGINAL)}: done" in lines
 
 
-def test_a_checkpoint_that_judged_pairs_is_counted_also_of_a_run_that_is_not_fine_tuned(changed, folder):
-    experiment = changed({"sweep": {"suites": ["glue", "blimp"], "finetuned_pretrain_seeds": []}})
-    traces = Traces(experiment)
-    write(traces.run(ORIGINAL) / "weights/step-00002400.json", {"step": 2400, "sha256": "w"})
-    assert cells(status_of(experiment), ORIGINAL, "2,400")[-1] == "-"
-    traces.judged(ORIGINAL, 2400)
-    lines = status_of(experiment)
-    assert cells(lines, ORIGINAL, "2,400")[-1] == "1/1"
-    assert next(line.split() for line in lines if line.startswith("checkpoint"))[-1] == "blimp"
+def test_a_run_is_running_while_the_process_of_its_lease_is(experiment):
+    ended(experiment, ORIGINAL, state="running", step=5)
+    with single_writer(Path(experiment.run_folder(ORIGINAL))):
+        assert state_of(experiment, ORIGINAL).endswith(f"running by process {os.getpid()} on {platform.node()}")
+    lease(experiment, ORIGINAL, platform.node(), NOBODY)
+    assert state_of(experiment, ORIGINAL).endswith("stopped")
 
 
-@pytest.mark.xfail(strict=True, reason="solved by keyed paths")
-def test_a_finished_experiment_is_known_by_its_name_alone(project, changed, capsys):
+def test_a_process_of_another_machine_is_at_work_while_it_writes(experiment):
+    ended(experiment, ORIGINAL, state="running", step=5)
+    file = lease(experiment, ORIGINAL, "elsewhere", 1)
+    assert state_of(experiment, ORIGINAL).endswith("running by process 1 on elsewhere")
+    for path in (file, file.parent / "state/status.json", file.parent / "state"):
+        os.utime(path, (1, 1))
+    assert state_of(experiment, ORIGINAL).endswith("stopped")
+
+
+def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
+    files = {(run, step, scoring.name): file for file, (run, step, scoring) in experiment.asked_scores()}
+    glue, noisy = experiment.scorings
+    write_json(Path(files[ORIGINAL, 2400, glue]), [])
+    write_json(Path(experiment.checkpoint(ORIGINAL, 2400), "model.safetensors"), 0)
+    rows = [line.split() for line in status_of(experiment)]
+    assert ["checkpoint", "step", "extracted", glue, noisy] in rows
+    assert ["tiny-original", "seed", "1", "2,400", "yes", "yes", "no"] in rows
+    assert ["tiny-original", "seed", "1", "300", "no", "no", "."] in rows
+
+
+@pytest.mark.usefixtures("project")
+def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
     """Of a run of other operators that was finished it said "0 of 4", because it left no recipe behind."""
-    chosen = {"experiment": "bounded", "sweep": {"attention": ["original"], "pretrain_seeds": [1, 2]}}
-    bounded = changed(chosen)
+    bounded = changed({"experiment": "bounded", "sweep": {"attention": ["original"], "pretrain_seeds": [1, 2]}})
+    bounded.write()
     for run in bounded.pretrainings():
-        Traces(bounded).run(run)
-    assert (
-        main(["status", "--config", "experiment=bounded", "sweep={attention: [original], pretrain_seeds: [1, 2]}"]) == 0
-    )
+        write_json(Path(bounded.run_folder(run), "done.json"), {})
+    assert main(["status", "bounded"]) == 0
     assert "2 of 2 pre-trainings done" in capsys.readouterr().out
-    assert main(["status", "--config", "experiment=bounded"]) == 0
-    assert "2 of 2 pre-trainings done" in capsys.readouterr().out
+    assert main(["status", "bundled"]) == 65
+    assert "did you mean 'bounded'" in capsys.readouterr().err
+    assert main(["status", "bounded", "--scale", "demo"]) == 64
+
+
+def test_what_an_experiment_writes_of_itself_names_every_path_of_its_report(experiment):
+    experiment.write()
+    record = json.loads(Path(experiment.folder, "experiment.json").read_text())
+    assert {*record["inputs"]["runs"]} == {experiment.run_folder(run) for run in experiment.runs()}
+    assert record["key"] == experiment.key and record["configuration"] == experiment.config
+    for run in experiment.runs():
+        planned = json.loads(Path(experiment.run_folder(run), "run.json").read_text())
+        assert (planned["attention"], planned["pretrain_seed"]) == (run.attention, run.pretrain_seed)

@@ -198,7 +198,7 @@ def test_the_survivors_of_a_killed_process_end_with_65_and_say_that_another_one_
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(sorted(map(int, workers))[victim], signal.SIGKILL)
     error = process.communicate(timeout=240)[1]
-    said = [line for line in error.splitlines() if line.startswith("symbert pretrain-model: ")]
+    said = [line for line in error.splitlines() if line.startswith("symbert pretrain: ")]
     assert process.returncode != 0 and len(said) == 2 and "internal error" not in error, error
     for line in said:
         assert re.search(r": process [012]: another process of this run ended \(.+\); see why, and run the same", line)

@@ -17,7 +17,7 @@ from symbert.model.weights import read_checkpoint, refuse_wrong, weights_of
 
 
 def load_model(checkpoint: Path) -> HostModel:
-    """The model of a directory that `extract_checkpoint` wrote, with its head, in evaluation mode.
+    """The model of a directory that `extract` wrote, with its head, in evaluation mode.
 
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
