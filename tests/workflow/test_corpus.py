@@ -21,6 +21,21 @@ from workflow.checkout import Checkout, check_out
 PARTS, DOCUMENTS = 5, 40
 # No letter both begins and continues a word, so that no code point is compared and tokenizers gives all ids.
 FIRST, NEXT = string.ascii_lowercase[:13] + string.digits + ".", string.ascii_lowercase[13:]
+# A model of harmful text to which every word is as likely as another: a perplexity of 10.
+ARPA = """\\data\\
+ngram 1=3
+ngram 2=1
+
+\\1-grams:
+-99\t<s>\t0
+-1\t</s>
+-1\t<unk>
+
+\\2-grams:
+-1\t<s> </s>
+
+\\end\\
+"""
 PACK = {"sequence_length": 32, "validation_sequences": 8, "max_documents": 10_000, "sequences_per_shard": 64}
 
 
@@ -44,12 +59,13 @@ def published(tmp_path_factory) -> Path:
         path = write_part(english / f"en_meta_part_{part}.jsonl.zst", records)
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
     (english / "checksum.sha256").write_text("".join(lines))
-    for folder in ("ut1", "oscar-corpus/harmful-kenlms"):
-        shutil.copytree(DEMO / folder, root / folder)
+    shutil.copytree(DEMO / "ut1", root / "ut1")
     vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(piece + "\n" for piece in pieces))
+    (root / "oscar-corpus/harmful-kenlms").mkdir()
+    (root / "oscar-corpus/harmful-kenlms/en.arpa").write_text(ARPA)
     return root
 
 
