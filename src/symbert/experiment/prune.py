@@ -76,7 +76,8 @@ def removable(results: Path, surplus_weights: bool) -> Iterator[Item]:
         if folder not in named:
             gone.append(folder)
             yield Item(UNNAMED, folder)
-    for file in sorted(file for file in results.glob("scores/*/*/*/seed-*/step-*/*.json") if not _is_below(file, gone)):
+    scores = [file for kind in ("scores", "robustness") for file in results.glob(f"{kind}/*/*/*/seed-*/step-*/*.json")]
+    for file in sorted(file for file in scores if not _is_below(file, gone)):
         if file not in asked and _is_plain(results, file):
             yield Item(UNNAMED, file)
     for run in _folders(results, ("runs/*/*/seed-*",)) if surplus_weights else ():
