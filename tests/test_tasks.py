@@ -36,8 +36,7 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
     [
         ("tasks", ("torch", "pyarrow")),
         ("glue.prepare", ("torch",)),
-        ("glue.robustness_sets", ("torch",)),
-        ("glue.finetune", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie", "sklearn")),
+        ("glue.score", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie", "sklearn")),
     ],
 )
 def test_a_module_runs_where_these_packages_are_absent(module, absent):

@@ -17,15 +17,19 @@ from demo_tasks import Pool, Sentence, of_split, question_of, rows_in, text_of
 
 from symbert.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.forms import PLACEHOLDER, QUESTIONS
-from symbert.glue.minimal_pairs import PUBLISHED
-from symbert.glue.sources import published_schema, published_split
-from symbert.suites import SUITES
+from symbert.glue.prepare import SENTENCES
+from symbert.glue.sources import published_schema
+from symbert.suites import SUITES, published_split
 from symbert.task import Task
 
 ENTITIES = 4  # of a passage of ReCoRD, at most
 FEWEST_SENTENCES, MOST_SENTENCES = 1, 5  # of a context of SQuAD
 ASKED = 3  # words
 PAIRS = 2  # of a question with and one without answer, of a context
+
+TEXTS = [pa.field(name, pa.string()) for name in (*SENTENCES, "field", "linguistics_term", "UID")]  # of BLiMP
+METHODS = ("simple_LM_method", "one_prefix_method", "two_prefix_method", "lexically_identical")
+PUBLISHED = pa.schema([*TEXTS, *(pa.field(name, pa.bool_()) for name in METHODS), pa.field("pair_id", pa.int64())])
 
 Row = dict[str, Any]
 

@@ -91,11 +91,6 @@ class Suite:
         return f"{self.name}_score"
 
     @property
-    def rule(self) -> str:
-        """The rule that fine-tunes on its tasks."""
-        return "finetune" if self.name == "glue" else f"finetune_{self.name}"
-
-    @property
     def rows_section(self) -> str:
         """The section of settings that its rows are made by; that of its fine-tuning is called as the suite."""
         return "task" if self.name == "glue" else f"{self.name}_task"
