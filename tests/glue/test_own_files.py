@@ -14,11 +14,12 @@ from symbert import tasks
 from symbert.checks import check
 from symbert.config import merge
 from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.files import known_sha256
 from symbert.glue.export import export_classifier
-from symbert.glue.own_files import identity_of, read_own_split, refuse_shared_texts
+from symbert.glue.own_files import check_files, read_own_split, refuse_shared_texts
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
-from symbert.own import VARIABLE
+from symbert.paths import Experiment
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
@@ -28,7 +29,6 @@ IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metri
 def as_at_the_start(monkeypatch, folder):
     """No task of one's own stays behind, nor digests of files."""
     monkeypatch.setattr(tasks, "OWN", {})
-    monkeypatch.setenv(VARIABLE, "")
 
 
 def rows_of(path, **changes):
@@ -123,19 +123,6 @@ def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
         rows_of(tmp_path / "none.csv")
 
 
-def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them(tmp_path):
-    for name, rows in (("one.csv", ROWS), ("two.csv", ROWS), ("dev.csv", ROWS[1:])):
-        rows.to_csv(tmp_path / name, index=False)
-    files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / "dev.csv")}
-    known = identity_of(tasks.define("irony", IRONY | files))
-    assert json.loads(json.dumps(known)) == known, "as it stands in its settings file"
-    renamed = files | {"train": str(tmp_path / "two.csv")}
-    assert identity_of(tasks.define("irony", IRONY | renamed)) == known
-    assert identity_of(tasks.define("irony", IRONY | files | {"metric": "accuracy"})) != known
-    ROWS[:2].to_csv(tmp_path / "one.csv", index=False)
-    assert identity_of(tasks.define("irony", IRONY | files)) != known
-
-
 def test_one_file_to_train_on_and_to_validate_is_refused_at_the_start(tmp_path):
     """README's own task did so: 100.00 in bold for every operator."""
     ROWS.to_csv(tmp_path / "one.csv", index=False)
@@ -145,7 +132,7 @@ def test_one_file_to_train_on_and_to_validate_is_refused_at_the_start(tmp_path):
         with pytest.raises(
             ConfigError, match=r"^config: 'tasks\.irony': train and validation are the same \(.*\); give"
         ):
-            identity_of(tasks.define("irony", IRONY | files))
+            check_files(tasks.define("irony", IRONY | files))
 
 
 @pytest.mark.parametrize(("name", "separator"), [("dev.csv", ","), ("dev.tsv", "\t"), ("dev.csv.gz", ",")])
@@ -155,7 +142,7 @@ def test_a_wrong_column_is_found_at_the_start(tmp_path, name, separator):
     ROWS.rename(columns={"ironic": "irony"}).to_csv(tmp_path / name, index=False, sep=separator)
     files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / name)}
     with pytest.raises(DataError, match=rf"{name}: no column 'ironic', found text, irony, more; correct 'tasks'"):
-        identity_of(tasks.define("irony", IRONY | files))
+        check_files(tasks.define("irony", IRONY | files))
 
 
 def tables_of(train, validation, tmp_path):
@@ -179,25 +166,25 @@ def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are
         refuse_shared_texts(*tables_of("abcd", "abch", tmp_path))
 
 
-def prepare(laboratory, task, **changes):
-    """Prepares a task of one's own as an experiment defines it; gives the file."""
-    definition = {**IRONY, "train": task.files["train"], "validation": task.files["validation"], **identity_of(task)}
-    return laboratory.prepare(task.name, own={task.name: definition}, **{"allow_partial": False, **changes})
+def defined(definition):
+    """The settings `own` of a task, as an experiment writes them."""
+    files = {split: definition[split] for split in ("train", "validation")}
+    return {"irony": {**definition, "sha256": {split: known_sha256(path) for split, path in files.items()}}}
 
 
 def test_a_task_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):
     with pytest.raises(DataError, match="4 of 4 rows"):
-        prepare(laboratory, tables_of("abcd", "dcba", tmp_path)[0])
+        laboratory.prepare("irony", own=defined(IRONY | tables_of("abcd", "dcba", tmp_path)[0].files))
     assert not list(laboratory.results.rglob("*.parquet"))
 
 
 def test_a_file_that_changed_since_the_start_is_refused(tmp_path, laboratory):
     """Its rows would lie under the key of what it held before."""
     task, *_ = tables_of("abcd", "efgh", tmp_path)
-    definition = {**IRONY, **task.files, **identity_of(task)}
+    own = defined(IRONY | task.files)
     ROWS.to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(DataError, match=r"train\.csv: changed since the workflow was started; start it again"):
-        laboratory.prepare("irony", own={"irony": definition})
+        laboratory.prepare("irony", own=own)
 
 
 def test_quotation_marks_in_a_tsv_are_text(tmp_path):
@@ -235,8 +222,7 @@ def example(root, config, tmp_path, monkeypatch):
 
 
 def test_the_example_of_the_documentation_has_scores(example, laboratory, tmp_path):
-    definition = example["tasks"]["irony"]
-    own = {"irony": {**definition, **identity_of(tasks.define("irony", definition))}}
+    own = defined(example["tasks"]["irony"])
     chosen = {"root": str(tmp_path), "sets": ["ax"], "noise": [0.2], "noise_kinds": ["swap"]}
     tasks.OWN.clear()  # a job knows what settings.json says
     file = laboratory.prepare("irony", own=own, allow_partial=False)
@@ -255,6 +241,20 @@ def test_the_example_of_the_documentation_has_scores(example, laboratory, tmp_pa
     weights = scores.parent / "finetuned/irony/seed-1.safetensors"
     export_classifier(weights, laboratory.checkpoint("original"), tmp_path / "exported")
     assert json.loads((tmp_path / "exported/config.json").read_text())["id2label"] == {"0": "no", "1": "yes"}
+
+
+def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them(example):
+    def folder(**changes):
+        chosen = merge(example, {"tasks": {"irony": changes}})
+        check(chosen)
+        return next(name for name, rows in Experiment(chosen).rows.items() if "irony" in rows.files)
+
+    known = folder()
+    shutil.copy("data/train.csv", "data/renamed.csv")
+    assert folder(train="data/renamed.csv") == known
+    assert len({known, folder(metric="accuracy"), folder(columns=["more"])}) == 3
+    ROWS[:2].to_csv("data/renamed.csv", index=False)
+    assert folder(train="data/renamed.csv") != known
 
 
 def test_a_file_that_is_not_there_is_named_before_anything_runs(example):
