@@ -1,7 +1,6 @@
 """`symbert <command>`: the commands that people type, and one per rule.
 
-Options of a command are the parameters of its function; a positional-only one is an argument without a name. In a list
-of files `@LIST` stands for all names in a file, each ended by a NUL (`find -print0`).
+Options of a command are the parameters of its function; a positional-only one is an argument without a name.
 """
 
 import argparse
@@ -21,7 +20,6 @@ from typing import Any
 
 from symbert import __version__, slurm
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
-from symbert.files import reading
 from symbert.log import say_last, write_stderr
 from symbert.options import line_of
 from symbert.syntax import sentence_of
@@ -186,26 +184,8 @@ def _value_options(hint: Any) -> dict[str, Any]:
         hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
     if typing.get_origin(hint) is list:
         (item,) = typing.get_args(hint)
-        return _value_options(item) | {"nargs": "+"} | ({"action": _Files} if item is Path else {})
+        return _value_options(item) | {"nargs": "+"}
     return {"type": hint, "metavar": METAVARS[hint]}
-
-
-class _Files(argparse.Action):
-    """A list of files, where `@LIST` stands for all names in a file, each ended by a NUL, as `find -print0` has them.
-
-    The arguments of a command have no room for the names of ten thousand files.
-    """
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
-        setattr(namespace, self.dest, [file for value in values for file in _listed(value)])
-
-
-def _listed(value: Path) -> list[Path]:
-    if not str(value).startswith("@"):
-        return [value]
-    path = Path(str(value)[1:])
-    with reading(path):
-        return [Path(os.fsdecode(name)) for name in path.read_bytes().split(b"\0")[:-1]]
 
 
 def _limit_threads(arguments: list[str]) -> None:

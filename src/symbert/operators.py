@@ -16,8 +16,8 @@ from typing import Any
 
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
-from symbert.settings import code_of, hash_of
-from symbert.syntax import class_named, classes_of, file_of, unfollowed
+from symbert.shapes import hash_of
+from symbert.syntax import class_named, classes_of, code_of, file_of, unfollowed
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start

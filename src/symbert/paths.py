@@ -14,7 +14,6 @@
 A folder with a key has the settings behind the key in settings.json, a run in run.json. Imports no torch.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -59,6 +58,7 @@ from symbert.settings import (
     settings_from,
     values_of,
 )
+from symbert.shapes import hash_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,
@@ -92,8 +92,7 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 def key(*facts: Any) -> str:
     """Eight hexadecimal digits of the SHA-256 of facts as canonical JSON."""
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return hash_of(*facts)[:8]
 
 
 def by_content(value: Any) -> Any:
@@ -217,7 +216,6 @@ class Experiment:
         """What makes token ids of the text of a part."""
         config, settings = self.config, {"vocabulary": self.vocabulary, "split_by_content": self.is_own_text}
         settings["filter"] = {**filter_of(config), "annotations": annotations_of(config)}
-        del settings["filter"]["max_bad_fraction"]  # which only says when a part is refused
         if not self.is_own_text:
             settings["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
         if has_filter(config, "categories"):

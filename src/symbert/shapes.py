@@ -1,5 +1,7 @@
-"""The shapes of JSON values: what a file must have, and what it lacks."""
+"""JSON values: their shapes, what a file must have and lacks, and the hashes that identify them."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,3 +34,9 @@ def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
                 yield f"has no '{inner}{key}'"
             else:
                 yield from flaws(value[key], expected, inner + key)
+
+
+def hash_of(*values: Any) -> str:
+    """16 hexadecimal digits that identify JSON values, whatever the key order."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

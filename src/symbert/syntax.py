@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError
+from symbert.shapes import hash_of
 
 PROJECT = __package__
 # The stand-in for transformers, and modules that say of operators and errors, not what an operator computes.
@@ -39,6 +40,11 @@ def syntax_of(module: str, name: str) -> list[list[Any]]:
     reached = _reached(module, name)
     own = [] if (module, name) in reached else [[module, name, []]]  # of two classes in one file
     return own + [[*place, _syntax(statements)] for place, statements in sorted(reached.items())]
+
+
+def code_of(module: str, name: str) -> str:
+    """16 hexadecimal digits that stand for what a class or function computes, as `syntax_of` reads it."""
+    return hash_of(syntax_of(module, name))
 
 
 def unfollowed(module: str, name: str) -> list[str]:

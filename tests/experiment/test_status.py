@@ -71,7 +71,7 @@ def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
     write_json(Path(files[ORIGINAL, 2400, glue]), [])
     write_json(Path(experiment.checkpoint(ORIGINAL, 2400), "model.safetensors"), 0)
     rows = [line.split() for line in status_of(experiment)]
-    assert ["checkpoint", "step", "extracted", glue, noisy] in rows
+    assert ["checkpoint", "step", "extracted", glue, "noise:", noisy] in rows
     assert ["tiny-original", "seed", "1", "2,400", "yes", "yes", "no"] in rows
     assert ["tiny-original", "seed", "1", "300", "no", "no", "."] in rows
 

@@ -20,15 +20,7 @@ from symbert.progress import aligned, data_size
 
 UNNAMED, LEFTOVER = "named by no experiment", "left by a killed process"
 WEIGHTS = "kept weights of a step that nothing asks for"
-KEYED = (
-    "published/*",
-    "corpus/*",
-    "runs/*/*/seed-*",
-    "tasks/*",
-    "scores/*",
-    "robustness/*",
-    "measured/*",
-)  # folders of a key
+KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
 RECORD = {"experiment": str, "inputs": dict, "settings": dict, "checkpoints": [str]}  # experiment.json
 
 

@@ -52,7 +52,7 @@ def _manifests(experiment: Experiment) -> list[str]:
 def _scores(experiment: Experiment) -> list[str]:
     """A row per checkpoint: whether it is extracted, and whether its scores exist; '.' where none are asked for."""
     asked = dict(experiment.asked_scores())
-    names = list(experiment.scorings)
+    names = {name: ("noise: " if one.kind == "robustness" else "") + name for name, one in experiment.scorings.items()}
     rows = []
     for run in experiment.pretrainings():
         for step in experiment.extracted_steps(run):
@@ -60,7 +60,7 @@ def _scores(experiment: Experiment) -> list[str]:
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
             cells = [_exists(files[name]) if name in files else "." for name in names]
             rows.append((str(run), f"{step:,}", _exists(weights), *cells))
-    return ["", *aligned([("checkpoint", "step", "extracted", *names), *rows])] if rows else []
+    return ["", *aligned([("checkpoint", "step", "extracted", *names.values()), *rows])] if rows else []
 
 
 def _exists(file: str) -> str:

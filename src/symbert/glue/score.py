@@ -37,7 +37,7 @@ from symbert.model.loading import load_model
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
-from symbert.settings import GlueSettings, hash_of, settings_from
+from symbert.settings import GlueSettings, hash_of, settings_from, values_of
 from symbert.task import Task
 from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
@@ -152,7 +152,7 @@ class Protocol:
     def provenance(self) -> Record:
         """How a record was made; with the dropout of attention weights, where the device decides it."""
         return {
-            "settings_hash": hash_of(self.settings),
+            "settings_hash": hash_of(values_of(self.settings)),
             "recipe": self.settings.recipe,
             "precision": self.precision,
             **recorded_dropout(RECIPES[self.settings.recipe], self.settings.dropout, self.checkpoint.device),

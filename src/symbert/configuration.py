@@ -1,0 +1,912 @@
+"""The configuration: its types, nested as workflow/defaults.yaml, what stages and reports take from it, and its checks.
+
+defaults.yaml has every key with its default and its meaning. A class here has the keys that one stage reads, with type
+and range. To add a key: its line there, and its field in the class of the stage, or of the section where no stage reads
+it; tests/test_paths.py declares which results it changes. Imports no torch.
+"""
+
+import os
+import types
+from itertools import chain, product
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Meta, to_builtins
+
+from symbert import operators, sizes, tasks
+from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
+from symbert.errors import ConfigError, MissingInputError
+from symbert.files import read_json
+from symbert.filters import FILTERS
+from symbert.hosts import ENCODER, HOSTS, OTHERS
+from symbert.launch import refuse_sharding
+from symbert.shapes import hash_of
+from symbert.sizes import SIZES, RotaryShape
+from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
+from symbert.suites import BESIDE_GLUE, SUITES
+from symbert.syntax import code_of, file_of, keys_of
+from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES, PUBLISHED, task_named, tasks_of_sweep
+
+
+def number(**limits: float) -> Any:
+    """The type of a number within limits; 1 becomes 1.0, which has the same key."""
+    return Annotated[float, Meta(**limits)]
+
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
+Positive = number(gt=0)
+NotNegative = number(ge=0)
+Share = number(ge=0, lt=1)
+Source = Literal[tuple(SOURCES)]
+Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_published)]
+Annotator = Literal["published", "computed"]
+Match = Literal["exact", "suffix"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Recipe = Literal[keys_of("symbert.training.recipe", "RECIPES")]
+OPTIMIZERS = "|".join(keys_of("symbert.training.optimizer", "OPTIMIZERS"))
+Optimizer = Annotated[str, Meta(pattern=rf"^({OPTIMIZERS}|\w[\w.]*:\w+)$")]  # or module:function of the user's own
+NoiseShares = list[number(gt=0, le=1)]
+NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
+Challenge = Literal[keys_of("symbert.glue.challenges", "COLLECTIONS")]
+Axes = list[str | int]  # of a run: size, attention, pretrain_seed
+Scalar = bool | int | float | str | None
+PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")
+FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
+Name = Annotated[str, Meta(pattern=FOLDER)]
+Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
+Seeds = Annotated[list[Natural], Meta(min_length=1)]
+
+
+# A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
+NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
+
+
+def of_filter(name: str, unused: Any) -> Meta:
+    """The mark of a key that one filter reads, and of its value where that filter is not chosen."""
+    return Meta(extra={"filter": name, "unused": unused})
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings whose keys are all known.
+
+    Files and hashes leave out a key that has the default of its field (`values_of`).
+    """
+
+
+# The settings of stages.
+
+
+class Filter(Settings):
+    """Which documents are kept (paper, appendix A)."""
+
+    blocked_categories: Annotated[list[str], of_filter("categories", [])]
+    categories_from: Annotated[Literal["metadata", "blocklist", "both"], of_filter("categories", "both")]
+    match: Annotated[Match, of_filter("categories", "exact")]
+    min_harmful_perplexity: Annotated[NotNegative, of_filter("perplexity", 0.0)]  # exclusive
+    max_harmful_perplexity: Annotated[Positive, of_filter("perplexity", 1.0e300)]  # exclusive
+
+
+class FilterSettings(Filter):
+    """Which documents are kept, by which annotations and filters."""
+
+    annotations: Annotator
+    rules: list[Literal[FILTERS]]  # the filters that are chosen
+    max_bad_fraction: Share = 0.0  # of the lines of a part
+
+    def has(self, rule: str) -> bool:
+        """Whether a filter is chosen."""
+        return rule in self.rules
+
+
+class PackSettings(Settings):
+    """How kept documents become rows of token ids."""
+
+    sequence_length: Length
+    validation_sequences: Count  # at most: held-out rows that are also training rows are passed over
+    max_documents: Count
+    sequences_per_shard: Count
+
+
+class ParallelText(Settings):
+    """Files whose lines are translations of each other."""
+
+    source: str  # path
+    target: str
+    validation_source: str
+    validation_target: str
+    vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
+    max_length: Length = 128  # tokens of either side; longer pairs are left out
+
+
+PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
+
+
+class ParallelSettings(ParallelText, kw_only=True):
+    """Parallel text as the rule reads it that packs its pairs."""
+
+    sha256: dict[str, str]  # of each file, by its key
+    stand_in: bool = False  # whether its files are those of NUMBERS
+
+    def path(self, key: str) -> Path:
+        """The file of one of PARALLEL_FILES."""
+        return Path(NUMBERS if self.stand_in else "", getattr(self, key))
+
+
+NUMBERS = DEMO / "parallel"  # the stand-in: 4,200 numbers below a million in English and German words
+NUMBERS_TEXT = {
+    "source": "train.en.gz",
+    "target": "train.de.gz",
+    "validation_source": "validation.en.gz",
+    "validation_target": "validation.de.gz",
+    "vocabulary_size": 200,
+    "max_length": 32,
+    "stand_in": True,
+}
+
+
+class PretrainSettings(Settings):
+    """Masked-language-model pre-training (paper, section 3.3)."""
+
+    steps: Count
+    batch_size: Count  # sequences per optimizer step, over all devices
+    learning_rate: Positive
+    warmup_steps: Natural
+    weight_decay: NotNegative
+    adam_beta1: Share
+    adam_beta2: Share
+    adam_epsilon: Positive
+    gradient_clip: Positive
+    mask_probability: number(gt=0, lt=1)
+    dropout: Share
+    evaluate_every: Annotated[Count, NO_RESULT]  # steps
+    save_every: Annotated[Count, NO_RESULT]  # steps
+    precision: Precision
+    recipe: Recipe
+    schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
+    optimizer: Optimizer = "adamw"
+
+
+class TaskSettings(Settings):
+    """How the rows of a suite's tasks become token ids."""
+
+    max_length: Length
+    max_examples: Count | None  # training rows per task; null for all
+    max_evaluation_examples: Count | None
+    allow_partial: Annotated[bool, NO_RESULT]
+
+
+class MinimalPairSettings(Settings):
+    """Which minimal pairs models judge, and how these become token ids."""
+
+    max_length: Length
+    max_evaluation_examples: Count | None  # pairs per paradigm; null for all
+    allow_partial: Annotated[bool, NO_RESULT]
+
+
+class GlueSettings(Settings):
+    """Fine-tuning on the tasks of a suite (paper, section 3.4)."""
+
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+    warmup_ratio: number(ge=0, le=1)
+    weight_decay: NotNegative
+    adam_epsilon: Positive
+    gradient_clip: Positive
+    dropout: Share
+    precision: Precision
+    recipe: Recipe
+
+
+class RobustnessSettings(Settings):
+    """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
+
+    root: str | None  # directory of the out-of-domain sets; null where no set is asked for
+    sets: list[Challenge]
+    noise: NoiseShares  # of the letters of the evaluation rows that are changed
+    noise_kinds: list[NoiseKind]
+
+
+# What reports say.
+
+
+class Wording(Settings):
+    """What captions, claims and the page say of an experiment."""
+
+    experiment: str  # its name, and how it was computed
+    corpus: str
+    tasks: str
+    pretraining: str  # how models were made; a number of seeds follows in brackets
+    beside_printed: str  # said where the paper's scores stand beside these
+    facts: dict[str, str]  # at the top of the page, before corpus and tasks
+    warnings: list[str]  # at the top of the page
+    other_training: str | None  # why losses are not comparable with the paper's; null: both are shown
+    other_finetuning: str | None  # why scores are not, although losses may be; null: both are shown
+
+
+class ReportSettings(Settings):
+    """What captions must say about the experiment; null where imported scores do not say."""
+
+    experiment: str
+    scale: str
+    corpus_source: str
+    glue_source: str
+    recipe: str
+    tasks: list[str]
+    sequence_length: int | None
+    steps: int
+    batch_size: int | None
+    pretrain: dict[str, Scalar]  # the other settings of pre-training that change its losses, but for the recipe
+    glue: dict[str, Scalar]  # those of tasks and fine-tuning that change scores
+    settings_hash: str | None  # of fine-tuning: a score of another is stale
+    match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
+    min_harmful_perplexity: int | float | None
+    max_harmful_perplexity: int | float | None
+    rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
+    runs: list[Axes] = []  # asked for
+    scored_runs: list[Axes] = []  # those of them that are fine-tuned
+    curve_runs: list[Axes] = []  # those of them that Figure 3 has
+    contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
+    wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
+    suites: dict[str, str] | None = None  # beside GLUE, where some are chosen: the hash of the settings of each
+    host_runs: list[Axes] | None = None  # asked for of other hosts than the encoder, each with its host first
+    host_steps: dict[str, int] | None = None  # by other host, how many its runs have; None: as many as the encoder's
+    stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
+    overrides: dict[str, Scalar] | None = None  # keys of `suites` and `hosts` that replace those of glue and pretrain
+
+
+# The sections.
+
+
+class Common(Settings):
+    """The keys at the top, for all stages."""
+
+    scale: str
+    source: Publisher
+    mirror: str | None
+    experiment: Name | None
+    recipe: Recipe
+    precision: Precision
+
+
+def section(own: type[Settings], *stages: type[Settings]) -> type[Settings]:
+    """A section that has keys of its own and those of these stages' settings, but for those that stand at the top."""
+    keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
+    read = [(key, kind) for key, kind in keys.items() if key not in Common.__struct_fields__]
+    return msgspec.defstruct(own.__name__, read, bases=(own,))
+
+
+class ChosenFilter(Filter):
+    """The filters that are applied, and what is refused."""
+
+    rules: list[Literal[FILTERS]]
+    max_bad_fraction: Share
+
+
+class Corpus(Settings):
+    """Web text to rows of token ids."""
+
+    source: Source | None
+    files: str | None
+    annotations: Annotator | None
+    parts: Count
+    revision: str
+    keep_raw: bool
+    harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
+    blocklist_url: str
+    filter: ChosenFilter
+    pack: PackSettings
+
+
+class Execution(Settings):
+    """Keys of `pretrain` that change how it is computed, not what."""
+
+    recompute_activations: bool
+    shard_parameters: bool
+    micro_batch_size: Count | None
+    processes: Count
+    nodes: Count
+
+
+class Robustness(Settings):
+    """Scores beside GLUE's evaluation rows."""
+
+    files: str | None
+    sets: list[Challenge]
+    noise: NoiseShares
+    noise_kinds: Annotated[list[NoiseKind], Meta(min_length=1)]
+
+
+class Tasks(Settings):
+    """Keys of `glue` that say where its rows come from, and what is done beside fine-tuning and scoring."""
+
+    source: Source | None
+    files: str | None
+    revision: str
+    keep_finetuned: bool
+    robustness: Robustness
+
+
+class Rates(Settings):
+    """What a plan reckons with where nothing was measured."""
+
+    gpu_flops: Positive
+    gpu_layer_seconds: NotNegative
+    core_flops: Positive
+    core_layer_seconds: NotNegative
+    job_seconds: NotNegative
+
+
+class OwnSize(Settings):
+    """The shape of a size of the user's own."""
+
+    num_hidden_layers: Count
+    hidden_size: Count
+    num_attention_heads: Count
+    intermediate_size: Count
+    initializer_range: Positive | None = None
+    position_embedding_type: Literal["learned", "rotary"] = "learned"
+
+
+class OwnTask(Settings):
+    """A task of the user's own: its files, and what to read of them."""
+
+    train: str
+    validation: str
+    columns: Annotated[list[str], Meta(min_length=1, max_length=2)]  # of text
+    metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
+    label: str = "label"  # its column
+    labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
+    kind: Literal["classification", "regression"] = "classification"
+
+
+def some_of(name: str, *stages: type[Settings]) -> type[Settings]:
+    """Any of the keys of these stages' settings, but for those that stand at the top."""
+    keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
+    some = [(key, kind, msgspec.UNSET) for key, kind in keys.items() if key not in Common.__struct_fields__]
+    return msgspec.defstruct(name, some, bases=(Settings,))
+
+
+class Curve(Settings):
+    """Figure 3: scores over checkpoints."""
+
+    sizes: list[str]
+    finetune_seeds: Seeds
+    steps: dict[str, list[Natural]]
+
+
+class Sweep(Settings):
+    """What is trained and compared."""
+
+    hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
+    sizes: Annotated[list[str], Meta(min_length=1)]
+    attention: Annotated[list[str], Meta(min_length=1)]
+    contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
+    pretrain_seeds: Seeds
+    finetuned_pretrain_seeds: list[Natural] | None
+    finetune_seeds: Seeds
+    suites: Annotated[list[str], Meta(min_length=1)]
+    tasks: list[str]
+    untrained: bool
+    anatomy: bool
+    probes: list[str]
+    curve: Curve
+
+
+class Configuration(Common):
+    """All keys of workflow/defaults.yaml."""
+
+    corpus: Corpus
+    parallel: ParallelText | None
+    pretrain: section(Execution, PretrainSettings)
+    hosts: dict[Literal[tuple(OTHERS)], some_of("OwnTraining", PretrainSettings)]
+    glue: section(Tasks, TaskSettings, GlueSettings)
+    suites: dict[
+        Literal[tuple(suite.name for suite in BESIDE_GLUE)], some_of("OwnProtocol", TaskSettings, GlueSettings)
+    ]
+    rates: Rates
+    operators: dict[str, dict[str, Any]]
+    sizes: dict[str, OwnSize]
+    tasks: dict[str, OwnTask]
+    sweep: Sweep
+
+
+# Reading.
+
+
+Kind = TypeVar("Kind", bound=Settings)
+
+
+def read_settings(path: Path, kind: type[Kind]) -> Kind:
+    """The settings of class `kind` in a JSON file; ConfigError names the file and the key."""
+    return settings_from(read_json(path, dict), kind, str(path))
+
+
+def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True) -> Kind:
+    """`values` as settings of class `kind`; ConfigError names `origin`, the key, what it may be, and the nearest word.
+
+    Where not `strict`, texts stand for the numbers and truth values that they spell, as `--config` gives them.
+    """
+    try:
+        return msgspec.convert(values, kind, strict=strict)
+    except msgspec.ValidationError:
+        raise ConfigError(f"{origin}: {mistake_in(values, kind, strict)}") from None
+
+
+def marks_of(kind: type[Settings]) -> dict[str, dict[str, Any]]:
+    """What each key of a class says of itself beside its type."""
+    marks = {field.name: getattr(field.type, "__metadata__", ()) for field in msgspec.structs.fields(kind)}
+    return {name: {key: value for mark in marks[name] for key, value in (mark.extra or {}).items()} for name in marks}
+
+
+def values_of(settings: Settings) -> dict[str, Any]:
+    """The settings by key, without those that have their default."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(settings)}
+    return {key: value for key, value in msgspec.structs.asdict(settings).items() if value != defaults[key]}
+
+
+def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
+    """The settings that identify a run, without those that have their default.
+
+    Of an optimizer of the user's own its code, too.
+    """
+    values = values_of(settings)
+    module, _, function = settings.optimizer.partition(":")
+    if function:
+        if file_of(module) is None:
+            raise ConfigError(
+                f"config: 'pretrain.optimizer' is {settings.optimizer}: no module {module}; correct the path, or put "
+                "the module into this folder"
+            )
+        values["optimizer_code"] = code_of(module, function)
+    return values
+
+
+# What a configuration says.
+
+
+# What `corpus.filter: none` stands for.
+UNUSED = {key: marks["unused"] for key, marks in marks_of(Filter).items()}
+NO_FILTER: Config = {"rules": [], "max_bad_fraction": 0.0, **UNUSED}
+
+
+def merge(base: Config, changes: Config) -> Config:
+    """`base` with nested `changes`, as Snakemake merges configurations."""
+    nested = {
+        key: merge(base[key], value)
+        for key, value in changes.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return {**base, **changes, **nested}
+
+
+def source_of(config: Config, stage: str) -> str:
+    """The source of a stage: its own, or the common one."""
+    return config[stage]["source"] or config["source"]
+
+
+def experiment_name(config: Config) -> str:
+    """Name of the experiment's folder under results/."""
+    sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
+    return config["experiment"] or "-".join([Path(config["scale"]).stem, *sources])
+
+
+def annotations_of(config: Config) -> str:
+    """Whether quality warnings and harmful perplexity are published or computed."""
+    return config["corpus"]["annotations"] or SOURCES[source_of(config, "corpus")].annotations
+
+
+def has_filter(config: Config, rule: str) -> bool:
+    """Whether one of `symbert.filters.FILTERS` is chosen."""
+    return rule in config["corpus"]["filter"]["rules"]
+
+
+def needs_harmful_model(config: Config) -> bool:
+    """Whether harmful perplexity is computed here: where it is asked for and does not come with the text."""
+    return annotations_of(config) == "computed" and has_filter(config, "perplexity")
+
+
+def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
+    """Settings whose keys stand in the section of a stage, or at the top of the configuration."""
+    common = {**config, **config[stage]}
+    return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
+
+
+def training_of(config: Config, host: str) -> PretrainSettings:
+    """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it."""
+    own = config["hosts"].get(host, {})
+    return _training({**config, "pretrain": {**config["pretrain"], **own}}, "pretrain", PretrainSettings)
+
+
+def training_key(config: Config, host: str, key: str) -> str:
+    """Where a value of `training_of` stands in the configuration."""
+    return f"hosts.{host}.{key}" if key in config["hosts"].get(host, {}) else f"pretrain.{key}"
+
+
+def other_hosts(config: Config) -> list[str]:
+    """The hosts beside the encoder."""
+    return [host for host in OTHERS if host in config["sweep"]["hosts"]]
+
+
+def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
+    """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
+    own = config["suites"].get(suite, {})
+    return _training({**config, "glue": {**config["glue"], **own}}, "glue", kind)
+
+
+def protocol_of_pairs(config: Config) -> Config:
+    """How minimal pairs are judged; `allow_partial` changes no judgement."""
+    values = values_of(protocol_of(config, "blimp", MinimalPairSettings))
+    return {key: value for key, value in values.items() if key != "allow_partial"}
+
+
+def filter_of(config: Config) -> Config:
+    """The choice of documents, but for who annotates them.
+
+    Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
+    filters are in their own order.
+    """
+    chosen = config["corpus"]["filter"]
+    rules = [rule for rule in FILTERS if rule in chosen["rules"]]
+    readers = {key: marks["filter"] for key, marks in marks_of(Filter).items()}
+    return {**{key: chosen[key] if readers[key] in rules else UNUSED[key] for key in readers}, "rules": rules}
+
+
+def robustness_of(config: Config) -> Config:
+    """Out-of-domain sets lie where `files` says, or where the source has them."""
+    chosen = config["glue"]["robustness"]
+    root = chosen["files"] or SOURCES[source_of(config, "glue")].other_domains(config)
+    return {
+        "root": root if chosen["sets"] else None,
+        "sets": chosen["sets"],
+        "noise": chosen["noise"],
+        "noise_kinds": chosen["noise_kinds"] if chosen["noise"] else [],
+    }
+
+
+def report_of(config: Config) -> Config:
+    """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's."""
+    chosen, rules = filter_of(config), config["corpus"]["filter"]["rules"]
+    applied = {key: chosen[key] if marks["filter"] in rules else None for key, marks in marks_of(Filter).items()}
+    pretrain = _compared(config, "pretrain", PretrainSettings)
+    return {
+        "experiment": experiment_name(config),
+        "scale": Path(config["scale"]).stem,
+        "corpus_source": source_of(config, "corpus"),
+        "glue_source": source_of(config, "glue"),
+        "recipe": config["recipe"],
+        "tasks": config["sweep"]["tasks"],
+        "sequence_length": config["corpus"]["pack"]["sequence_length"],
+        "steps": pretrain.pop("steps"),
+        "batch_size": pretrain.pop("batch_size"),
+        "pretrain": pretrain,
+        "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
+        "runs": runs_of(config),
+        "scored_runs": _scored(runs_of(config), config),
+        "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
+        "settings_hash": hash_of(values_of(_training(config, "glue", GlueSettings))),
+        **_hashes_of_suites(config),
+        **_runs_of_other_hosts(config),
+        **_overrides(config),
+        **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
+        **({} if chosen["rules"] == list(PAPERS_FILTERS) else {"rules": chosen["rules"]}),
+        **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
+    }
+
+
+def _hashes_of_suites(config: Config) -> Config:
+    """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
+    chosen = [suite.name for suite in BESIDE_GLUE if suite.name in config["sweep"]["suites"]]
+    hashes = {
+        name: hash_of(
+            values_of(protocol_of(config, name, GlueSettings)) if SUITES[name].tasks else protocol_of_pairs(config)
+        )
+        for name in chosen
+    }
+    return {"suites": hashes} if hashes else {}
+
+
+def _runs_of_other_hosts(config: Config) -> Config:
+    """The keys of the report's settings on other hosts; nothing where the encoder is the only one."""
+    hosts = other_hosts(config)
+    runs = [[host, *axes] for host in hosts for axes in axes_of(config)]
+    if not runs:
+        return {}
+    stand_in = any(not HOSTS[host].reads_corpus for host in hosts) and config["parallel"] is None
+    steps = {host: training_of(config, host).steps for host in hosts}
+    return {"host_runs": runs, "host_steps": steps, **({"stand_in_text": True} if stand_in else {})}
+
+
+def _overrides(config: Config) -> Config:
+    """The key `overrides` of the report's settings; nothing where no suite or host of the sweep has keys of its own."""
+    own = {
+        f"{section}.{name}.{key}": value
+        for section in ("suites", "hosts")
+        for name, keys in config[section].items()
+        for key, value in keys.items()
+        if name in config["sweep"][section]
+    }
+    return {"overrides": own} if own else {}
+
+
+def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
+    """The keys of a stage's section that change its results."""
+    marks, values = marks_of(kind), values_of(_training(config, stage, kind))
+    return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
+
+
+def runs_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
+    """The pre-trainings of the encoder, of these sizes or of all: size, attention, pretrain_seed."""
+    return axes_of(config, sizes) if ENCODER in config["sweep"]["hosts"] else []
+
+
+def axes_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
+    """The runs of any host, of these sizes or of all: size, attention, pretrain_seed."""
+    sweep = config["sweep"]
+    sizes = sweep["sizes"] if sizes is None else sizes
+    return [list(axes) for axes in product(sizes, sweep["attention"], sweep["pretrain_seeds"])]
+
+
+def finetuned_pretrain_seeds(config: Config) -> list[int]:
+    """The pre-training seeds whose models are fine-tuned."""
+    sweep = config["sweep"]
+    chosen = sweep["finetuned_pretrain_seeds"]
+    return sweep["pretrain_seeds"] if chosen is None else chosen
+
+
+def _scored(runs: list[list[str | int]], config: Config) -> list[list[str | int]]:
+    return [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
+
+
+# Operators, sizes and tasks of the user's own.
+
+
+def define_own(config: Config) -> None:
+    """Make `operators`, `sizes` and `tasks` of a configuration known to this process; commands read them from run.json,
+    settings.json and config.json.
+
+    In `sweep.attention`, the name of an operator replaces the import path of its class, and in `sweep.tasks` stand all
+    that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and for an unknown name in
+    the sweep.
+    """
+    sweep, curve = config["sweep"], config["sweep"]["curve"]
+    for name, shape in config["sizes"].items():
+        sizes.define(name, shape)
+    for name, definition in config["tasks"].items():
+        tasks.define(name, definition)
+    for name, definition in config["operators"].items():
+        if not isinstance(definition.get("class"), str):
+            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
+        operators.define(name, definition)
+    for position, word in enumerate(sweep["attention"]):
+        if ":" in word:
+            name = operators.name_of(word.partition(":")[2])
+            operators.define(name, {"class": word})
+            sweep["attention"][position], config["operators"][name] = name, {"class": word}
+    for key, words, known in (
+        ("sweep.attention", sweep["attention"], operators.OPERATORS),
+        ("sweep.probes", sweep["probes"], operators.OPERATORS),
+        ("sweep.sizes", sweep["sizes"], SIZES),
+        ("sweep.curve.sizes", curve["sizes"], SIZES),
+        ("sweep.suites", sweep["suites"], SUITES),
+        ("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]]),
+    ):
+        for position, word in enumerate(words):
+            if word not in known:
+                raise ConfigError(f"config: '{key}.{position}' is {word!r}{suggestion(word, known)}")
+    for name in curve["steps"].keys() - SIZES.keys():
+        raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
+    sweep["tasks"] = tasks_of_sweep(sweep["suites"], sweep["tasks"])
+
+
+# Checks: every mistake is one line with its remedy, before anything runs.
+
+
+FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
+
+
+def check(config: Config) -> None:
+    """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
+
+    In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
+    """
+    if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
+        config["corpus"]["filter"] = dict(NO_FILTER)
+    _read_texts(config, Configuration)
+    config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
+    define_own(config)
+    config["experiment"] = experiment_name(config)
+    _refuse_repeated(config)
+    for stage in ("corpus", "glue"):
+        SOURCES[source_of(config, stage)].check(config, stage)
+    _check_stand_ins(config)
+    _check_suites(config)
+    _check_protocols(config)
+    _check_braces(config)
+    _check_robustness(config)
+    check_processes(config)
+    _check_parallel(config)
+    _check_schedules(config)
+    _check_sweep(config)
+
+
+def _read_texts(value: Any, kind: Any) -> Any:
+    """`value` with the values that its texts spell wherever its declared type is no text, as nested values of
+    Snakemake's `--config` are. In a text, a `~` at the start is the home folder, which the shell leaves to us."""
+    if isinstance(value, dict | list):
+        inner = types_within(value, kind)
+        for name, item in items_in(value):
+            value[name] = _read_texts(item, inner.get(name))
+    options = options_of(kind)
+    if not isinstance(value, str) or kind is None or value in words_of(kind):
+        return value
+    if value == "null" and types.NoneType in options:
+        return None
+    if str in options:
+        return os.path.expanduser(value)  # noqa: PTH111 (a Path would lose the // of a URL)
+    try:
+        return value if words_of(kind) else yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
+
+
+def _refuse_repeated(value: Any, key: str = "") -> None:
+    """No list of the configuration names anything twice."""
+    if isinstance(value, dict | list):
+        for name, item in items_in(value):
+            _refuse_repeated(item, f"{key}.{name}" if key else str(name))
+    if isinstance(value, list):
+        for item in value:
+            if value.count(item) > 1:
+                raise ConfigError(f"config: '{key}' has {item!r} twice; keep one of them")
+
+
+def _check_stand_ins(config: Config) -> None:
+    """Stand-ins are not worth the hours of a scale that is for real text and tasks."""
+    for stage in ("corpus", "glue") if Path(config["scale"]).stem in FOR_REAL_TEXT else ():
+        if is_stand_in(source := source_of(config, stage)):
+            key = f"{stage}.source" if config[stage]["source"] else "source"
+            raise ConfigError(
+                f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which is a stand-in; set it to hub "
+                "or mirror"
+            )
+
+
+def _check_braces(config: Config) -> None:
+    """Snakemake takes braces in the paths of its rules for wildcards, and has no way to escape them."""
+    source = SOURCES[source_of(config, "corpus")]
+    for key, path in [
+        ("mirror", config["mirror"]),
+        *(("corpus.files", path) for path in source.files_in_place(config).values()),
+    ]:
+        if set(path or "") & set("{}"):
+            raise ConfigError(
+                f"config: '{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
+            )
+
+
+def _check_suites(config: Config) -> None:
+    """Original files are read of GLUE alone."""
+    others = [suite for suite in config["sweep"]["suites"] if suite != "glue"]
+    if others and not SOURCES[source_of(config, "glue")].is_published:
+        raise ConfigError(f"config: 'glue.source' is files, which has no {others[0]}; set it to hub or mirror")
+
+
+def _check_protocols(config: Config) -> None:
+    """Of a suite without tasks no key of training is read."""
+    for name, keys in config["suites"].items():
+        read = MinimalPairSettings.__struct_fields__
+        for key in keys if not SUITES[name].tasks else ():
+            if key not in read:
+                reason = f"nothing is trained on {name}, which reads {', '.join(read)}; leave it out"
+                raise ConfigError(f"config: 'suites.{name}.{key}': {reason}")
+
+
+def _check_robustness(config: Config) -> None:
+    chosen = robustness_of(config)
+    if chosen["sets"]:
+        check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
+
+
+def check_processes(config: Config) -> None:
+    """ConfigError where several processes cannot train together as they are asked to, in whatever host."""
+    processes, nodes = (config["pretrain"][key] for key in ("processes", "nodes"))
+    if processes % nodes:
+        raise ConfigError(
+            f"config: 'pretrain.processes' is {processes}, which 'pretrain.nodes' ({nodes}) does not divide; "
+            "choose a multiple of it"
+        )
+    for host in config["sweep"]["hosts"]:
+        batch_size, key = training_of(config, host).batch_size, training_key(config, host, "batch_size")
+        if processes > batch_size:
+            raise ConfigError(
+                f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
+                f"'{key}'; start fewer"
+            )
+        if config["pretrain"]["shard_parameters"] and processes > 1:
+            refuse_sharding(config["recipe"], host, processes, batch_size, key)
+
+
+def _check_parallel(config: Config) -> None:
+    """A text of the user's own has files, and a host that reads it."""
+    text, readers = config["parallel"], [name for name, host in HOSTS.items() if not host.reads_corpus]
+    if text and not {*readers} & {*config["sweep"]["hosts"]}:
+        raise ConfigError(f"config: 'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there")
+    for key in PARALLEL_FILES if text else ():
+        if not Path(text[key]).is_file():
+            raise MissingInputError(f"config: 'parallel.{key}': no file {text[key]}; correct it")
+
+
+def _check_schedules(config: Config) -> None:
+    """In no host does the rate end before the training, nor rise until after it."""
+    for host in config["sweep"]["hosts"]:
+        training = training_of(config, host)
+        if (training.schedule_steps or training.steps) < training.steps:
+            end, last, remedy = _told_both(config, host, "schedule_steps", "null")
+            raise ConfigError(
+                f"config: '{end}' is {training.schedule_steps}, before the last of '{last}' ({training.steps}): "
+                f"nothing is learnt at a rate of 0; {remedy}"
+            )
+        if training.warmup_steps > training.steps:
+            warm, last, remedy = _told_both(config, host, "warmup_steps", str(training.steps // 20))
+            raise ConfigError(
+                f"config: '{warm}' is {training.warmup_steps}, more than the {training.steps} of '{last}': the rate "
+                f"would never reach its peak; {remedy}"
+            )
+
+
+def _told_both(config: Config, host: str, name: str, value: str) -> tuple[str, str, str]:
+    """The keys of a host's `name` and steps, and the remedy to set both."""
+    key, last = (training_key(config, host, each) for each in (name, "steps"))
+    both = f"{{steps: {training_of(config, host).steps}, {name}: {value}}}"
+    is_own = any(each.startswith("hosts.") for each in (key, last))
+    words = f"hosts='{{{host}: {both}}}'" if is_own else f"pretrain='{both}'"
+    return key, last, f"set both, such as {words}"
+
+
+def _check_sweep(config: Config) -> None:
+    pretrain, curve = config["pretrain"], config["sweep"]["curve"]
+    for seed in curve["finetune_seeds"]:
+        if seed not in config["sweep"]["finetune_seeds"]:
+            raise ConfigError(
+                f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
+            )
+    for operator in chain.from_iterable(config["sweep"]["contrasts"] or ()):
+        if operator not in config["sweep"]["attention"]:
+            raise ConfigError(f"config: 'sweep.contrasts' has {operator!r}, which is not in 'sweep.attention'; add it")
+    for seed in config["sweep"]["finetuned_pretrain_seeds"] or ():
+        if seed not in config["sweep"]["pretrain_seeds"]:
+            raise ConfigError(
+                f"config: 'sweep.finetuned_pretrain_seeds' has {seed}, which is not in 'sweep.pretrain_seeds'; add it"
+            )
+    for task in config["sweep"]["tasks"]:
+        for split, path in task_named(task).files.items():
+            if not Path(path).exists():
+                raise MissingInputError(f"config: 'tasks.{task}.{split}': no file {path}; correct it")
+    for size in config["sweep"]["sizes"]:
+        if config["sweep"]["anatomy"] and isinstance(SIZES[size], RotaryShape):
+            raise ConfigError(
+                f"config: 'sweep.anatomy' is true, which does not know the rotary positions of the size {size}; leave "
+                "one of them out"
+            )
+    for size in curve["sizes"]:
+        if size not in config["sweep"]["sizes"]:
+            raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
+        if size not in curve["steps"]:
+            raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
+        for step in curve["steps"][size] if ENCODER in config["sweep"]["hosts"] else ():
+            name = f"config: 'sweep.curve.steps' has {step} of size {size}"
+            if step > pretrain["steps"]:
+                raise ConfigError(
+                    f"{name}, beyond the last step ('pretrain.steps' is {pretrain['steps']}); name earlier ones, or "
+                    "leave the curve out: sweep='{curve: {sizes: []}}'"
+                )
+            if step < pretrain["steps"] and step % pretrain["save_every"]:  # the last step is always kept
+                raise ConfigError(
+                    f"{name}, no multiple of 'pretrain.save_every' ({pretrain['save_every']}), so it is not kept; "
+                    "choose multiples"
+                )
