@@ -57,7 +57,7 @@ def measured(laboratory, sets):
         trained = laboratory.suite(laboratory.prepare("rte").parent, **RATE)
         rows = (file or sets(**changes)).parent.name
         settings = {"kind": "robustness", "suite": "glue", "rows": rows, "trained": trained.name}
-        suite = laboratory.folder("scores/glue-robustness", settings)
+        suite = laboratory.folder("robustness/glue", settings)
         return records_in(laboratory.score(suite, laboratory.checkpoint(), ["rte"], seeds))
 
     return run

@@ -4,6 +4,7 @@
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   the records of a request
         finetuned/{task}/seed-{n}.json, .safetensors                               predictions; weights, where asked
         state/{task}-seed-{n}.json                                             records of a job that was interrupted
+    results/robustness/…                                                           the same, of `trained`: a suite above
 
 All records of a folder follow from the same settings and weights, so a request takes those that another one has.
 """
@@ -56,8 +57,8 @@ def score(
     seeds: list[int] | None = None,
     keep_weights: int | None = None,
 ) -> None:
-    """Write results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json: a list of records of a
-    checkpoint, one for each task and fine-tuning seed; or the record of how it judges minimal pairs.
+    """Write a file of results/scores/ or results/robustness/: a list of records of a checkpoint, one for each task and
+    fine-tuning seed; or the record of how it judges minimal pairs.
 
     A record of a fine-tuning names model, step, task and seed and holds, by score column from 0 to 1, `metrics`,
     `details` (the metrics whose mean it is) and `majority` (the score of the best constant prediction). Predictions
