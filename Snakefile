@@ -17,12 +17,12 @@ os.environ.update(
 
 from symbert.experiment.announcement import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
-from symbert.project import open_experiment, scale_file
+from symbert.project import configured_scale, open_experiment
 
 
 configfile: f"{PROJECT}/workflow/defaults.yaml"
 configfile: f"{PROJECT}/config.yaml"
-configfile: scale_file(config)
+configfile: configured_scale(config)
 configfile: f"{PROJECT}/config.yaml"
 
 

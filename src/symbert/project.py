@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -124,10 +126,23 @@ def _first_line(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split("\n")[:2])
 
 
-def open_experiment(config: Config) -> Experiment:
-    """The experiment of a configuration that Snakemake has merged; a mistake in it ends Snakemake with one line."""
+@contextmanager
+def one_line() -> Iterator[None]:
+    """A mistake ends Snakemake with one line and its exit code."""
     try:
-        return Experiment(checked(config))
+        yield
     except SymbertError as error:
         print(f"symbert: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+def configured_scale(config: Config) -> str:
+    """The file of the scale of a configuration that Snakemake is reading."""
+    with one_line():
+        return str(scale_file(config))
+
+
+def open_experiment(config: Config) -> Experiment:
+    """The experiment of a configuration that Snakemake has merged."""
+    with one_line():
+        return Experiment(checked(config))

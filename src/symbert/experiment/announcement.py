@@ -8,22 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from symbert.config import source_of
-from symbert.errors import SymbertError
 from symbert.experiment.plan import outputs_of, room_for
 from symbert.files import read_json_or_empty
 from symbert.paths import Experiment
 from symbert.progress import data_size
+from symbert.project import one_line
 
 
 def begin(experiment: Experiment) -> None:
     """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
     and ends Snakemake."""
-    try:
+    with one_line():
         print("\n".join(announcement_of(experiment)), file=sys.stderr)
         experiment.write()
-    except SymbertError as error:
-        print(f"symbert: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
 
 
 def announcement_of(experiment: Experiment) -> Iterator[str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from symbert import own
 from symbert.config import annotations_of, filter_of, protocol_of, training_of
+from symbert.configuration import define_own
 from symbert.files import copy_file, write_text
 from symbert.hosts import ENCODER
 from symbert.operators import OPERATORS
@@ -34,7 +34,7 @@ def report(folder: Path, /, paper: bool = False) -> None:
         write_exhibits(Data(parameters=counted((), published.OPERATORS)), folder)
         return
     folder, record = read_record(folder)
-    own.define(record["configuration"])
+    define_own(record["configuration"])
     data, output = data_of(record), folder / "report"
     written = write_exhibits(data, output)
     surplus = [file for kind in ("tables", "figures", "texts") for file in output.glob(f"{kind}/*")]
