@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from msgspec.structs import replace
 
 from benchmarks.trainers import Task
-from symbert.settings import PretrainSettings, settings_from
+from symbert.config import merge, training_of
+from symbert.hosts import ENCODER
+from symbert.project import read_yaml
+from symbert.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("original", "symmetric", "pairwise", "shared")
@@ -58,14 +61,11 @@ CUDA = Protocol(
 
 
 def settings_of(scale: str | None = None, **changes: Any) -> PretrainSettings:
-    """The configuration's pre-training settings: the paper's values, those of a scale, changes."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    values = {**config, **config["pretrain"]}
+    """The pre-training settings of encoders: the paper's values, those of a scale, changes."""
+    config = read_yaml(ROOT / "workflow/defaults.yaml")
     if scale:
-        values |= yaml.safe_load((ROOT / f"workflow/scales/{scale}.yaml").read_text())["pretrain"]
-    values |= changes
-    names = PretrainSettings.__struct_fields__
-    return settings_from({name: values[name] for name in names}, PretrainSettings, "config.yaml")
+        config = merge(config, read_yaml(ROOT / f"workflow/scales/{scale}.yaml"))
+    return replace(training_of(config, ENCODER), **changes)
 
 
 def task_of(size: str, protocol: Protocol, manifest: Path) -> Task:
