@@ -40,14 +40,9 @@ check: env
 	$(BIN)/lint-imports --no-cache
 
 # The corpus stage beside its peers; options in docs/benchmarks.md.
-bench-corpus: env .venv/bench/complete
+bench-corpus: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
 		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
-
-.venv/bench/complete: benchmarks/requirements.txt | .venv/complete
-	$(PYTHON) -m venv .venv/bench
-	.venv/bench/bin/pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
-	touch $@
 
 # Pre-training beside Hugging Face's Trainer; options in docs/benchmarks.md.
 bench-pretrain: env .venv/bench-pretrain/complete

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.commands import build_blocklist, filter_part, pack_shards, tokenize_part
+from benchmarks.commands import build_blocklist, pack, prepare_part
 from benchmarks.host import facts
 from benchmarks.measure import Command, Contestant, Figure, Usages, interleave, measure
 from benchmarks.tables import figure_table, usage_table
@@ -21,35 +21,25 @@ LARGE = 4  # times as much text in the large part
 
 def preparations(folder: Path) -> list[Contestant]:
     """What runs once, as in the workflow, whatever the number of parts."""
-    return [
-        Contestant("build the blocklist: symbert", [[build_blocklist(folder)]]),
-    ]
+    return [Contestant("build the blocklist: symbert", [[build_blocklist(folder)]])]
 
 
-def contestants(folder: Path, peers: Path) -> list[Contestant]:
-    """What runs in a round, in this order: some read what an earlier one wrote to `output`.
-
-    `peers` is the Python that has datatrove.
-    """
+def contestants(folder: Path) -> list[Contestant]:
+    """What runs in a round, in this order: some read what an earlier one wrote to `output`."""
     given, output = folder / "input", folder / "output"
-    part, large, vocabulary = given / "part.jsonl.zst", given / "large.jsonl.zst", given / "vocab.txt"
-    kept, fast = output / "part.parquet", output / "fast.npy"
-    authors, cache, rows = output / "authors.jsonl.zst", output / "cache", output / "rows.arrow"
-    halves = [[filter_part(folder, "part", name), tokenize_part(folder, name)] for name in ("first", "second")]
+    part, vocabulary = given / "part.jsonl.zst", given / "vocab.txt"
+    authors, cache, rows, fast = (output / name for name in ("authors.jsonl.zst", "cache", "rows.arrow", "fast.npy"))
+    halves = [[prepare_part(folder, "part", name)] for name in ("first", "second")]
     return [
         Contestant("decode and parse only", [[peer("decode_part", part)]]),
         Contestant("filter: authors", [[peer("filter_part", part, authors)]]),
-        Contestant("filter: datatrove", [[python("trove", given, part.name, output / "datatrove", by=peers)]]),
-        Contestant("filter: symbert", [[filter_part(folder, "part", "part")]]),
-        Contestant("decode and parse only, large part", [[peer("decode_part", large)]]),
-        Contestant("filter: authors, large part", [[peer("filter_part", large, output / "large.jsonl.zst")]]),
-        Contestant("filter: datatrove, large part", [[python("trove", given, large.name, output / "trove", by=peers)]]),
-        Contestant("filter: symbert, large part", [[filter_part(folder, "large", "large")]]),
-        Contestant("URLs: symbert", [[python("lookups", folder / "blocklist.marisa", given / "urls.txt")]]),
         Contestant("load: authors", [[peer("load_documents", authors, cache)]]),
         Contestant("tokenise and pack: authors", [[peer("tokenize_documents", authors, cache, vocabulary, rows)]]),
-        Contestant("tokenise: encode_batch_fast", [[peer("encode_documents", kept, vocabulary, fast)]]),
-        Contestant("tokenise and pack: symbert", [[tokenize_part(folder, "part"), pack_shards(folder, "part")]]),
+        Contestant("tokenise: encode_batch_fast", [[peer("encode_documents", authors, vocabulary, fast)]]),
+        Contestant("prepare: symbert", [[prepare_part(folder, "part", "part")]]),
+        Contestant("pack: symbert", [[pack(folder)]]),
+        Contestant("prepare: symbert, large part", [[prepare_part(folder, "large", "large")]]),
+        Contestant("URLs: symbert", [[python("lookups", folder / "ut1/blocklist.marisa", given / "urls.txt")]]),
         Contestant("two parts: one worker", halves),
         Contestant("two parts: two workers", halves, workers=2),
     ]
@@ -80,33 +70,23 @@ def ratio(slower: Callable[[Usages], float], faster: Callable[[Usages], float]) 
     return lambda round: slower(round) / faster(round)
 
 
-FILTER, PACK, URLS = "filter: symbert", "tokenise and pack: symbert", "URLs: symbert"
+PREPARE, PACK, URLS = "prepare: symbert", "pack: symbert", "URLs: symbert"
 AUTHORS = ("filter: authors", "load: authors", "tokenise and pack: authors")
-
-
-def filter_figures(size: str) -> tuple[Figure[Usages], ...]:
-    """What is promised of the filter, on a part of that size."""
-    ours = cpu(FILTER + size)
-    return (
-        Figure(f"filter{size}: authors' way / ours", "×", ratio(cpu(AUTHORS[0] + size), ours), at_least=2.1),
-        Figure(f"filter{size}: datatrove / ours", "×", ratio(cpu("filter: datatrove" + size), ours), at_least=1.8),
-        Figure(f"filter{size}: ours / decode and parse only", "×", ratio(ours, cpu("decode and parse only" + size))),
-        Figure(f"filter{size}: peak memory", "MB", memory(FILTER + size), at_most=400),
-    )
-
+LARGE_PART = f"{PREPARE}, large part"
 
 FIGURES = (
-    *filter_figures(""),
-    *filter_figures(", large part"),
+    Figure("part to shards: authors' way / ours", "×", ratio(cpu(*AUTHORS), cpu(PREPARE, PACK)), at_least=12),
+    Figure(
+        "tokenise alone, encode_batch_fast / part to shards, ours", "×",
+        ratio(cpu("tokenise: encode_batch_fast"), cpu(PREPARE, PACK)), at_least=5,
+    ),
+    Figure("prepare: ours / decode and parse only", "×", ratio(cpu(PREPARE), cpu("decode and parse only"))),
+    Figure("prepare: peak memory", "MB", memory(PREPARE), at_most=400),
+    Figure("prepare, large part: peak memory", "MB", memory(LARGE_PART), at_most=400),
+    Figure("prepare: large part / part", "×", ratio(cpu(LARGE_PART), cpu(PREPARE)), at_most=LARGE),
     Figure("UT1: one URL", "µs", said(URLS, "microseconds"), at_most=5),
     Figure("UT1: memory of a job, with resident trie", "MB", said(URLS, "private_mb", "mapped_mb"), at_most=50),
     Figure("UT1: of that private, not shared by jobs", "MB", said(URLS, "private_mb")),
-    Figure("tokenise and pack: authors' way / ours", "×", ratio(cpu(AUTHORS[2]), cpu(PACK)), at_least=10),
-    Figure(
-        "tokenise and pack: encode_batch_fast / ours", "×",
-        ratio(cpu("tokenise: encode_batch_fast"), cpu(PACK)), at_least=6,
-    ),
-    Figure("part to shards: authors' way / ours", "×", ratio(cpu(*AUTHORS), cpu(FILTER, PACK)), at_least=10),
     Figure(
         "two parts: one worker / two, wall", "×",
         ratio(wall("two parts: one worker"), wall("two parts: two workers")), at_least=1.8,
@@ -119,15 +99,17 @@ def peer(function: str, *paths: Path) -> Command:
     return python("peers", function, *paths)
 
 
-def python(module: str, *arguments: Path | str, by: Path | str = sys.executable) -> Command:
+def python(module: str, *arguments: Path | str) -> Command:
     """A module of the benchmarks."""
-    return [str(by), "-m", f"benchmarks.{module}", *map(str, arguments)]
+    return [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
 
 
 def empty(folder: Path) -> None:
-    """Nothing of an earlier round is left."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    """Nothing of an earlier round is left in `output`, but for the settings of parts and shards."""
+    shutil.rmtree(folder / "output", ignore_errors=True)
+    for name in ("parts", "shards"):
+        (folder / f"output/{name}").mkdir(parents=True)
+        shutil.copy(folder / f"input/{name}.json", folder / f"output/{name}/settings.json")
 
 
 def compare(folder: Path) -> str:
@@ -146,7 +128,7 @@ def build_input(folder: Path, megabytes: float, listed: int, vocabulary: Path | 
     """Write the input, or find it there; what it consists of."""
     options = ["--megabytes", str(megabytes), "--large", str(LARGE), "--listed", str(listed)]
     options += ["--vocabulary", str(vocabulary)] if vocabulary else []
-    subprocess.run([*python("inputs", folder / "input"), *options], check=True)
+    subprocess.run([*python("inputs", folder), *options], check=True)
     sizes = [(folder / f"input/{name}").stat().st_size / 1e6 for name in ("part.jsonl.zst", "blacklists.tar.gz")]
     return (
         f"input: a part of {megabytes:g} MB of text ({sizes[0]:.0f} MB compressed), another of {LARGE} × as much; a "
@@ -163,10 +145,10 @@ def main() -> None:
     """Build the input, measure, and write the tables to a file and to the output."""
     options = _options()
     folder = options.work.resolve()
-    lines = [*facts(options.peers), build_input(folder, options.megabytes, options.listed, options.vocabulary)]
+    lines = [*facts(), build_input(folder, options.megabytes, options.listed, options.vocabulary)]
     once = {contestant.name: measure(contestant, "once") for contestant in preparations(folder)}
-    size = (folder / "blocklist.marisa").stat().st_size / 1e6
-    rounds = interleave(contestants(folder, options.peers), options.rounds, lambda: empty(folder / "output"))
+    size = (folder / "ut1/blocklist.marisa").stat().st_size / 1e6
+    rounds = interleave(contestants(folder), options.rounds, lambda: empty(folder))
     lines += [
         f"the trie made of the blocklist: {size:.0f} MB",
         compare(folder),
@@ -187,7 +169,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=Path, help="a vocab.txt; default: made from the text")
     parser.add_argument("--work", type=Path, default=Path("results/bench"), help="folder that is kept for next time")
     parser.add_argument("--output", type=Path, default=Path("results/bench-corpus.md"))
-    parser.add_argument("--peers", type=Path, default=Path(".venv/bench/bin/python"), help="Python with datatrove")
     return parser.parse_args()
 
 

@@ -3,7 +3,6 @@
 import importlib.metadata
 import os
 import platform
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from timeit import timeit
@@ -23,13 +22,11 @@ PACKAGES = (
     "transformers",
     "torch",
 )
-DATATROVE = "import importlib.metadata, platform; print(importlib.metadata.version('datatrove'))"
 
 
-def facts(peers: Path) -> list[str]:
-    """The machine, and what the corpus stage is measured with; `peers` is the Python that has datatrove."""
-    datatrove = subprocess.run([peers, "-c", DATATROVE], capture_output=True, text=True, check=True).stdout.strip()
-    return [machine(), f"{versions(PACKAGES)}, datatrove {datatrove}"]
+def facts() -> list[str]:
+    """The machine, and what the corpus stage is measured with."""
+    return [machine(), versions(PACKAGES)]
 
 
 def machine() -> str:

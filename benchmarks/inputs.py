@@ -1,4 +1,4 @@
-"""The benchmark's input in a folder: two parts, a UT1 archive, URLs, a vocabulary, settings."""
+"""The benchmark's input, in `input` below a folder: two parts, a UT1 archive, URLs, a vocabulary, settings."""
 
 import argparse
 import hashlib
@@ -13,7 +13,8 @@ import yaml
 import zstandard
 
 from benchmarks.web import LISTED_SUFFIXES, Web, domains, frequent_words
-from symbert.config import sections
+from symbert.config import filter_of
+from symbert.corpus.digests import digest_of
 from symbert.corpus.wordpiece import write_vocabulary
 from symbert.files import read_json, write_json
 from symbert.study.texts import documentation
@@ -28,7 +29,7 @@ VALIDATION_SEQUENCES = 50
 
 
 def build(folder: Path, megabytes: float, large: float, listed: int, vocabulary: Path | None) -> None:
-    """Write the input, or only its settings when the folder has it, made by the same code from the same arguments.
+    """Write `input`, or only settings when the folder has it, made by the same code from the same arguments.
 
     A part has `megabytes` (10^6 bytes) of text, another `large` times as much, the blocklist `listed` domains;
     without a `vocabulary` one is made from the text.
@@ -40,24 +41,25 @@ def build(folder: Path, megabytes: float, large: float, listed: int, vocabulary:
         "vocabulary": _sha256([vocabulary] if vocabulary else []),
         "code": _sha256(sorted(Path(__file__).with_name(name) for name in ("inputs.py", "web.py"))),
     }
-    if (folder / "recipe.json").is_file() and read_json(folder / "recipe.json") == recipe:
-        write_settings(folder)  # config.yaml may have changed
+    given = folder / "input"
+    if (given / "recipe.json").is_file() and read_json(given / "recipe.json") == recipe:
+        write_settings(folder)  # defaults.yaml may have changed
         return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shutil.rmtree(given, ignore_errors=True)
+    given.mkdir(parents=True)
     paragraphs = documentation().splitlines()
     names = list(domains(frequent_words(paragraphs), LISTED_SUFFIXES, listed, seed=0))
-    write_archive(folder / "blacklists.tar.gz", names)
-    write_part(folder / "part.jsonl.zst", Web(paragraphs, names[:2000], seed=1), megabytes)
-    write_part(folder / "large.jsonl.zst", Web(paragraphs, names[:2000], seed=2), large * megabytes)
+    write_archive(given / "blacklists.tar.gz", names)
+    write_part(given / "part.jsonl.zst", Web(paragraphs, names[:2000], seed=1), megabytes)
+    write_part(given / "large.jsonl.zst", Web(paragraphs, names[:2000], seed=2), large * megabytes)
     web = Web(paragraphs, names[:2000], seed=3)
-    write_urls(folder / "urls.txt", web)
+    write_urls(given / "urls.txt", web)
     if vocabulary:
-        shutil.copyfile(vocabulary, folder / "vocab.txt")
+        shutil.copyfile(vocabulary, given / "vocab.txt")
     else:
-        write_vocabulary([web.text() for _ in range(VOCABULARY_TEXTS)], VOCABULARY_SIZE, folder / "vocab.txt")
+        write_vocabulary([web.text() for _ in range(VOCABULARY_TEXTS)], VOCABULARY_SIZE, given / "vocab.txt")
     write_settings(folder)
-    write_json(folder / "recipe.json", recipe)
+    write_json(given / "recipe.json", recipe)
 
 
 def write_part(path: Path, web: Web, megabytes: float) -> None:
@@ -102,21 +104,27 @@ def _add_category(archive: tarfile.TarFile, category: str, names: list[str]) -> 
 
 
 def write_settings(folder: Path) -> None:
-    """The paper's filter and packing, with fewer validation rows."""
-    values = sections(configuration())
-    for section in ("filter", "pack"):
-        write_json(folder / f"{section}.json", values[section])
+    """settings.json of UT1's trie; input/parts.json and input/shards.json with the paper's filter and packing."""
+    given, config = folder / "input", configuration()
+    archive, vocabulary = given / "blacklists.tar.gz", {"vocabulary": str(given / "vocab.txt")}
+    listing = given / "MD5SUM.LST"
+    listing.write_text(f"{digest_of(archive, 'md5')}  {archive.name}\n")
+    write_json(folder / "ut1/settings.json", {"archive": str(archive), "checksums": str(listing)})
+    filters = {"filter": {**filter_of(config), "annotations": "published"}, "split_by_content": False}
+    write_json(given / "parts.json", {**filters, **vocabulary, "blocklist": str(folder / "ut1/blocklist.marisa")})
+    parts = {"parts": ["part"], "from": str(folder / "output/parts")}
+    write_json(given / "shards.json", {**parts, **vocabulary, "pack": config["corpus"]["pack"]})
 
 
 def configuration() -> dict:
-    """config.yaml, with as few validation rows as a small benchmark can fill."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    """The paper's, with as few validation rows as a small benchmark can fill."""
+    config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
     config["corpus"]["pack"]["validation_sequences"] = VALIDATION_SEQUENCES
     return config
 
 
 def blocked_categories() -> list[str]:
-    """Those of config.yaml."""
+    """The paper's."""
     return configuration()["corpus"]["filter"]["blocked_categories"]
 
 

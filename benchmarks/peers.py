@@ -7,7 +7,7 @@ the fast tokenizer of BERT and Python lists of 512 for the rows.
 import io
 import json
 import sys
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +101,12 @@ def tokenize_documents(documents: Path, cache: Path, vocabulary: Path, output: P
 
 def encode_documents(documents: Path, vocabulary: Path, output: Path) -> None:
     """The ids by `encode_batch_fast` of tokenizers, in numpy: one stream, which needs only another shape to be rows."""
-    import pyarrow.parquet
-
     tokenizer = bert(vocabulary).backend_tokenizer
     pieces = []
-    for batch in pyarrow.parquet.ParquetFile(documents).iter_batches(DOCUMENTS_AT_ONCE, columns=["text"]):
-        encodings = tokenizer.encode_batch_fast(batch["text"].to_pylist())
-        pieces += [np.array(encoding.ids, np.uint16) for encoding in encodings]
+    with open(documents, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        lines = io.BufferedReader(stream, 1 << 20)
+        while batch := [json.loads(line)["content"] for line in islice(lines, DOCUMENTS_AT_ONCE)]:
+            pieces += [np.array(encoding.ids, np.uint16) for encoding in tokenizer.encode_batch_fast(batch)]
     np.save(output, np.concatenate(pieces))
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from demo_documentation import Passage
 
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings, words
-from symbert.corpus.blocklist import Blocklist, build_blocklist
+from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.digests import digest_of
 from symbert.corpus.lines import zstd
 from symbert.corpus.wordpiece import write_vocabulary
@@ -84,7 +84,7 @@ def write_corpus(passages: list[Passage], root: Path) -> None:
     write_text(root / BLOCKLIST_CHECKSUMS.location, f"{digest_of(archive, 'md5')}  {archive.name}\n")
     perplexity = harmful_perplexity(root / HARMFUL_MODEL.location)
     with tempfile.TemporaryDirectory() as folder:
-        build_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
+        write_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
         blocklist = Blocklist(Path(folder, "trie"))
         records = (oscar_record(page, perplexity, blocklist) for page in with_examples(plain))
         lines = [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]

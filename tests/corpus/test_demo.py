@@ -4,46 +4,28 @@ from collections import Counter
 
 import pytest
 
-from corpus.oscar import refuse
+from corpus.oscar import refuse, write_settings
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.document import documents
-from symbert.corpus.parts import filter_part
-from symbert.corpus.sources import (
-    CORPUS_CHECKSUMS,
-    HARMFUL_MODEL,
-    download_blocklist,
-    download_part,
-    part_file,
-    resolve_corpus,
-)
+from symbert.corpus.parts import prepare_part
 from symbert.files import read_json
 from symbert.filters import REASONS
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, DEMO, DEMO_PARTS
+from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, part_file
 
 PARTS = [f"en_meta_part_{number}" for number in range(1, DEMO_PARTS + 1)]
 
 
-def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, write_section, blocklist_file):
-    source, rules, total = write_section("corpus_source"), write_section("filter"), Counter()
-    resolve_corpus(source, [CORPUS_CHECKSUMS.repository], tmp_path / "sources.json")
+def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, blocklist_file):
+    needed, total = {"blocklist": blocklist_file, "checksums": DEMO / CORPUS_CHECKSUMS.location}, Counter()
+    folder = write_settings(tmp_path / "parts", DEMO / VOCABULARY.location, needed)
     for part in PARTS:
-        raw = tmp_path / f"{part}.jsonl.zst"
-        download_part(source, tmp_path / "sources.json", part, raw)
-        filter_part(raw, part, rules, tmp_path / "kept", tmp_path / "counts.json", blocklist_file)
-        counts = read_json(tmp_path / "counts.json")
+        prepare_part(DEMO / part_file(part).location, folder / f"{part}.npy")
+        counts = read_json(folder / f"{part}.json")["counts"]
         total.update(counts["dropped"])
         total.update({f"characters {key}": counts["characters"][key] for key in ("read", "kept")})
     assert {reason: total[reason] for reason in REASONS[:5]} == dict(zip(REASONS, [22, 22, 22, 6, 7], strict=False))
     assert total["quality_warning"] > 50
     assert total["characters kept"] > 0.6 * total["characters read"]
-
-
-def test_the_blocklist_agrees_with_its_list_and_its_record_names_no_folder_of_this_machine(tmp_path, write_section):
-    download_blocklist(write_section("blocklist_source"), tmp_path / "archive", tmp_path / "record.json")
-    assert (tmp_path / "archive").read_bytes() == (DEMO / BLOCKLIST.location).read_bytes()
-    record = read_json(tmp_path / "record.json")
-    assert record["source"] == "embedded" and "path" not in record
-    assert record["md5"] in (DEMO / BLOCKLIST_CHECKSUMS.location).read_text()
 
 
 @pytest.mark.parametrize("part", PARTS)

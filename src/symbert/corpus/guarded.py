@@ -116,7 +116,7 @@ class Agreement:
 
     def holds(self, points: np.ndarray) -> bool:
         """Whether it does around all of these code points."""
-        if self._agreeing[points].all():
+        if self._agreeing.take(points).all():
             return True
         self._compare(np.unique(points[~self._compared[points]]))
         return bool(self._agreeing[points].all())

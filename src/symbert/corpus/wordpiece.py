@@ -125,6 +125,8 @@ class Reference:
         A piece has at most PIECE characters; a word that is longer is [UNK], and shortened. More has only a word that
         is all but empty, such as a letter with thousands of accents.
         """
+        if len(text) <= PIECE:
+            return [text]
         return [
             piece
             for stretch in _cut(text, COMMON_BREAKS)

@@ -26,7 +26,7 @@ from symbert.glue.own_files import refuse_shared_texts
 from symbert.glue.sources import STAND_IN, read_split, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
 from symbert.settings import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
-from symbert.sources import Config, located, verified
+from symbert.sources import Config, verified
 from symbert.task import Task
 from symbert.tasks import define, task_named
 
@@ -67,7 +67,7 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
     Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
     Where answers are spans of contexts, it has the columns of `symbert.glue.spans`, and a split of rows held out.
     """
-    task, vocabulary = task_named(file.stem), Path(located(settings["vocabulary"]))
+    task, vocabulary = task_named(file.stem), verified(settings["vocabulary"])
     available = {split: read_split(task, split, settings) for split in task.splits}
     if task.files:
         refuse_shared_texts(task, *available.values())
@@ -83,8 +83,6 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
         "official_rows": official,
         "partial": counts != official,
     }
-    if task.files:
-        facts |= {"labels": task.labels, "metrics": task.metrics}
     if task.has_contexts:
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (
@@ -107,7 +105,7 @@ def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
     it is `partial`. A task without sets has a file without rows.
     """
     task, chosen = task_named(file.stem), settings_from(settings["robustness"], RobustnessSettings, str(file.parent))
-    tokenizer = pair_encoder(Path(located(settings["vocabulary"])), wanted.max_length)
+    tokenizer = pair_encoder(verified(settings["vocabulary"]), wanted.max_length)
     available = {split: read_split(task, split, settings) for split in task.scores}
     first, facts = next(iter(available.values())), {}
     texts = {"": first.slice(0, 0)}
@@ -156,7 +154,7 @@ def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -
     Facts are whether they are `partial`, or a `stand_in`, and the id of the mask. ConfigError for a pair that
     `max_length` makes equal.
     """
-    tokenizer, tables = pair_encoder(Path(located(settings["vocabulary"])), wanted.max_length), []
+    tokenizer, tables = pair_encoder(verified(settings["vocabulary"]), wanted.max_length), []
     facts = {"task": "blimp", "stand_in": False, "mask": tokenizer.token_to_id(SPECIAL_TOKENS["mask"])}
     for draw, paradigm in enumerate(PARADIGMS):
         published = published_pairs(paradigm)
