@@ -8,7 +8,7 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a scheduler whose time limit is near: only trainings heed it
-PROJECT = workflow.current_basedir.get_path_or_uri(secret_free=True)  # also where this is a module
+PROJECT = str(workflow.current_basedir)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
 os.environ.update(
     PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")]),
