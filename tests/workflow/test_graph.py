@@ -17,7 +17,9 @@ def test_lint_finds_nothing(checkout):
 def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(checkout):
     jobs = dry_run(checkout).jobs
     assert jobs["pretrain"] == 4 * 3  # the paper's operators and `original-gain`, three seeds of each
-    assert jobs["extract"] == 4 * 3 and jobs["score"] == 4 * 3 + 4  # four operators at three steps; noise at the last
+    assert (
+        jobs["extract"] == 4 * 3 and jobs["score"] == 4 * 3 and jobs["score_robustness"] == 4
+    )  # four operators at three steps
     assert jobs["prepare_task"] == 2 * 8 and jobs["prepare_part"] == 4
     assert not {"download_file", "download_part"} & jobs.keys(), (
         "published files of the package are read where they lie"
@@ -64,7 +66,7 @@ def test_hosts_and_suites_are_wildcards_of_the_same_rules(checkout):
     outcome = checkout.snakemake("--dry-run", "--config", sweep)
     assert outcome.code == 0, outcome.output
     assert (outcome.jobs["pretrain"], outcome.jobs["pack_pairs"], outcome.jobs["pack"]) == (18, 1, 1)
-    assert outcome.jobs["extract"] == 6 + 12 and outcome.jobs["score"] == 6 + 6 + 2
+    assert outcome.jobs["extract"] == 6 + 12 and outcome.jobs["score"] == 6 + 6
     assert outcome.jobs["prepare_task"] == 8 + 8 + 8
     alone = checkout.snakemake("--dry-run", "--until", "pretrain", "--config", "sweep={hosts: [encoder-decoder]}").jobs
     assert alone["pretrain"] == 12 and "prepare_part" not in alone
@@ -75,7 +77,7 @@ def test_the_sweep_asks_for_more_beside_the_comparison_on_request(checkout):
     jobs = checkout.snakemake("--dry-run", "--config", f"sweep={{{plain}}}").jobs
     more = f"sweep={{{plain}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}"
     asked = checkout.snakemake("--dry-run", "--config", more, "glue={robustness: {noise: []}}").jobs
-    assert (jobs["pretrain"], jobs["extract"], jobs["score"]) == (1, 3, 4)
+    assert (jobs["pretrain"], jobs["extract"], jobs["score"]) == (1, 3, 3)
     assert (asked["pretrain"], asked["extract"], asked["score"]) == (1, 4, 4)
     assert "measure_operators" not in jobs and asked["measure_operators"] == 2
 

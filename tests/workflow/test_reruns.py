@@ -16,7 +16,8 @@ from symbert.files import read_json
 from workflow.checkout import HANG, Checkout, check_out, wait_for
 
 SHOWN = ("all", "report", "measure_speeds")  # of which nothing else is made
-RUNS = {"pretrain": 2, "extract": 4, "score": 6}  # two operators, two checkpoints each; the last ones under noise, too
+SCORES = {"score": 4, "score_robustness": 2}  # two operators, two checkpoints each, of which the last under noise, too
+RUNS = {"pretrain": 2, "extract": 4, **SCORES}
 ONE_RUN = {rule: count // 2 for rule, count in RUNS.items()}
 ORIGINAL = "results/runs/encoder/tiny-original-*/seed-1"
 
@@ -71,18 +72,18 @@ def edit(path: Path, old: str, new: str) -> None:
     ("change", "jobs"),
     [
         ("experiment=another", {}),
-        ("sweep={finetune_seeds: [1, 2, 3]}", {"score": 4}),
+        ("sweep={finetune_seeds: [1, 2, 3]}", {"score": 2, "score_robustness": 2}),
         ("sweep={curve: {finetune_seeds: [1, 2]}}", {"score": 2}),
         ("sweep={curve: {steps: {tiny: [5, 10, 20]}}}", {"extract": 2, "score": 2}),
         ("sweep={untrained: true}", {"extract": 2, "score": 2}),
-        ("sweep={tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2, wnli]}", {"prepare_task": 2, "score": 6}),
+        ("sweep={tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2, wnli]}", {"prepare_task": 2, **SCORES}),
         ("sweep={suites: [glue, blimp]}", {"prepare_task": 1, "score": 4}),
         ("sweep={attention: [original, pairwise, symmetric]}", ONE_RUN),
         ("sweep={pretrain_seeds: [1, 2], finetuned_pretrain_seeds: [1]}", {"pretrain": 2}),
         ("sweep={hosts: [encoder, decoder]}", {"pretrain": 2, "extract": 2}),
-        ("glue={epochs: 2}", {"score": 6}),
-        ("glue={max_length: 24}", {"prepare_task": 16, "score": 6}),
-        ("glue={robustness: {noise: [0.1]}}", {"prepare_task": 8, "score": 2}),
+        ("glue={epochs: 2}", SCORES),
+        ("glue={max_length: 24}", {"prepare_task": 16, **SCORES}),
+        ("glue={robustness: {noise: [0.1]}}", {"prepare_task": 8, "score_robustness": 2}),
         ("pretrain={learning_rate: 0.002}", RUNS),
         ("corpus={pack: {sequence_length: 16}}", {"pack": 1, **RUNS}),
         ("corpus={parts: 3}", {"pack": 1, **RUNS}),
@@ -102,7 +103,7 @@ def test_nothing_changed_runs_nothing(finished):
 def test_going_back_to_earlier_settings_runs_the_report_alone(copy):
     """Results of other settings lie in other folders, and stay."""
     before = digests(copy.directory / "results")
-    assert computed(made(copy, "--config", "glue={epochs: 2}")) == {"score": 6}
+    assert computed(made(copy, "--config", "glue={epochs: 2}")) == SCORES
     assert computed(planned(copy)) == {} and planned(copy)["report"] == 1
     assert before.items() <= digests(copy.directory / "results").items()
     made(copy)
@@ -225,7 +226,7 @@ def test_a_copy_without_times_or_records_and_a_clock_that_was_ahead_run_nothing(
     for number, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)):
         os.utime(path, (ahead + number, ahead + number))
     assert planned(other) == {}
-    assert computed(planned(other, "glue={learning_rate: 0.002}")) == {"score": 6}
+    assert computed(planned(other, "glue={learning_rate: 0.002}")) == SCORES
 
 
 def test_edited_rules_and_stage_code_run_nothing(copy):
@@ -253,7 +254,7 @@ def test_results_of_another_user_may_be_read_only(copy, tmp_path):
 @pytest.mark.parametrize(
     ("lost", "targets", "jobs"),
     [
-        ("results/scores/glue-????????/encoder/tiny-original-*/seed-1/step-20/*.json", (), {"score": 1}),
+        ("results/scores/glue-*/encoder/tiny-original-*/seed-1/step-20/*.json", (), {"score": 1}),
         ("results/demo-embedded/report/report.html", (), {}),
         (f"{ORIGINAL}/metrics.jsonl", (), {"pretrain": 1}),
         (f"{ORIGINAL}/step-20/model.safetensors", ("--until", "extract"), {"extract": 1}),
@@ -376,7 +377,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
 
 @pytest.mark.campaign
 def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished):
-    pattern = "results/scores/glue-????????/encoder/tiny-original-*/seed-1/step-20/*.json"
+    pattern = "results/scores/glue-*/encoder/tiny-original-*/seed-1/step-20/*.json"
     file = only(copy, pattern)
     before = file.read_bytes()
     file.unlink()
