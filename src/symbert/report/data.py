@@ -162,8 +162,8 @@ class Data:
 
     @cached_property
     def machines(self) -> list[PretrainedRun]:
-        """What each run was computed on."""
-        return read_pretrained([*self.given.get("runs", []), *self.given.get("hosts", [])])
+        """What each run was computed on; of imported ones nobody knows."""
+        return [] if self.origin else read_pretrained([*self.given.get("runs", []), *self.given.get("hosts", [])])
 
     @cached_property
     def parts(self) -> list[Row]:
