@@ -18,13 +18,13 @@ TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
 
 @pytest.fixture
-def experiment(tmp_path, record, settings_file):
+def experiment(tmp_path, record, report_settings):
     """Writes the results of an experiment with two operators: scores by operator and seed; returns its folder."""
 
     def make(name, scores, tasks=TASKS, **changes):
         folder = tmp_path / name
         (folder / "settings").mkdir(parents=True)
-        settings_file(experiment=name, tasks=tasks).rename(folder / "settings/report.json")
+        report_settings(experiment=name, tasks=tasks).rename(folder / "settings/report.json")
         for attention, task in itertools.product(scores, tasks):
             file = folder / f"glue/tiny-{attention}/seed-1/step-1800/{task}.json"
             file.parent.mkdir(parents=True, exist_ok=True)

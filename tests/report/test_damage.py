@@ -14,11 +14,11 @@ TASKS = ["cola", "rte"]
 
 @pytest.fixture
 def files(
-    tmp_path, settings_file, corpus_files, parameters_file, write_run, write_timing, write_speeds, write_sessions,
+    tmp_path, report_settings, corpus_files, counted, write_run, write_timing, write_speeds, write_sessions,
     robustness_records, write_scores
 ):  # fmt: skip
     """A file of each kind, by the option that it is given as."""
-    settings = settings_file(tasks=TASKS)
+    settings = report_settings(tasks=TASKS)
     counts, records = corpus_files(1)
     done, metrics = write_run("tiny", "original", [(50, 5.0), (1800, 3.0)])
     scores, robustness = robustness_records([("tiny", "original", 0.6)], tasks=TASKS)
@@ -32,7 +32,7 @@ def files(
         "counts": counts,
         "records": records,
         "manifest": [write(tmp_path / "manifest.json", manifest)],
-        "parameters": [parameters_file()],
+        "parameters": [counted()],
         "done": [done],
         "metrics": [metrics],
         "timing": [write_timing(done)],

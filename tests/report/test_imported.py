@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
+from report.written import write_exhibit
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.report import published
-from symbert.report.data import Data, write_exhibit
+from symbert.report.data import Data
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.imported import import_scores, read_tidy
@@ -132,11 +133,11 @@ def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header,
 
 @pytest.mark.parametrize("is_stand_in", [False, True])
 def test_a_table_of_a_report_is_refused_with_the_remedy(
-    tmp_path, record, write_scores, settings_file, capsys, is_stand_in
+    tmp_path, record, write_scores, report_settings, capsys, is_stand_in
 ):
     """It was an internal error. Columns of stand-ins have longer names."""
     records = [record("tiny", "original", 1800, "rte", seed, stand_in=is_stand_in) for seed in (1, 2)]
-    data = {"settings": settings_file(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
+    data = {"settings": report_settings(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
     write_exhibit("table-scores", [tmp_path / "scores.csv"], **data)
     for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
         assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65

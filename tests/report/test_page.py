@@ -74,13 +74,13 @@ def write_exhibits(tmp_path):
 
 
 @pytest.fixture
-def written(tmp_path, write_exhibits, settings_file, summary):
+def written(tmp_path, write_exhibits, report_settings, summary):
     """Writes a page; returns its text."""
 
     def make(settings=None, **exhibits):
         output = tmp_path / "report/report.html"
         tables, figures = write_exhibits(**exhibits)
-        write_page(tables, summary, settings_file(**(settings or {})), output, figures)
+        write_page(tables, summary, report_settings(**(settings or {})), output, figures)
         return output.read_text(encoding="utf-8")
 
     return make
@@ -139,13 +139,13 @@ def test_text_has_no_meaning_for_html(written):
 
 
 def test_exhibits_stand_in_the_order_of_the_contents_whatever_the_order_of_files(
-    tmp_path, write_exhibits, settings_file, summary
+    tmp_path, write_exhibits, report_settings, summary
 ):
     tables, figures = write_exhibits(tables=("claims", "table3_glue", "corpus", "new_one"))
     pages = []
     for order in itertools.islice(itertools.permutations(tables), 0, 24, 5):
         output = tmp_path / "report/report.html"
-        write_page(list(order), summary, settings_file(), output, figures[::-1])
+        write_page(list(order), summary, report_settings(), output, figures[::-1])
         pages.append(output.read_bytes())
     assert len(set(pages)) == 1
     text = pages[0].decode()
@@ -194,12 +194,12 @@ def test_the_page_begins_with_three_sentences_and_says_stand_in_in_no_heading(wr
     assert "mrpc (stand-in)" in (tmp_path / "report/tables/claims.html").read_text()
 
 
-def test_files_of_another_kind_are_refused(tmp_path, settings_file, write_exhibits, summary):
+def test_files_of_another_kind_are_refused(tmp_path, report_settings, write_exhibits, summary):
     (tables, figures), output = write_exhibits(), tmp_path / "page.html"
     with pytest.raises(UsageError, match=r"claims.csv: not an .html file of a table"):
-        write_page([tables[0].with_suffix(".csv")], summary, settings_file(), output, figures)
+        write_page([tables[0].with_suffix(".csv")], summary, report_settings(), output, figures)
     with pytest.raises(DataError, match=r"corpus.pdf: not a PNG picture"):
-        write_page(tables, summary, settings_file(), output, [figures[0].with_suffix(".pdf")])
+        write_page(tables, summary, report_settings(), output, [figures[0].with_suffix(".pdf")])
     assert not output.exists()
 
 

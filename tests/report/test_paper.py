@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from legibility import assert_legible
-from symbert.report.data import Data, write_exhibit
+from report.written import write_exhibit
+from symbert.report.data import Data
 from symbert.report.exhibits import EXHIBITS, options_to_read
 from symbert.report.style import house_style
 
@@ -33,8 +34,8 @@ def _losses(leaves):
 
 @pytest.fixture
 def inputs(
-    tmp_path, write_run, write_timing, robustness_records, record, write_scores, corpus_files, parameters_file,
-    settings_file
+    tmp_path, write_run, write_timing, robustness_records, record, write_scores, corpus_files, counted,
+    report_settings
 ):  # fmt: skip
     """Files by option: of two sizes, six operators and three pre-training seeds."""
     runs = [write_run(*model, _losses(300 + 40 * seed + 90 * at), seed=seed) for at, model in enumerate(MODELS)
@@ -54,8 +55,8 @@ def inputs(
     (tmp_path / "anatomy.csv").write_text(f"{head},attention_entropy,own_share\n{''.join(heads)}")
     done, timing = [done for done, _ in runs], [write_timing(done) for done, _ in runs]
     return {
-        "settings": settings_file(tasks=TASKS),
-        "parameters": parameters_file(SIZES, ATTENTION),
+        "settings": report_settings(tasks=TASKS),
+        "parameters": counted(SIZES, ATTENTION),
         "scores": write_scores(scores),
         "robustness": write_scores(robustness, "robustness"),
         "curve": write_scores(curve, "curve"),

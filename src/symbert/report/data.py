@@ -37,7 +37,7 @@ def read_record(place: Path) -> tuple[Path, dict[str, Any]]:
     file = folder / "experiment.json"
     if not file.is_file():
         raise MissingInputError(f"{file}: file not found; name an experiment that was run, or its folder")
-    record = read_json(file, RECORD, "delete it and run Snakemake again")
+    record = read_json(file, RECORD)
     above = Path(os.path.relpath(folder / "../.."))  # the folder with results/, where paths begin
     return folder, {**record, "inputs": _from(above, record["inputs"])}
 
@@ -205,4 +205,4 @@ class Data:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
-        return read_json(self.given["manifest"], MANIFEST, "delete it and run Snakemake again")
+        return read_json(self.given["manifest"], MANIFEST)
