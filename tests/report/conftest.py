@@ -13,6 +13,7 @@ import pytest
 from msgspec import to_builtins
 
 from symbert.corpus.counts import EDGES
+from symbert.project import read_config
 from symbert.report.imported import wording_of_import
 from symbert.settings import ReportSettings, settings_from
 
@@ -397,6 +398,40 @@ def counts_of(size, attention):
         "parameters": {name: embeddings + layers * (block + layer[name]) + head for name in attention},
         "attention_parameters": {name: layer[name] for name in attention},
     }
+
+
+@pytest.fixture(scope="session")
+def configuration(root) -> dict:
+    """That of the demo."""
+    return read_config(root)
+
+
+@pytest.fixture
+def experiment(tmp_path, record, report_settings, configuration):
+    """Writes the results of an experiment by hand: scores of tiny models at step 1800, by operator and fine-tuning
+    seed; `inputs` are the other files of its report. Returns its folder, results/<name>."""
+
+    def make(name, scores, tasks=TASKS, inputs=None, settings=None, own=None, **changes) -> Path:
+        files = []
+        for attention in scores:
+            place = f"results/scores/glue-0badcafe/encoder/tiny-{attention}-{name}/seed-1/step-1800/8x3-0badcafe.json"
+            cells = itertools.product(tasks, enumerate(scores[attention], start=1))
+            write(tmp_path / place, [record("tiny", attention, 1800, task, *seed, **changes) for task, seed in cells])
+            files.append(place)
+        seeds = sorted({seed for each in scores.values() for seed in range(1, len(each) + 1)})
+        sweep = {**configuration["sweep"], "attention": list(scores), "finetune_seeds": seeds, "tasks": list(tasks)}
+        told = report_settings(experiment=name, tasks=list(tasks), **(settings or {}))
+        content = {
+            "experiment": name,
+            "key": "0123abcd",
+            "configuration": {**configuration, "sweep": sweep, "tasks": own or {}},
+            "report": to_builtins(told),
+            "inputs": {"runs": [], "scores": {"glue": files}, "curve": {"glue": []}, **(inputs or {})},
+            "settings": {},
+        }
+        return write(tmp_path / "results" / name / "experiment.json", content).parent
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -100,14 +100,18 @@ def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
     return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
 
 
+def exhibits_of(data: Data) -> list[Exhibit]:
+    """Those that there are data for, in the order of the page."""
+    known = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite in data.by_suite]
+    made = [exhibit for exhibit in known if all(map(data.by_suite[exhibit.suite].has, exhibit.reads))]
+    return [exhibit for exhibit in made if data.origin is None or exhibit.of_imported]
+
+
 def write_exhibits(data: Data, folder: Path) -> list[Path]:
     """Write every exhibit that there are data for, in all formats; returns its files."""
     written = []
-    for exhibit in EXHIBITS.values():
-        shown = data.by_suite.get(exhibit.suite)
-        is_made = shown is not None and all(map(shown.has, exhibit.reads))
-        if not is_made or (data.origin is not None and not exhibit.of_imported):
-            continue
+    for exhibit in exhibits_of(data):
+        shown = data.by_suite[exhibit.suite]
         for size in dict.fromkeys(data.runs["size"]) if exhibit.per_size else [""]:
             stem = folder / exhibit.stem.format(size=size)
             files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in exhibit.formats]
