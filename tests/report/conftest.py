@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from msgspec import to_builtins
 
+from symbert.configuration import ReportSettings, settings_from
 from symbert.corpus.counts import EDGES
 from symbert.project import read_config
 from symbert.report.imported import wording_of_import
-from symbert.settings import ReportSettings, settings_from
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symbert.config import merge, report_of
-from symbert.keys import Execution
+from symbert.configuration import Execution, ReportSettings, merge, report_of, settings_from
 from symbert.report import published
 from symbert.report.captions import (
     constant_predictions,
@@ -16,7 +15,6 @@ from symbert.report.captions import (
     wording_of,
 )
 from symbert.report.scores import read_scores
-from symbert.settings import ReportSettings, settings_from
 
 NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
 

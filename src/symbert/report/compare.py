@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from symbert import tasks
+from symbert.configuration import ReportSettings, settings_from
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
 from symbert.report.comparisons import Comparison, compared, corrected
@@ -17,7 +18,6 @@ from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
 from symbert.report.statistics import seed_scores
 from symbert.report.tables.table3_glue import model_lines
-from symbert.settings import ReportSettings, settings_from
 
 METHODS = (
     "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "
@@ -125,9 +125,6 @@ def _read(path: Path) -> Source:
     settings = settings_from(record["report"], ReportSettings, f"{folder}/experiment.json: 'report'")
     for name, definition in record["configuration"]["tasks"].items():
         tasks.define(name, definition)
-    if unknown := sorted(set(settings.tasks) - {*tasks.PUBLISHED, *tasks.OWN}):
-        remedy = "give the configuration that defines it: symbert --own FILE compare …"
-        raise UsageError(f"{folder}: {unknown[0]} is a task of the user's own; {remedy}")
     files = [file for file in record["inputs"]["scores"]["glue"] if file.is_file()]  # those that there are by now
     seeds = {record["finetune_seed"] for file in files for record in read_records(file, "score", REQUIRED, REMEDY)}
     if not seeds:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.errors import MissingInputError
 from symbert.files import read_json
 from symbert.hosts import ENCODER, HOSTS, OTHERS
@@ -21,7 +22,6 @@ from symbert.report.runs import read_runs
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.speeds import read_speeds
 from symbert.report.statistics import final_scores, of_whole_seeds
-from symbert.settings import ReportSettings
 from symbert.tasks import tasks_of_suite
 
 RESULTS = Path("results")

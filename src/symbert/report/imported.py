@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from symbert.configuration import FOLDER, ReportSettings, Wording
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json_or_empty, reading, sha256_of, write_json, write_text
-from symbert.keys import FOLDER
 from symbert.paths import key
 from symbert.report import order, published
 from symbert.report.captions import model_name
@@ -23,7 +23,6 @@ from symbert.report.data import RESULTS
 from symbert.report.report import report
 from symbert.report.scores import CELL, Record, is_score
 from symbert.report.statistics import MEANS
-from symbert.settings import ReportSettings, Wording
 from symbert.tasks import GLUE, OWN, task_named
 
 IMPORTED = "imported"  # what settings say where only those who measured know
@@ -104,7 +103,7 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
         "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
         "curve": {"finetune_seeds": sorted({record["finetune_seed"] for record in curve})},
     }
-    configuration = {"sweep": sweep, "operators": {}, "sizes": {}, "tasks": {}}
+    configuration = {"sweep": sweep, "tasks": {}}
     written = {"experiment": name, "key": key(inputs, settings), "configuration": configuration}
     write_json(folder / "experiment.json", {**written, "report": settings, "inputs": inputs, "settings": {}})
     for model in sorted(models, key=lambda model: order.model_rank(*model)):

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pandas as pd
 
+from symbert.configuration import NoiseKind
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
 from symbert.report.scores import (
@@ -28,7 +29,6 @@ from symbert.report.scores import (
     stale,
 )
 from symbert.report.statistics import SEEDS, glue_scores
-from symbert.settings import NoiseKind
 from symbert.shapes import flaws
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
