@@ -196,9 +196,7 @@ def test_a_flipped_digit_of_a_published_score_does_not_go_into_the_tables(record
     assert intact.equals(read_scores(write_scores([checked(record, "", "") for record in records]), TASKS, SEEDS))
     column = next(iter(records[0]["metrics"]))
     records[0]["metrics"] = {**records[0]["metrics"], column: 0.123}
-    with pytest.raises(
-        IntegrityError, match=r"\.json: score record \d+: sha256 expected .*; delete it"
-    ):
+    with pytest.raises(IntegrityError, match=r"\.json: score record \d+: sha256 expected .*; delete it"):
         read_scores(write_scores(records), TASKS, SEEDS)
 
 
