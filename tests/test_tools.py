@@ -78,12 +78,15 @@ def write_losses(file: Path, steps: list[int]) -> Path:
     return file
 
 
-def test_losses_of_a_dashboard_are_at_even_steps_and_the_one_after_the_training_is_left_out(convert, tmp_path):
+def test_losses_of_a_dashboard_are_at_even_steps_and_the_one_after_the_training_is_left_out(
+    convert, tmp_path, monkeypatch
+):
     steps = [11 * at - 1 for at in range(1, 801)]
     losses = convert("losses", write_losses(tmp_path / "theirs.csv", [*steps, steps[-1] + 2]))
     (tmp_path / "scores.csv").write_text("attention,task,finetune_seed,value\npairwise,rte,1,0.5\n")
-    import_scores(tmp_path / "scores.csv", "theirs", losses, output=tmp_path / "out")
-    lines = (tmp_path / "out/pretrain/base-pairwise/seed-1/metrics.jsonl").read_text().splitlines()
+    monkeypatch.chdir(tmp_path)
+    import_scores(tmp_path / "scores.csv", "theirs", losses)
+    lines = (tmp_path / "results/theirs/runs/base-pairwise/seed-1/metrics.jsonl").read_text().splitlines()
     points = [json.loads(line) for line in lines]
     assert [(point["step"], point["loss"]) for point in points] == [
         (250 * (at + 1), 9 - at / 1000) for at in range(800)

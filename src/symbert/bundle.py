@@ -3,9 +3,10 @@
 import csv
 import io
 import json
+import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
@@ -15,11 +16,9 @@ from symbert import __version__
 from symbert.commit import PROJECT
 from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
-from symbert.hosts import ENCODER
-from symbert.paths import RUN, of_host
+from symbert.hosts import HOSTS
 from symbert.project import read_yaml
-from symbert.settings import ReportSettings, read_settings
-from symbert.suites import SUITES
+from symbert.report.data import read_record
 
 WORKFLOW = "Snakefile"
 CODE = (  # what repeats the results; of folders all files but those that Python and its packaging make
@@ -27,16 +26,9 @@ CODE = (  # what repeats the results; of folders all files but those that Python
     *("envs", "profiles", "workflow", "src"),
 )
 MADE = ("__pycache__", ".egg-info")
-RESULTS = (  # below the folder of results; state, weights, text and token ids stay out
-    "settings/*.json",
-    "import.json",
-    "corpus/*.json",
-    "corpus/shards/manifest.json",
-    "corpus/filtered/*.counts.json",
-    "glue/sources.json",
-    "benchmarks/**/*.tsv",
-)
-OF_RUN = ("done.json", "timing.json", "metrics.jsonl")
+OF_RUN = ("done.json", "timing.json", "metrics.jsonl")  # state and weights stay out
+MEASURED = ("blimp", "parts", "speeds", "anatomy", "probes")  # inputs of the report; token ids stay out
+BESIDE = ("commit.json", "blocklist.json")  # the settings of a folder with a key
 MODEL = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed")
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
 
@@ -48,13 +40,12 @@ PLACES = {  # what lies where in the archive; a folder is described as a whole
     "texts/": "The summary of the report",
     "scores.csv": "Every score, from -1 to 1: a row per model, fine-tuning seed and score column",
     "robustness.csv": "Every score on noise and out-of-domain sets",
-    "import.json": "The files that imported scores come from",
-    "settings/": "The settings that each step of the workflow read",
-    "pretrain/": "Losses, speed and machine of each run of pre-training",
-    "corpus/": "Counts, checksums and sources of the corpus",
-    "glue/": "Sources of the tasks",
-    "blimp/": "In how many pairs of each paradigm of BLiMP a checkpoint finds the acceptable sentence likelier",
-    "benchmarks/": "Hours of the jobs, as Snakemake measured them",
+    "experiment.json": "The configuration, and the settings behind the key at the end of each folder's name",
+    "runs/": "Losses, speed and machine of each run of pre-training",
+    "corpus/": "Counts and checksums of the corpus",
+    "published/": "The commits of the published files",
+    "scores/": "In how many pairs of each paradigm of BLiMP a checkpoint finds the acceptable sentence likelier",
+    "measured/": "Speeds of the operators, and what was asked about their heads and what they can express",
     WORKFLOW: "The workflow",
     "workflow/": "The rules of the workflow",
     "src/": "The package that the rules run",
@@ -69,12 +60,12 @@ PLACES = {  # what lies where in the archive; a folder is described as a whole
 Record = dict[str, Any]
 
 
-def bundle(results: list[Path], /, output: Path) -> None:
+def bundle(results: Path, /, output: Path) -> None:
     """Write a finished experiment as one citable archive: page, tables, figures, scores, settings, losses, provenance,
     code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
 
-    The further folders of `results` are those of experiments that the first one extends. Weights, texts and token ids
-    stay out, and so do names of machines and absolute paths. MissingInputError names a run that no folder has.
+    `results` is the experiment's name or folder. Weights, texts and token ids stay out, and so do names of machines and
+    absolute paths. MissingInputError names a file that is not there.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output is {output}; name a .zip file")
@@ -87,57 +78,45 @@ def bundle(results: list[Path], /, output: Path) -> None:
     print(f"{output}: {len(contents)} files, {output.stat().st_size / MEGABYTE:.1f} MB")
 
 
-def contents_of(folders: list[Path], project: Path = PROJECT) -> dict[str, bytes]:
+def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     """The files of the archive by their paths in it, the metadata first."""
-    home, report = folders[0], folders[0] / "report"
+    folder, record = read_record(results)
+    inputs, report = record["inputs"], folder / "report"
     if not (report / "report.html").is_file():
         raise MissingInputError(f"{report / 'report.html'}: no such file; run the workflow to its end first")
-    settings = read_settings(home / "settings/report.json", ReportSettings)
-    files = _code(project) | {file.relative_to(report): file for file in sorted(report.rglob("*")) if file.is_file()}
-    files |= {file.relative_to(home): file for pattern in RESULTS for file in sorted(home.glob(pattern))}
-    if (home / "import.json").is_file():
-        scores, robustness = [home / "glue/final.json", home / "glue/curve.json"], []
-    else:
-        runs = _runs(settings, folders)
-        files |= {run / name: folder / run / name for run, folder in runs.items() for name in OF_RUN}
-        files |= _found(folders, "blimp/**/step-*.json")
-        scored = [run.relative_to("pretrain") for run in runs]
-        scores, robustness = (
-            [file for run in scored for suite in SUITES for file in _found(folders, f"{suite}/{run}/{name}").values()]
-            for name in ("step-*/*.json", "step-*/robustness/*.json")
-        )
-    tables = {"scores.csv": _csv(_score_rows(scores)), "robustness.csv": _csv(_robustness_rows(robustness))}
+    copy = f"experiment-{record['key']}.json"  # of experiment.json
+    made = [file for file in sorted(report.rglob("*")) if file.is_file() and file.name != copy]
+    files = _code(project) | {str(file.relative_to(report)): file for file in made}
+    files |= {os.path.relpath(file, folder.parent): file for file in _read_by_report(folder, record)}
+    files["experiment.json"] = folder / "experiment.json"
+    scored = [inputs[option].values() for option in ("scores", "curve")]
+    scores = dict.fromkeys(file for suites in scored for files_of_suite in suites for file in files_of_suite)
+    rows = {"scores.csv": _score_rows(scores), "robustness.csv": _robustness_rows(inputs.get("robustness", []))}
+    tables = {name: _csv(lines) for name, lines in rows.items()}
     contents = {name: text.encode() for name, text in tables.items() if text}
-    contents |= {path.as_posix(): _content(file) for path, file in files.items()}
-    title = f"Results of {settings.experiment}"
+    contents |= {name: _content(file) for name, file in files.items()}
+    title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
     contents = {"README.md": _readme(title, summary, contents).encode()} | contents
     return {"ro-crate-metadata.json": _metadata(title, summary, _date(report), contents, project).encode()} | contents
 
 
-def _code(project: Path) -> dict[Path, Path]:
+def _code(project: Path) -> dict[str, Path]:
     """The project's files that repeat the results, by their paths in the archive."""
     files = [file for name in CODE for file in sorted([project / name, *(project / name).rglob("*")]) if file.is_file()]
     named = {file.relative_to(project): file for file in files}
-    return {path: file for path, file in named.items() if not any(part.endswith(MADE) for part in path.parts)}
+    return {str(path): file for path, file in named.items() if not any(part.endswith(MADE) for part in path.parts)}
 
 
-def _runs(settings: ReportSettings, folders: list[Path]) -> dict[Path, Path]:
-    """The folder of results that has each run of pre-training, of any host, by the run's path there."""
-    homes = {}
-    for host, size, attention, seed in [*((ENCODER, *run) for run in settings.runs), *(settings.host_runs or [])]:
-        run = Path("pretrain") / of_host(RUN, host).format(size=size, attention=attention, seed=seed)
-        home = next((folder for folder in folders if (folder / run / "done.json").is_file()), None)
-        if home is None:
-            remedy = "give the folder of the experiment that it extends, too, or finish the run"
-            raise MissingInputError(f"{folders[0] / run / 'done.json'}: no such file; {remedy}")
-        homes[run] = home
-    return homes
-
-
-def _found(folders: list[Path], pattern: str) -> dict[Path, Path]:
-    """The files that match, by their paths below a folder; of two folders with the same file the first counts."""
-    return {file.relative_to(folder): file for folder in reversed(folders) for file in sorted(folder.glob(pattern))}
+def _read_by_report(folder: Path, record: Record) -> list[Path]:
+    """The files that the report was made of, but for scores, and the records beside the settings of keyed folders."""
+    inputs = record["inputs"]
+    of_run = [name for name in OF_RUN if "origin" not in inputs or name != "timing.json"]  # of imports nobody knows it
+    files = [run / name for runs in ("runs", "runs_of_others") for run in inputs.get(runs, []) for name in of_run]
+    files += [file for option in MEASURED for file in inputs.get(option, [])]
+    files += [inputs["manifest"]] if "manifest" in inputs else []
+    beside = [folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE]
+    return [*files, *(file for file in beside if file.is_file())]
 
 
 def _content(file: Path) -> bytes:
@@ -149,21 +128,22 @@ def _content(file: Path) -> bytes:
 
 
 def _public(value: Any) -> Any:
-    """A JSON value without the names of machines, and with the last part alone of absolute paths."""
+    """A JSON value without the names of machines, and with the last part alone of absolute paths; `host` is a machine,
+    unless it is a kind of model."""
     if isinstance(value, dict):
-        return {key: _public(item) for key, item in value.items() if key != "host"}
+        return {key: _public(item) for key, item in value.items() if key != "host" or item in list(HOSTS)}
     if isinstance(value, list):
         return [_public(item) for item in value]
     return PurePosixPath(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
-def _records(files: list[Path]) -> list[Record]:
+def _records(files: Iterable[Path]) -> list[Record]:
     """The records of several files in one order."""
     records = (record for file in files for record in read_json(file, [dict]))
     return sorted(records, key=lambda record: [record[key] for key in MODEL])
 
 
-def _score_rows(files: list[Path]) -> Iterator[Record]:
+def _score_rows(files: Iterable[Path]) -> Iterator[Record]:
     """A row for each score, from -1 to 1."""
     for record in _records(files):
         for column, score in record["metrics"].items():
@@ -172,7 +152,7 @@ def _score_rows(files: list[Path]) -> Iterator[Record]:
             yield {key: record[key] for key in MODEL} | {"column": column, "score": score, "majority": majority} | facts
 
 
-def _robustness_rows(files: list[Path]) -> Iterator[Record]:
+def _robustness_rows(files: Iterable[Path]) -> Iterator[Record]:
     """A row for each score on a set, from -1 to 1."""
     for record in _records(files):
         for name, facts in record["sets"].items():

@@ -14,9 +14,9 @@ OPTIONS: dict[str, str] = {
     "status name": "experiment as it was started last: a folder below results/",
     "surplus_weights": "also weights of finished runs that were kept of steps that nothing asks for",
     "yes": "remove; without it, only say what would go",
-    "bundle results": "results folder of an experiment; then those of experiments that it extends",
+    "bundle results": "experiment by the name or the folder of its results",
     "bundle output": "archive to write (.zip)",
-    "results": "folders of experiments or imports, or csv files of others' scores",
+    "results": "experiments and imports by name or folder, or csv files of others' scores",
     # Corpus.
     "directory": "folder of the mirror; made where it does not exist",
     "filtered": "folder of kept documents",
@@ -35,9 +35,8 @@ OPTIONS: dict[str, str] = {
     "export-classifier output": "folder to write, new or empty",
     # Scores and the report.
     "path": "csv file of scores, a row each",
-    "name": "name of the import: results/imported-<name>",
+    "name": "name of the import: results/<name>",
     "losses": "csv file of validation losses, a row each",
-    "import-scores output": "folder to write in place of results/imported-<name>",
     "steps": "steps of pre-training; without it, the last step in the files",
     "score": "score whose differences are shown",
     "reference": "model that the others are compared with; without it, the first one",

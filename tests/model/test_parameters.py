@@ -1,7 +1,6 @@
 import pytest
 
-from symbert.files import read_json
-from symbert.model.parameters import count_parameters, counts_of
+from symbert.model.parameters import counts_of
 from symbert.sizes import SIZES
 
 PUBLISHED = {  # Table 2 of the paper
@@ -29,11 +28,3 @@ def test_shared_saves_66_53_percent_of_the_attention_block_of_base():
     """Kowsher et al., arXiv 2412.00359, abstract; query, key and value together."""
     counts = counts_of("base", ["original", "shared"])["attention_parameters"]
     assert round(100 * (1 - counts["shared"] / counts["original"]), 4) == 66.5366
-
-
-def test_the_command_writes_every_size_and_operator(tmp_path):
-    count_parameters(["tiny", "small"], ["original", "pairwise"], tmp_path / "parameters.json")
-    written = read_json(tmp_path / "parameters.json")
-    assert list(written) == ["tiny", "small"]
-    assert written["small"]["parameters"] == {k: PUBLISHED["small"][k] for k in ("original", "pairwise")}
-    assert written["small"]["shape"]["vocab_size"] == 30522

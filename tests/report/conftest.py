@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 from msgspec import to_builtins
 
+from symbert.configuration import ReportSettings, settings_from
 from symbert.corpus.counts import EDGES
+from symbert.project import read_config
 from symbert.report.imported import wording_of_import
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -40,13 +42,13 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def settings_file(tmp_path):
-    """Writes report settings, those of a short run but for the given keys; returns the file.
+def report_settings():
+    """Makes report settings, those of a short run but for the given keys.
 
     At the scale imported they have the words of an import. What `pretrain` and `glue` do not say is the paper's.
     """
 
-    def make(pretrain=None, glue=None, **changes) -> Path:
+    def make(pretrain=None, glue=None, **changes) -> ReportSettings:
         settings = {
             "experiment": "demo-embedded",
             "scale": "demo",
@@ -68,7 +70,7 @@ def settings_file(tmp_path):
         } | changes
         if settings["scale"] == "imported":
             settings["wording"] = to_builtins(wording_of_import(settings["experiment"], settings["steps"]))
-        return write(tmp_path / "report.json", settings)
+        return settings_from(settings, ReportSettings, "report")
 
     return make
 
@@ -90,17 +92,17 @@ def bins_fixture():
 
 @pytest.fixture
 def corpus_files(tmp_path):
-    """Writes counts and records of parts by number; `part` and `record` change those of every part."""
+    """Writes counts and record of parts by number; `part` and `record` change those of every part."""
 
-    def make(*numbers, part=None, record=None) -> tuple[list[Path], list[Path]]:
-        counts, records = [], []
+    def make(*numbers, part=None, record=None) -> list[Path]:
+        files = []
         for number in numbers:
             name = f"en_meta_part_{number}"
-            counts.append(write(tmp_path / f"{name}.counts.json", counts_of_part(name, number) | (part or {})))
-            tokens = {"part": name, "taken": True, "documents": 1000, "tokens": 642_000, "words": 480_000}
-            tokens["histogram"] = bins("tokens", v600=400, v700=600)
-            records.append(write(tmp_path / f"{name}.json", tokens | (record or {})))
-        return counts, records
+            tokens = {"part": name, "documents": 1000, "tokens": 642_000, "words": 480_000}
+            tokens |= {"histogram": bins("tokens", v600=400, v700=600), **(record or {})}
+            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens}
+            files.append(write(tmp_path / f"{name}.json", content))
+        return files
 
     return make
 
@@ -113,7 +115,6 @@ def counts_of_part(name, number):
     lengths = {"read": bins("characters", v50=3 + number, v4000=1000), "kept": bins("characters", v4000=1000)}
     return {
         "part": name,
-        "taken": True,
         "file_sha256": "0" * 64,
         "read": 1005 + number,
         "kept": 1000,
@@ -254,16 +255,17 @@ def runs_of():
 
 @pytest.fixture
 def write_run(tmp_path):
-    """Writes done.json and metrics.jsonl of a run with two layers; returns both files."""
+    """Writes done.json and metrics.jsonl of a run with two layers; returns its folder."""
 
-    def make(size, attention, points, steps=1800, seed=1, initial=((0.3, 0.5), (4.0, 4.1))) -> tuple[Path, Path]:
-        folder = tmp_path / "pretrain" / f"{size}-{attention}" / f"seed-{seed}"
+    def make(size, attention, points, steps=1800, seed=1, initial=((0.3, 0.5), (4.0, 4.1))) -> Path:
+        folder = tmp_path / f"runs/encoder/{size}-{attention}/seed-{seed}"
         lines = [{"split": "initial", "step": 0, "logit_std": initial[0], "attention_entropy": initial[1]}]
         lines += [{"split": "train", "step": 1, "loss": 9.0}]
         lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
         done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
-        log = folder / "metrics.jsonl"
-        return write(folder / "done.json", done), write_lines(log, lines)
+        write(folder / "done.json", done)
+        write_lines(folder / "metrics.jsonl", lines)
+        return folder
 
     return make
 
@@ -287,10 +289,11 @@ def falling():
 
 @pytest.fixture
 def write_timing():
-    """Writes timing.json beside the done.json of a run with batches of 32, with the given changes; returns the file."""
+    """Writes timing.json of a run with batches of 32, with the given changes; returns the file."""
 
-    def make(done: Path, step_seconds=0.02, **changes) -> Path:
-        run = {key: json.loads(done.read_text())[key] for key in ("size", "attention", "pretrain_seed")}
+    def make(folder: Path, step_seconds=0.02, **changes) -> Path:
+        done = json.loads((folder / "done.json").read_text())
+        run = {key: done[key] for key in ("size", "attention", "pretrain_seed")}
         machine = {
             "host": "here",
             "commit": "0123abcd",
@@ -303,7 +306,7 @@ def write_timing():
         speed["flops_per_second"] = 15e9
         rest = {"memory_mb": 310.4, "steps_timed": 1700, "step": 1800, "sessions": 1}
         times = {"started": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:36Z"}
-        return write(done.parent / "timing.json", run | machine | chosen | speed | rest | times | changes)
+        return write(folder / "timing.json", run | machine | chosen | speed | rest | times | changes)
 
     return make
 
@@ -323,28 +326,29 @@ def write_speeds(tmp_path):
 
 @pytest.fixture
 def pretrained(write_run, write_timing):
-    """Writes done.json and timing.json of a run of 36 seconds, the latter with the given changes; returns both."""
+    """Writes a run of 36 seconds, its timing.json with the given changes; returns its folder."""
 
-    def make(attention, seed=1, **changes) -> list[Path]:
-        done, _ = write_run("tiny", attention, [(50, 5.0)], seed=seed)
-        hashes = {"corpus_hash": "c0ffee", "settings_hash": "5e77"}
-        write(done, json.loads(done.read_text()) | hashes)
-        return [done, write_timing(done, **changes)]
+    def make(attention, seed=1, **changes) -> Path:
+        folder = write_run("tiny", attention, [(50, 5.0)], seed=seed)
+        done = json.loads((folder / "done.json").read_text())
+        write(folder / "done.json", done | {"corpus_hash": "c0ffee", "settings_hash": "5e77"})
+        write_timing(folder, **changes)
+        return folder
 
     return make
 
 
 @pytest.fixture
 def write_sessions():
-    """Writes the record of a run's sessions, beside its done.json: (host, device, processes, minutes) each."""
+    """Writes the record of a run's sessions into its folder: (host, device, processes, minutes) each."""
 
-    def make(done: Path, *sessions) -> Path:
+    def make(folder: Path, *sessions) -> Path:
         times = {"started": "2026-01-01T00:00:00Z"}
         records = [
             {**dict(zip(("host", "device", "processes"), facts, strict=True)), **times, "until": until(minutes)}
             for *facts, minutes in sessions
         ]
-        return write(done.parent / "state/provenance.json", {"sessions": records})
+        return write(folder / "state/provenance.json", {"sessions": records})
 
     def until(minutes) -> str:
         return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
@@ -359,11 +363,11 @@ def write_lines(path: Path, lines) -> Path:
 
 
 @pytest.fixture
-def parameters_file(tmp_path):
-    """parameters.json with counts computed here from the architecture, independently of the model's code."""
+def counted():
+    """Parameters by size, computed here from the architecture, independently of the model's code."""
 
-    def make(sizes=("small", "base"), attention=("original", "symmetric", "pairwise"), **changes) -> Path:
-        return write(tmp_path / "parameters.json", {size: counts_of(size, attention) for size in sizes} | changes)
+    def make(sizes=("small", "base"), attention=("original", "symmetric", "pairwise"), **changes) -> dict:
+        return {size: counts_of(size, attention) for size in sizes} | changes
 
     return make
 
@@ -394,6 +398,40 @@ def counts_of(size, attention):
         "parameters": {name: embeddings + layers * (block + layer[name]) + head for name in attention},
         "attention_parameters": {name: layer[name] for name in attention},
     }
+
+
+@pytest.fixture(scope="session")
+def configuration(root) -> dict:
+    """That of the demo."""
+    return read_config(root)
+
+
+@pytest.fixture
+def experiment(tmp_path, record, report_settings, configuration):
+    """Writes the results of an experiment by hand: scores of tiny models at step 1800, by operator and fine-tuning
+    seed; `inputs` are the other files of its report. Returns its folder, results/<name>."""
+
+    def make(name, scores, tasks=TASKS, inputs=None, settings=None, own=None, **changes) -> Path:
+        files = []
+        for attention in scores:
+            place = f"results/scores/glue-0badcafe/encoder/tiny-{attention}-{name}/seed-1/step-1800/8x3-0badcafe.json"
+            cells = itertools.product(tasks, enumerate(scores[attention], start=1))
+            write(tmp_path / place, [record("tiny", attention, 1800, task, *seed, **changes) for task, seed in cells])
+            files.append(place)
+        seeds = sorted({seed for each in scores.values() for seed in range(1, len(each) + 1)})
+        sweep = {**configuration["sweep"], "attention": list(scores), "finetune_seeds": seeds, "tasks": list(tasks)}
+        told = report_settings(experiment=name, tasks=list(tasks), **(settings or {}))
+        content = {
+            "experiment": name,
+            "key": "0123abcd",
+            "configuration": {**configuration, "sweep": sweep, "tasks": own or {}},
+            "report": to_builtins(told),
+            "inputs": {"runs": [], "scores": {"glue": files}, "curve": {"glue": []}, **(inputs or {})},
+            "settings": {},
+        }
+        return write(tmp_path / "results" / name / "experiment.json", content).parent
+
+    return make
 
 
 @pytest.fixture(scope="session")

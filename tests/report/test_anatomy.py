@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
+from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.data import write_exhibit
 
 HEADS = "checkpoint,size,attention,pretrain_seed,step,layer,head,symmetry,directionality,logit_std"
 HEADS += ",attention_entropy,own_share"
@@ -52,9 +52,9 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def test_the_table_has_means_over_heads_of_each_layer(anatomy_file, settings_file, tmp_path):
+def test_the_table_has_means_over_heads_of_each_layer(anatomy_file, report_settings, tmp_path):
     outputs = [tmp_path / "anatomy_table.csv", tmp_path / "anatomy_table.md"]
-    write_exhibit("table-anatomy", outputs, anatomy=anatomy_file(seeds=(1, 3)), settings=settings_file())
+    write_exhibit("table-anatomy", outputs, anatomy=anatomy_file(seeds=(1, 3)), settings=report_settings())
     rows = read(outputs[0])
     assert [(row["attention"], row["step"], row["layer"]) for row in rows[:3]] == [
         ("original", "0", "1"),
@@ -78,7 +78,7 @@ def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_fil
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'; run probe again")],
+    [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
 )
 def test_another_file_is_refused_with_its_name(tmp_path, text, message):
     path = tmp_path / "probes.csv"

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symbert.config import merge, sections
-from symbert.keys import Execution
+from symbert.configuration import Execution, ReportSettings, merge, report_of, settings_from
 from symbert.report import published
 from symbert.report.captions import (
     constant_predictions,
@@ -16,7 +15,6 @@ from symbert.report.captions import (
     wording_of,
 )
 from symbert.report.scores import read_scores
-from symbert.settings import ReportSettings, read_settings, settings_from
 
 NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
 
@@ -26,17 +24,17 @@ NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "
 @pytest.fixture
 def paper(root):
     """The configuration as it stands, from the publishers."""
-    base = yaml.safe_load((root / "config.yaml").read_text())
+    base = yaml.safe_load((root / "workflow/defaults.yaml").read_text())
     return merge(base, {"scale": "paper", "source": "hub"})
 
 
 def settings_of(config):
-    return settings_from(sections(config)["report"], ReportSettings, "report")
+    return settings_from(report_of(config), ReportSettings, "report")
 
 
 def keys_of(stage, *without):
     """The keys of a stage of the configuration, read from its file so that a new one is tested too."""
-    values = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())[stage]
+    values = yaml.safe_load((Path(__file__).parents[2] / "workflow/defaults.yaml").read_text())[stage]
     return [key for key in values if key not in without]
 
 
@@ -92,7 +90,7 @@ def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
 
 
 def test_a_key_that_the_paper_does_not_know_is_not_the_papers(paper):
-    settings = sections(paper)["report"]
+    settings = report_of(paper)
     assert settings["pretrain"] == published.PRETRAIN and settings["glue"] == published.GLUE
     settings["pretrain"]["layer_decay"] = 0.9
     assert not is_pretrained_as_the_paper(settings_from(settings, ReportSettings, "report"))
@@ -116,11 +114,11 @@ def test_constant_predictions_are_named_with_their_seeds_and_out_of_how_many(rec
     ]
 
 
-def test_stand_ins_of_another_source_are_named_by_their_records(settings_file, record, write_scores):
+def test_stand_ins_of_another_source_are_named_by_their_records(report_settings, record, write_scores):
     """A mirror may hold stand-ins in the publisher's layout; they say of themselves what they are."""
     records = [record("tiny", "original", 1800, task, 1, stand_in=task == "rte") for task in ("rte", "cola")]
     scores = read_scores(write_scores(records), ["rte", "cola"], [1])
-    settings = read_settings(settings_file(glue_source="mirror"), ReportSettings)
+    settings = report_settings(glue_source="mirror")
     assert "GLUE from a local mirror" in finetuning_of(settings, scores)
     assert "Stand-ins for GLUE's tasks, not GLUE: rte." in finetuning_of(settings, scores)
     assert "Stand-ins for" not in finetuning_of(settings, scores[scores["task"] == "cola"])

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import statistics
+from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_ind
@@ -15,25 +16,6 @@ from symbert.report.imported import import_scores
 from symbert.report.published import COLUMNS, SCORES
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
-
-
-@pytest.fixture
-def experiment(tmp_path, record, settings_file):
-    """Writes the results of an experiment with two operators: scores by operator and seed; returns its folder."""
-
-    def make(name, scores, tasks=TASKS, **changes):
-        folder = tmp_path / name
-        (folder / "settings").mkdir(parents=True)
-        settings_file(experiment=name, tasks=tasks).rename(folder / "settings/report.json")
-        for attention, task in itertools.product(scores, tasks):
-            file = folder / f"glue/tiny-{attention}/seed-1/step-1800/{task}.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            seeds = enumerate(scores[attention], start=1)
-            records = [record("tiny", attention, 1800, task, *seed, **changes) for seed in seeds]
-            file.write_text(json.dumps(records))
-        return folder
-
-    return make
 
 
 def table_of(tmp_path, *paths, **options):
@@ -104,9 +86,10 @@ def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path)
     assert main(["compare", str(tmp_path / "gone")]) == 65
 
 
-def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_path):
-    import_scores(authors_csv[0], "authors", output=tmp_path / "authors")
-    rows = table_of(tmp_path, tmp_path / "authors", reference="authors: base-original")
+def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    import_scores(authors_csv[0], "authors")
+    rows = table_of(tmp_path, Path("authors"), reference="authors: base-original")
     for (size, attention), (score, std, *_) in SCORES.items():
         row = rows[f"authors: {size}-{attention}"]
         printed = [f"{float(row[key]):.2f}" for key in ("glue_score", "std")]
@@ -115,46 +98,54 @@ def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_p
     assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
 
 
-def test_a_folder_that_is_given_twice_is_refused_in_one_line(tmp_path):
+def test_an_experiment_that_is_given_twice_is_refused_in_one_line(experiment, tmp_path, monkeypatch):
     """It was an internal error of the table of seeds."""
-    with pytest.raises(UsageError, match="a is given twice; give each folder or file once"):
-        compare([tmp_path / "a", tmp_path / "b", tmp_path / "b/../a"])
+    monkeypatch.chdir(tmp_path)
+    experiment("a", {"original": FIRST})
+    with pytest.raises(UsageError, match="results/a is given twice"):
+        compare([Path("a"), Path("results/a")])
 
 
-OWN = """tasks:
-  sarcasm: {train: train.csv, validation: rows.csv, columns: [text], labels: [no, yes], metric: accuracy}
-"""
+OWN = {"train": "train.csv", "validation": "rows.csv", "columns": ["text"], "label": "label"}
+OWN |= {"labels": ["no", "yes"], "metric": "accuracy", "kind": None}
 
 
-def test_a_task_of_ones_own_is_compared_where_its_configuration_is_given(
-    experiment, tmp_path, capsys, nothing_of_ones_own
-):
-    """Without it the remedy was the list of GLUE's tasks; an experiment of that task alone had no GLUE score."""
-    folder = experiment("mine", {"original": FIRST, "pairwise": SECOND}, ["rte"])
-    for file in folder.rglob("*.json"):
+def test_a_task_of_ones_own_is_compared_as_the_experiment_defines_it(experiment, tmp_path, nothing_of_ones_own):
+    folder = experiment("mine", {"original": FIRST, "pairwise": SECOND}, ["rte"], own={"sarcasm": OWN})
+    for file in tmp_path.rglob("*.json"):
         file.write_text(file.read_text().replace('"rte"', '"sarcasm"'))
-    assert main(["compare", str(folder)]) == 64
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "sarcasm is a task of the user's own; give the configuration that defines it: symbert --own FILE" in line
-    (tmp_path / "own.yaml").write_text(OWN)
-    assert main(["--own", str(tmp_path / "own.yaml"), "compare", str(folder)]) == 0
-    printed = capsys.readouterr().out
-    assert "differences in sarcasm from mine: tiny-original" in printed and "The sarcasm is tested" in printed
+    rows = table_of(tmp_path, folder)
+    assert float(rows["mine: tiny-original"]["sarcasm"]) == pytest.approx(53)
+    assert float(rows["mine: tiny-pairwise"]["difference"]) == pytest.approx(60 - 53, abs=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="solved by keyed paths")
-def test_scores_of_the_experiment_that_is_extended_are_compared(experiment, tmp_path):
-    """An experiment that extends another has the scores of its own runs in its folder, and reports on both."""
+def test_scores_that_experiments_share_are_compared(experiment, tmp_path):
+    """An experiment names the files of its scores, wherever and for whom they were made."""
     experiment("base", {"original": FIRST})
     folder = experiment("mine", {"pairwise": SECOND})
-    settings = json.loads((folder / "settings/report.json").read_text())
-    settings["scored_runs"] = [["tiny", "original", 1], ["tiny", "pairwise", 1]]
-    (folder / "settings/report.json").write_text(json.dumps(settings))
+    both = json.loads((folder / "experiment.json").read_text())
+    both["inputs"]["scores"]["glue"] += [
+        str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*base/**/8x3*.json")
+    ]
+    (folder / "experiment.json").write_text(json.dumps(both))
     assert list(table_of(tmp_path, folder)) == ["mine: tiny-original", "mine: tiny-pairwise"]
 
 
-@pytest.mark.xfail(strict=True, reason="solved by keyed paths")
-def test_a_finished_experiment_is_compared_by_its_name_alone(experiment, tmp_path, monkeypatch):
+def test_a_finished_experiment_is_compared_by_its_name_alone(experiment, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    experiment("results/mine", {"original": FIRST, "pairwise": SECOND})
+    experiment("mine", {"original": FIRST, "pairwise": SECOND})
     assert main(["compare", "mine"]) == 0
+    by_name = capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "results/mine")
+    assert main(["compare", str(tmp_path / "results/mine")]) == 0
+    assert capsys.readouterr().out == by_name, "from another folder"
+
+
+def test_models_without_pre_training_are_left_out(experiment, tmp_path, record):
+    folder = experiment("mine", {"original": FIRST})
+    start = [record("tiny", "original", 0, task, seed, 0.3) for task in TASKS for seed in (1, 2, 3)]
+    content = json.loads((folder / "experiment.json").read_text())
+    content["inputs"]["scores"]["glue"].append("results/scores/start.json")
+    (tmp_path / "results/scores/start.json").write_text(json.dumps(start))
+    (folder / "experiment.json").write_text(json.dumps(content))
+    assert list(table_of(tmp_path, folder)) == ["mine: tiny-original"]

@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from legibility import assert_legible
+from report.written import write_exhibit
 from symbert.errors import ConfigError, InputOutputError, UsageError
 from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
-from symbert.report.data import Data, write_exhibit
+from symbert.report.data import Data
 from symbert.report.figures.figure2 import exit_of, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.panels import draw_survival
@@ -44,7 +45,7 @@ def demo_points(leaves, end, seed=0):
 
 
 @pytest.fixture
-def loss_inputs(write_run, settings_file):
+def loss_inputs(write_run, report_settings):
     """Files of figure 2 for some operators and pre-training seeds."""
 
     def make(attention, seeds=(1,), **changes):
@@ -52,13 +53,13 @@ def loss_inputs(write_run, settings_file):
             write_run("tiny", name, demo_points(500 + 80 * position + 40 * seed, 4.8, seed), seed=seed)
             for (position, name), seed in itertools.product(enumerate(attention), seeds)
         ]
-        return [done for done, _ in runs], [metrics for _, metrics in runs], settings_file(**changes)
+        return runs, report_settings(**changes)
 
     return make
 
 
 @pytest.fixture
-def score_inputs(record, write_scores, settings_file):
+def score_inputs(record, write_scores, report_settings):
     """Arguments of draw_checkpoints: each operator rises to a higher score than the one before."""
 
     def make(attention, sizes=("tiny",), steps=(300, 900, 1800), pretrain_seeds=(1,), **changes):
@@ -69,7 +70,7 @@ def score_inputs(record, write_scores, settings_file):
             score = 0.5 + (0.2 + 0.02 * position) * (1 - math.exp(-3 * step / steps[-1])) + 0.005 * seed
             stand_in = changes.get("glue_source", "embedded") == "embedded"
             records.append(record(size, name, step, task, 1, score, pretrain_seed=seed, stand_in=stand_in))
-        return write_scores(records), settings_file(steps=steps[-1], **changes)
+        return write_scores(records), report_settings(steps=steps[-1], **changes)
 
     return make
 
@@ -82,8 +83,8 @@ def data_of(runs, settings):
 
 
 def loss_plot(inputs):
-    done, metrics, settings = inputs
-    return loss_figure(Data(done=done, metrics=metrics, settings=settings))
+    runs, settings = inputs
+    return loss_figure(Data(runs=runs, settings=settings))
 
 
 def loss_of(inputs):
@@ -100,10 +101,10 @@ def checkpoints_of(inputs):
 
 
 def test_several_seeds_are_one_curve_with_a_confidence_band_and_a_range_of_exits(loss_inputs):
-    done, metrics, settings = loss_inputs(["original", "pairwise"], (1, 2, 3))
-    runs = read_runs(done, metrics, 1800)
+    folders, settings = loss_inputs(["original", "pairwise"], (1, 2, 3))
+    runs = read_runs(folders, 1800)
     with house_style():
-        figure = loss_of((done, metrics, settings))
+        figure = loss_of((folders, settings))
         found = assert_legible(figure)
     panel, rows, shares, _ = figure.axes
     for name, at in (("original", 0), ("pairwise", 1)):
@@ -131,7 +132,7 @@ def test_two_seeds_have_their_range_as_band_and_no_panel_of_shares(loss_inputs):
     with house_style():
         figure = loss_of(inputs)
         found = assert_legible(figure)
-    losses = losses_of(read_runs(*inputs[:2], 1800))["tiny", "original"].to_numpy()
+    losses = losses_of(read_runs(inputs[0], 1800))["tiny", "original"].to_numpy()
     heights = bands(figure.axes[0])[0].get_paths()[0].vertices[:, 1]
     assert [heights.min(), heights.max()] == [losses.min(), losses.max()]
     assert len(figure.axes) == 3 and "lowest to highest seed" in found and "on the plateau" not in found
@@ -151,14 +152,14 @@ def bands(panel):
     return [artist for artist in panel.collections if isinstance(artist, PolyCollection)]
 
 
-def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, settings_file):
+def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, report_settings):
     stays = [(step, 5.6) for step in range(50, 1801, 50)]
     runs = [
         write_run("tiny", "original", points, seed=seed)
         for seed, points in enumerate([demo_points(500, 4.8), stays, stays])
     ]
     with house_style():
-        figure = loss_of((*map(list, zip(*runs, strict=True)), settings_file()))
+        figure = loss_of((runs, report_settings()))
         found = assert_legible(figure)
     (left,) = (text for text in found if text.endswith("–never)"))
     assert 500 <= int(left.removeprefix("– (").removesuffix("–never)")) <= 700
@@ -178,13 +179,13 @@ def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, 
     ],
 )
 def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
-    settings_file, runs_of, changes, overlaid, seeds
+    report_settings, runs_of, changes, overlaid, seeds
 ):
     steps = [250, 1_000, 14_000, 200_000]
     names = ("original", "symmetric", "shared")
     runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        plot = loss_figure(data_of(runs_of(*runs), settings_file(**(PAPER | changes))))
+        plot = loss_figure(data_of(runs_of(*runs), report_settings(**(PAPER | changes))))
         figure, found = plot.figure, assert_legible(plot.figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
@@ -218,10 +219,10 @@ def test_a_curve_is_the_mean_over_seeds(record, write_scores):
 
 
 def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
-    done, metrics, settings = loss_inputs(ATTENTION[:3])
+    runs, settings = loss_inputs(ATTENTION[:3])
     first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
-    write_exhibit("figure-figure2", first, done=done, metrics=metrics, settings=settings)
-    write_exhibit("figure-figure2", second, done=done[::-1], metrics=metrics, settings=settings)
+    write_exhibit("figure-figure2", first, runs=runs, settings=settings)
+    write_exhibit("figure-figure2", second, runs=runs[::-1], settings=settings)
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     files, settings = score_inputs(ATTENTION[:3])
     write_exhibit("figure-figure3_checkpoints", first, curve=files, settings=settings, curve_seeds=[1])

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,22 +12,22 @@ from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
+from report.written import write_exhibit
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.report import published
-from symbert.report.data import Data, write_exhibit
+from symbert.report.data import read_record
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.imported import import_scores, read_tidy
+from symbert.report.report import data_of, exhibits_of
 from symbert.report.runs import exits_of, losses_of, read_runs
-from symbert.report.scores import read_scores
 from symbert.report.style import house_style
 from symbert.report.tables.milestones import milestones_table
 from symbert.report.tables.scores import scores_table
 from symbert.report.tables.statistics import statistics_table
 from symbert.report.tables.table3_glue import glue_table
 from symbert.report.texts.summary import summary
-from symbert.settings import ReportSettings, read_settings
 from symbert.tasks import GLUE
 
 MEANS_OF_TASKS = {  # of the authors, MNLI as one
@@ -55,12 +56,14 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def imported(tmp_path):
-    """Imports files into the folder `out`; returns the final records."""
+def imported(tmp_path, monkeypatch):
+    """Imports files as results/theirs, without its report; returns the final records."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("symbert.report.imported.report", lambda folder: None)
 
     def make(scores, losses=None, **options):
-        import_scores(scores, "theirs", losses, output=tmp_path / "out", **options)
-        return read(tmp_path / "out/glue/final.json")
+        import_scores(scores, "theirs", losses, **options)
+        return read(tmp_path / "results/theirs/scores.json")
 
     return make
 
@@ -132,11 +135,11 @@ def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header,
 
 @pytest.mark.parametrize("is_stand_in", [False, True])
 def test_a_table_of_a_report_is_refused_with_the_remedy(
-    tmp_path, record, write_scores, settings_file, capsys, is_stand_in
+    tmp_path, record, write_scores, report_settings, capsys, is_stand_in
 ):
     """It was an internal error. Columns of stand-ins have longer names."""
     records = [record("tiny", "original", 1800, "rte", seed, stand_in=is_stand_in) for seed in (1, 2)]
-    data = {"settings": settings_file(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
+    data = {"settings": report_settings(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
     write_exhibit("table-scores", [tmp_path / "scores.csv"], **data)
     for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
         assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65
@@ -174,11 +177,11 @@ def test_metrics_become_the_tasks_score(write):
         read_tidy(write("mrpc,1,0.8,accuracy,m", "mrpc,1,0.8,,m", header=header))
 
 
-def test_the_example_of_the_documentation_is_read(root, tmp_path):
+def test_the_example_of_the_documentation_is_read(root, tmp_path, imported):
     scores, losses = re.findall(r"```csv\n(.*?)```", (root / "docs/scores.md").read_text(encoding="utf-8"), re.S)
     (tmp_path / "scores.csv").write_text(scores)
     (tmp_path / "losses.csv").write_text(losses)
-    import_scores(tmp_path / "scores.csv", "example", tmp_path / "losses.csv", output=tmp_path / "out")
+    imported(tmp_path / "scores.csv", tmp_path / "losses.csv")
     assert scores_of(tmp_path / "scores.csv") == pytest.approx(
         {
             ("small", "mine", "rte", 1): 0.581,
@@ -246,41 +249,46 @@ def files(write):
     return write(*rows, header=SCORES), write(*losses, header=LOSSES, name="losses.csv")
 
 
-def test_an_import_is_an_experiment_that_the_report_reads(files, tmp_path, monkeypatch, capsys):
+def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["import-scores", "theirs.csv", "--losses", "losses.csv", "--name", "small"]) == 0
     assert "small-symmetric: 8 scores of 4 runs in 2 columns\n" in capsys.readouterr().out
-    imported = tmp_path / "results/imported-small"
-    told = read(imported / "import.json")
-    assert told["sweep"] == {
+    folder, experiment = read_record(Path("small"))
+    assert folder == Path("results/small") and experiment["experiment"] == "small"
+    assert experiment["configuration"]["sweep"] == {
         "sizes": ["small"],
         "attention": ["original", "symmetric"],
+        "pretrain_seeds": [],
         "finetune_seeds": [1, 2],
         "curve": {"finetune_seeds": [1]},
     }
-    assert told["name"] == "small" and list(told["files"]) == ["theirs.csv", "losses.csv"]
-    run = "pretrain/small-original/seed-1"
-    assert told["inputs_of_size"] == {"small": {"done": [f"{run}/done.json"], "metrics": [f"{run}/metrics.jsonl"]}}
-    assert told["inputs"]["scores"] == ["glue/final.json"] and told["inputs"]["curve"] == ["glue/curve.json"]
-    assert (told["steps"], told["steps_from"]) == (4_000, "the last step")
-    settings = read_settings(imported / "settings/report.json", ReportSettings)
-    assert (settings.experiment, settings.steps, settings.settings_hash) == ("imported-small", 4_000, None)
-    final = read_scores([imported / "glue/final.json"], settings.tasks, [1, 2], settings.settings_hash)
-    assert len(final) == 8 and set(final["step"]) == {4_000}
-    curve = read_scores([imported / "glue/curve.json"], settings.tasks, [1], settings.settings_hash)
-    assert len(curve) == 4
-    folder = imported / "pretrain/small-original/seed-1"
-    run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], settings.steps)
-    assert run[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
+    inputs = experiment["inputs"]
+    assert inputs["scores"] == {"glue": [folder / "scores.json"]} and inputs["curve"] == {
+        "glue": [folder / "curve.json"]
+    }
+    origin = inputs["origin"]
+    assert origin["name"] == "small" and list(origin["files"]) == ["theirs.csv", "losses.csv"]
+    assert (origin["steps"], origin["steps_from"]) == (4_000, "the last step")
+    data = data_of(experiment)
+    assert (data.settings.experiment, data.settings.steps, data.settings.settings_hash) == ("small", 4_000, None)
+    assert len(data.scores) == 8 and set(data.scores["step"]) == {4_000} and len(data.curve) == 4
+    assert data.runs[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
+    made = {exhibit.name for exhibit in exhibits_of(data)}
+    assert made == {"claims", "table3_glue", "table3_published", "statistics", "scores", "milestones", "provenance"} | {
+        *("table1_operators", "table2_parameters", "figure2", "figure3_checkpoints", "runs", "summary")
+    }, "neither corpus nor speed nor settings"
+    assert (folder / "report/report.html").is_file()
+    assert [file.name for file in folder.glob("report/*.json")] == [f"experiment-{experiment['key']}.json"]
 
 
 def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, imported, tmp_path):
     file = write("base,pairwise,rte,1,0.5")
     imported(file)
-    told = read(tmp_path / "out/import.json")
-    assert (told["steps"], told["steps_from"], told["inputs"]["curve"]) == (200_000, "the paper", [])
+    told = read(tmp_path / "results/theirs/experiment.json")["inputs"]
+    assert (told["origin"]["steps"], told["origin"]["steps_from"]) == (200_000, "the paper")
+    assert told["curve"] == {"glue": []}
     assert [record["step"] for record in imported(file, steps=50_000)] == [50_000]
-    assert read(tmp_path / "out/import.json")["steps_from"] == "the command"
+    assert read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps_from"] == "the command"
 
 
 def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
@@ -288,8 +296,7 @@ def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
     scores = write("base,pairwise,1000,rte,1,0.5", "base,pairwise,,rte,1,0.5", header=SCORES)
     losses = write(*(f"base,pairwise,{250 * at},5" for at in range(1, 9)), header=LOSSES, name="losses.csv")
     assert [record["step"] for record in imported(scores, losses)] == [2_000]
-    folder = tmp_path / "out/pretrain/base-pairwise/seed-1"
-    run = read_runs([folder / "done.json"], [folder / "metrics.jsonl"], 2_000)
+    run = read_runs([tmp_path / "results/theirs/runs/base-pairwise/seed-1"], 2_000)
     assert run["step"].tolist() == [250 * at for at in range(1, 9)]
 
 
@@ -326,23 +333,25 @@ def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_o
         imported(write(*rows, "small,pairwise,1000,rte,1,0.5", header=SCORES))
 
 
-def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path):
-    settings = tmp_path / "own/settings/report.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("{}")
-    with pytest.raises(ConfigError, match="own: not empty, and no import; remove it, or choose another --name"):
-        import_scores(write("base,pairwise,rte,1,0.5"), "theirs", output=tmp_path / "own")
-    assert [path.name for path in settings.parent.iterdir()] == ["report.json"] and settings.read_text() == "{}"
+def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path, imported):
+    own = tmp_path / "results/theirs/experiment.json"
+    own.parent.mkdir(parents=True)
+    own.write_text('{"inputs": {}}')
+    with pytest.raises(
+        ConfigError, match="results/theirs: not empty, and no import; remove it, or choose another --na"
+    ):
+        imported(write("base,pairwise,rte,1,0.5"))
+    assert list(own.parent.iterdir()) == [own] and own.read_text() == '{"inputs": {}}'
 
 
 def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(files, write, imported, tmp_path):
     scores, losses = files
     imported(scores)
-    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json*")}
+    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")}
     imported(scores, losses)
-    assert (tmp_path / "out/pretrain/small-original/seed-1/done.json").is_file()
+    assert (tmp_path / "results/theirs/runs/small-original/seed-1/done.json").is_file()
     imported(scores)
-    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.json*")} == before
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")} == before
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
@@ -353,23 +362,17 @@ def test_a_name_that_is_no_folders_is_refused(write, name):
 
 @pytest.fixture(scope="module")
 def published_import(authors_csv, tmp_path_factory):
-    """What is imported from the files that the paper's authors published, and its settings."""
-    output = tmp_path_factory.mktemp("imported")
-    import_scores(authors_csv[0], "published", authors_csv[1], output=output)
-    return output, read_settings(output / "settings/report.json", ReportSettings)
+    """The results that are imported from the files that the paper's authors published."""
+    place = tmp_path_factory.mktemp("imported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        import_scores(authors_csv[0], "published", authors_csv[1])
+    return place / "results/published"
 
 
-def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp_path):
-    folder, _ = published_import
-    outputs = [tmp_path / "table.csv", tmp_path / "table.md"]
-    write_exhibit(
-        "table-table3_glue",
-        outputs,
-        scores=[folder / "glue/final.json"],
-        settings=folder / "settings/report.json",
-        finetune_seeds=[1, 2, 3, 4, 5],
-    )
-    rows = {row["model"]: row for row in read_shown(outputs[0])}
+def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
+    table = published_import / "report/tables/table3_glue.csv"
+    rows = {row["model"]: row for row in read_shown(table)}
     for (size, attention), values in published.SCORES.items():
         model = f"{size}-{attention}"
         ours, printed = rows.pop(model), rows.pop(f"{model}, the paper")
@@ -379,34 +382,28 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import, tmp
         assert ours["mean_of_tasks"] == MEANS_OF_TASKS[model]
         assert ours["wnli"] and not printed["wnli"]
     assert not rows, "others' scores have no majority baseline"
-    text = outputs[1].read_text()
-    assert "Others' results (imported-published; nothing was computed here)" in text
+    text = table.with_suffix(".md").read_text()
+    assert "Others' results (published; nothing was computed here)" in text
     assert "How the models were pre-trained, the imported files do not say" in text
     assert "is known for cola only" in text and "Wnli does not count for it, as in the paper." in text
     assert "recipe" not in text and "ajority" not in text and "stand-in" not in text
 
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
-    folder, _ = published_import
-
-    def data_of(models):
-        files = sorted((folder / "pretrain").glob(f"{models}/*/done.json"))
-        metrics = [file.with_name("metrics.jsonl") for file in files]
-        return Data(settings=folder / "settings/report.json", done=files, metrics=metrics)
-
-    losses = losses_of(data_of("*").runs)
+    data = data_of(read_record(published_import)[1])
+    losses = losses_of(data.runs)
     found = {model: seeds.loc[1].tolist() for model, seeds in losses.items()}
     assert found == authors_losses, "800 evaluations, not the 801st"
     for model, seeds in losses.items():
         assert seeds.loc[1, list(published.LOSS_STEPS)].tolist() == pytest.approx(published.LOSSES[model], abs=0.0051)
         assert exits_of(seeds) == [published.RAW_PLATEAU_EXITS[model]]
     with house_style():
-        found = assert_legible(loss_figure(data_of("base-*")).figure)
+        found = assert_legible(loss_figure(data.of_size("base")).figure)
     assert {"26,750", "14,250", "11,750", "1.683", "1.788", "1.681", PRINTED_ENTRY.name} <= set(found)
 
 
 @pytest.fixture
-def holey(tmp_path):
+def holey(tmp_path, imported):
     """Data of an import in which small-original lacks the rte of seed 2, and 'other' all but rte, also on a curve."""
     columns = [column for task in GLUE.values() for column in task.scores.values()]
     cells = itertools.product(("original", "mine"), columns, (1, 2))
@@ -416,15 +413,8 @@ def holey(tmp_path):
     rows += [f"small,original,{step},{task},1,{step / 1000}" for step, task in cells if (step, task) != (200, "rte")]
     rows += [",other,300,rte,1,0.4"]
     (tmp_path / "holey.csv").write_text("\n".join([SCORES, *rows]))
-    import_scores(tmp_path / "holey.csv", "holey", output=tmp_path / "out")
-    seeds = read(tmp_path / "out/import.json")["sweep"]
-    return Data(
-        settings=tmp_path / "out/settings/report.json",
-        scores=[tmp_path / "out/glue/final.json"],
-        finetune_seeds=seeds["finetune_seeds"],
-        curve=[tmp_path / "out/glue/curve.json"],
-        curve_seeds=seeds["curve"]["finetune_seeds"],
-    )
+    imported(tmp_path / "holey.csv")
+    return data_of(read_record(Path("theirs"))[1])
 
 
 def rows_of(table, *keys):
@@ -449,11 +439,11 @@ def test_a_hole_is_a_dash_with_n_in_every_table(holey):
     assert "were compared in BERT-small and models without a size" in " ".join(summary(holey))
 
 
-def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(holey, tmp_path):
+def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(imported, tmp_path):
     rows = ["original,rte,1,0.5", "mine,rte,2,0.6", "mine,cola,1,0.6", "original,cola,1,0.5"]
     (tmp_path / "holey.csv").write_text("\n".join([HEADER, *(f"small,{row}" for row in rows)]))
-    import_scores(tmp_path / "holey.csv", "holey", output=tmp_path / "out")
-    data = Data(**{option: value for option, value in holey.files.items() if "curve" not in option})
+    imported(tmp_path / "holey.csv")
+    data = data_of(read_record(Path("theirs"))[1])
     compared = rows_of(statistics_table(data), "model", "score")
     assert (compared["mine", "rte"]["n"], compared["mine", "rte"]["difference"]) == (0, None)
     assert (compared["mine", "cola"]["n"], compared["mine", "cola"]["difference"]) == (1, pytest.approx(10))

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from legibility import assert_legible
-from symbert.report.data import Data, write_exhibit
-from symbert.report.exhibits import EXHIBITS, options_to_read
+from symbert.report.data import Data
+from symbert.report.report import exhibits_of, write_exhibit
 from symbert.report.style import house_style
 
 SIZES, SEEDS, STEPS = ("small", "base"), (1, 2, 3), (600, 1200, 1800)
@@ -33,15 +33,14 @@ def _losses(leaves):
 
 @pytest.fixture
 def inputs(
-    tmp_path, write_run, write_timing, robustness_records, record, write_scores, corpus_files, parameters_file,
-    settings_file
+    tmp_path, write_run, write_timing, robustness_records, record, write_scores, corpus_files, counted,
+    report_settings
 ):  # fmt: skip
-    """Files by option: of two sizes, six operators and three pre-training seeds."""
+    """Data by name: of two sizes, six operators and three pre-training seeds."""
     runs = [write_run(*model, _losses(300 + 40 * seed + 90 * at), seed=seed) for at, model in enumerate(MODELS)
             for seed in SEEDS]  # fmt: skip
     scores, robustness = robustness_records([(*model, 0.6 + 0.01 * at) for at, model in enumerate(MODELS)])
     curve = [record(*model, step, task, 1) for model, step, task in itertools.product(MODELS, STEPS, TASKS)]
-    counts, records = corpus_files(*range(1, 5))
     packed = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
     packed |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
     (tmp_path / "manifest.json").write_text(json.dumps(packed | {"surplus_tokens": {"train": 30, "validation": 20}}))
@@ -52,52 +51,43 @@ def inputs(
     ]
     head = "checkpoint,size,attention,pretrain_seed,step,layer,head,symmetry,directionality,logit_std"
     (tmp_path / "anatomy.csv").write_text(f"{head},attention_entropy,own_share\n{''.join(heads)}")
-    done, timing = [done for done, _ in runs], [write_timing(done) for done, _ in runs]
+    for run in runs:
+        write_timing(run)
     return {
-        "settings": settings_file(tasks=TASKS),
-        "parameters": parameters_file(SIZES, ATTENTION),
+        "settings": report_settings(tasks=TASKS),
+        "parameters": counted(SIZES, ATTENTION),
         "scores": write_scores(scores),
         "robustness": write_scores(robustness, "robustness"),
         "curve": write_scores(curve, "curve"),
         **{"finetune_seeds": [1, 2], "curve_seeds": [1], "pretrain_seeds": list(SEEDS)},
-        "metrics": [metrics for _, metrics in runs],
-        **{"done": done, "provenance": [*done, *timing]},
-        **{"counts": counts, "records": records, "manifest": tmp_path / "manifest.json"},
+        "runs": runs,
+        **{"parts": corpus_files(*range(1, 5)), "manifest": tmp_path / "manifest.json"},
         "anatomy": tmp_path / "anatomy.csv",
     }
 
 
 @pytest.fixture
 def given(inputs):
-    """What each exhibit that these files suffice for is made from."""
-    found = {}
-    for each in EXHIBITS.values():
-        needed = [option for name in each.reads for option in options_to_read(name)]
-        if each.kind == "text" or each.suite != "glue" or not inputs.keys() >= set(needed):
-            continue
-        known = [option for name in (*each.reads, *each.may_read) for option in options_to_read(name)]
-        found[each.id] = {option: inputs[option] for option in known if option in inputs}
-        if each.per_size:
-            for option in ("done", "metrics"):
-                found[each.id][option] = [file for file in inputs[option] if "base-" in str(file)]
-            found[each.id]["size"] = "base"
-    return found
+    """The exhibits that there are data for, each with its data: of one drawn per size, of one size."""
+    data = Data(**inputs)
+    made = [exhibit for exhibit in exhibits_of(data) if exhibit.kind != "text"]
+    return {exhibit: data.of_size("base") if exhibit.per_size else data for exhibit in made}
 
 
 def test_no_text_of_a_figure_runs_into_another(given):
-    figures = [name for name in given if name.startswith("figure")]
+    figures = [exhibit for exhibit in given if exhibit.kind == "figure"]
     assert len(figures) >= 5
-    for name in figures:
+    for exhibit in figures:
         with house_style():
-            assert_legible(EXHIBITS[name].load()(Data(**given[name])).figure)
+            assert_legible(exhibit.load()(given[exhibit]).figure)
 
 
 def test_every_table_and_figure_is_written_for_a_paper_and_latex_sets_them(given, tmp_path):
-    stems = {}
-    for name, files in given.items():
-        stems[name] = tmp_path / EXHIBITS[name].stem.format(size="base")
-        suffixes = (".tex", ".md") if name.startswith("table") else (".tex", ".txt", ".pdf")
-        write_exhibit(name, [stems[name].with_suffix(suffix) for suffix in suffixes], **files)
+    stems = []
+    for exhibit, data in given.items():
+        stems.append(tmp_path / exhibit.stem.format(size="base"))
+        suffixes = (".tex", ".md") if exhibit.kind == "table" else (".tex", ".txt", ".pdf")
+        write_exhibit(exhibit, data, [stems[-1].with_suffix(suffix) for suffix in suffixes])
     assert len(stems) > 15
     if shutil.which("pdflatex"):
         _compile(stems, tmp_path)
@@ -105,11 +95,11 @@ def test_every_table_and_figure_is_written_for_a_paper_and_latex_sets_them(given
 
 def _compile(stems, folder):
     """Let LaTeX set them all; nothing is wider or higher than its page."""
-    for stem in stems.values():
+    for stem in stems:
         shutil.copy(stem.with_suffix(".tex"), folder / f"{stem.parent.name}-{stem.name}.tex")
         if stem.parent.name == "figures":
             shutil.copy(stem.with_suffix(".pdf"), folder)
-    floats = "\n".join(rf"\input{{{stem.parent.name}-{stem.name}}}\clearpage" for stem in stems.values())
+    floats = "\n".join(rf"\input{{{stem.parent.name}-{stem.name}}}\clearpage" for stem in stems)
     (folder / "paper.tex").write_text(PAPER % floats)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=240)

@@ -18,11 +18,7 @@ from workflow.checkout import check_out
 CONFIG = {
     "experiment": "x",
     "source": "mirror",
-    "corpus": {
-        "parts": 2,
-        "parts_per_batch": 2,
-        "pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400},
-    },
+    "corpus": {"parts": 2, "pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400}},
     "pretrain": {"steps": 300, "batch_size": 8, "warmup_steps": 5, "evaluate_every": 100, "save_every": 20},
     "glue": {
         "max_examples": 32,
@@ -83,8 +79,7 @@ def adapt(directory: Path, **resources) -> None:
     profile = yaml.safe_load(path.read_text())
     of_gpus = {"slurm_partition": "gpu"}
     profile["default-resources"]["slurm_partition"] = "main"
-    profile["set-resources"] = dict.fromkeys(("finetune", "measure_robustness"), of_gpus)
-    profile["set-resources"]["pretrain_model"] = of_gpus | resources
+    profile["set-resources"] = {"score": of_gpus, "measure_speeds": of_gpus, "pretrain": of_gpus | resources}
     path.write_text(yaml.safe_dump(profile))
 
 
@@ -130,6 +125,6 @@ def copy_of(directory: Path) -> Path:
     """A second working copy with the same corpus, for which no trainings were begun."""
     another = directory.with_name("another copy")
     shutil.copytree(directory, another, ignore=shutil.ignore_patterns("locks", "incomplete"))
-    shutil.rmtree(another / "results/x/pretrain")
+    shutil.rmtree(another / "results/runs")
     adapt(another, gpu=0, nodes=1)
     return another

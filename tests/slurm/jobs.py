@@ -42,17 +42,24 @@ def jobs_of(rule: str) -> list[dict[str, str]]:
 
 @dataclass
 class Training:
-    """A pre-training that a job of Slurm computes, by the folder of its run."""
+    """A pre-training that a job of Slurm computes in a working copy."""
 
-    folder: Path
+    directory: Path
+    attention: str
     job: str = ""  # that computes it
     process: int = 0
-
     previous: int = 0  # process, of the session before
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its run, which a start of Snakemake makes."""
+        (folder,) = self.directory.glob(f"results/runs/encoder/tiny-{self.attention}-*/seed-1")
+        return folder
 
     def hold(self) -> bool:
         """Stop its process once a step is saved; False while there is none, or not this session's."""
-        if not self.process and any((self.folder / "state/resume").glob("step-*")):
+        saved = f"results/runs/encoder/tiny-{self.attention}-*/seed-1/state/resume/step-*"
+        if not self.process and any(self.directory.glob(saved)):
             with suppress(ValueError):  # the lock is being written
                 lease = json.loads((self.folder / "lock").read_text())
                 if lease["process"] != self.previous:
@@ -66,7 +73,7 @@ class Training:
 
     def next_session(self) -> "Training":
         """The same training, to be held once another process computes it."""
-        return Training(self.folder, previous=self.process)
+        return Training(self.directory, self.attention, previous=self.process)
 
     def environment(self) -> dict[str, str]:
         """That of its process."""

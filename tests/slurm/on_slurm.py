@@ -1,6 +1,7 @@
 """What comes of the chain in `story.py`, to which everything happened that happens on a cluster. `make test-slurm`."""
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from slurm.jobs import ask, jobs_of
 from slurm.story import Story, tell, trainings_of
 from symbert.files import sha256_of
 
-# What tells of time, machine and process, and what is only needed to go on.
-OF_THE_MACHINE = ("logs", "benchmarks", "resume", "lock", "provenance.json", "shards.json", "timing.json")
+# What tells of time, machine and process, and what is only needed to go on; of the report the tables of scores count.
+OF_THE_MACHINE = ("measured", "report", "logs", "lock", "provenance.json", "shards.json", "timing.json", "digests.json")
+TABLES = ("table3_glue", "scores")
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +26,11 @@ def story(root, tmp_path_factory) -> Story:
 
 def fingerprints(directory: Path) -> dict[str, str]:
     """The SHA-256 of all results of a working copy, but for those of the machine."""
-    results = directory / "results/x"
-    files = [path for path in sorted(results.rglob("*")) if path.is_file()]
-    names = {path: path.relative_to(results) for path in files}
-    return {str(name): sha256_of(path) for path, name in names.items() if not set(name.parts) & set(OF_THE_MACHINE)}
+    results = directory / "results"
+    files = [path for path in results.rglob("*") if path.is_file() and path.suffix not in (".log", ".txt")]
+    files = [path for path in files if not {*path.relative_to(results).parts} & {*OF_THE_MACHINE}]
+    files += [results / f"x/report/tables/{table}.csv" for table in TABLES]
+    return {str(path.relative_to(results)): sha256_of(path) for path in files}
 
 
 def sessions(run: Path) -> list[dict]:
@@ -38,11 +41,13 @@ def sessions(run: Path) -> list[dict]:
 def test_the_chain_ends_with_the_bytes_of_an_undisturbed_one(story):
     results, undisturbed = fingerprints(story.directory), fingerprints(story.undisturbed)
     assert {name for name in results.keys() | undisturbed if results.get(name) != undisturbed.get(name)} == set()
-    for name in ("corpus/shards/manifest.json", "report/tables/table3_glue.csv", "report/tables/scores.csv"):
-        assert name in results
     for attention in ("original", "pairwise"):
-        assert f"pretrain/tiny-{attention}/seed-1/step-300/model.safetensors" in results
-        assert f"glue/tiny-{attention}/seed-1/step-300/rte.json" in results
+        model = rf"encoder/tiny-{attention}-[0-9a-f]{{8}}/seed-1"
+        for file in (
+            rf"runs/{model}/step-300/model\.safetensors",
+            rf"scores/glue-[0-9a-f]{{8}}/{model}/step-300/.*json",
+        ):
+            assert any(re.fullmatch(file, name) for name in results), file
 
 
 def test_a_training_has_what_the_profile_asks_for(story):
@@ -96,19 +101,19 @@ def test_the_token_is_in_the_environment_of_jobs_alone(story):
     assert {path.name for path in story.kept} == {"environment"}
     assert not any(mode & (stat.S_IRWXG | stat.S_IRWXO) for mode in story.kept.values())
     records = story.records + ask("scontrol", "show", "job", "-dd")
-    assert "pretrain_model" in records and story.token not in records
-    assert all(any(word in line for line in story.command_lines) for word in ("pretrain-model", "slurm_script"))
+    assert "rule_pretrain" in records and story.token not in records
+    assert all(any(word in line for line in story.command_lines) for word in (" pretrain ", "slurm_script"))
     assert not [line for line in story.command_lines if story.token in line]
     files = [path for folder in (story.directory, story.undisturbed) for path in folder.rglob("*") if path.is_file()]
     files += cluster.HOME.glob("*.log")
     assert len(files) > 100 and not [path for path in files if story.token.encode() in path.read_bytes()]
 
 
-def test_the_parts_of_a_batch_are_one_job_and_so_are_the_tables(story):
-    (parts,) = jobs_of("filter_part")
-    assert parts["StdOut"].split("/")[-2] == "group_parts-0_filter_part_tokenize_part"
+def test_two_parts_are_one_job_and_the_report_is_one(story):
+    (parts,) = jobs_of("prepare_part")
+    assert parts["StdOut"].split("/")[-2].startswith("group_parts")
     assert (parts["NumCPUs"], parts["MinMemoryNode"]) == ("2", "4000M"), "two parts at once"
-    (report,) = jobs_of("tabulate")
+    (report,) = jobs_of("rule_report")
     assert report["JobState"] == "COMPLETED"
 
 

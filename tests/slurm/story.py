@@ -27,7 +27,6 @@ from slurm.copies import ON_SLURM, copy_of, log_of, snakemake, working_copy
 from slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
 from slurm.published import write_mirror
 
-TABLES = [f"results/x/report/tables/{name}.csv" for name in ("table3_glue", "scores")]
 SILENCE = 120  # seconds
 
 
@@ -51,7 +50,7 @@ class Story:
 
     def run(self, attention: str) -> Path:
         """The folder of a training."""
-        return self.directory / f"results/x/pretrain/tiny-{attention}/seed-1"
+        return Training(self.directory, attention).folder
 
 
 def tell(root: Path, folder: Path) -> Story:
@@ -68,12 +67,12 @@ def tell(root: Path, folder: Path) -> Story:
 
 def disturb(story: Story) -> tuple[Training, Training]:
     """All until Snakemake is killed; gives the two trainings, whose jobs go on and are held."""
-    original, pairwise = Training(story.run("original")), Training(story.run("pairwise"))
-    with snakemake(story.directory, *ON_SLURM, *TABLES) as process:
+    original, pairwise = Training(story.directory, "original"), Training(story.directory, "pairwise")
+    with snakemake(story.directory, *ON_SLURM) as process:
         hold([original, pairwise], process)
         look_at_running_jobs(story, original)
         another = copy_of(story.directory)
-        with snakemake(story.undisturbed, "--cores", "2", *TABLES) as undisturbed, silent_queue(story):
+        with snakemake(story.undisturbed, "--cores", "2") as undisturbed, silent_queue(story):
             warn_in_vain(pairwise)
             with drained_node():
                 come_near_limit(original)
@@ -97,14 +96,14 @@ def disturb(story: Story) -> tuple[Training, Training]:
 
 def start_again(story: Story, original: Training, pairwise: Training) -> None:
     """The same command, after Snakemake was killed: refused, and then while a job of the one before still runs."""
-    with snakemake(story.directory, *ON_SLURM, *TABLES) as process:
+    with snakemake(story.directory, *ON_SLURM) as process:
         assert process.wait(PATIENCE) != 0
     story.locked = log_of(story.directory).read_text().partition("LockException")[2]
     with snakemake(story.directory, *ON_SLURM, "--unlock") as process:
         assert process.wait(PATIENCE) == 0
     pairwise.go_on()
     wait_until(lambda: job(pairwise.job)["JobState"] == "COMPLETED", lambda: str(job(pairwise.job)))
-    with snakemake(story.directory, *ON_SLURM, *TABLES) as process:
+    with snakemake(story.directory, *ON_SLURM) as process:
         wait_until(lambda: "FAILED" in states_of("original"), lambda: f"jobs of original: {states_of('original')}")
         ask("scancel", original.job)
         assert process.wait(cluster.LIMIT) == 0
@@ -118,7 +117,7 @@ def hold(trainings: list[Training], process: subprocess.Popen) -> None:
         held = [training.hold() for training in trainings]  # each of them, whether or not another one is
         return all(held)
 
-    wait_until(are_held, lambda: f"not held: {[training.folder for training in trainings if not training.process]}")
+    wait_until(are_held, lambda: f"not held: {[training.attention for training in trainings if not training.process]}")
 
 
 def look_at_running_jobs(story: Story, training: Training) -> None:
@@ -186,14 +185,14 @@ def states_of(attention: str) -> list[str]:
 
 def trainings_of(attention: str) -> list[dict[str, str]]:
     """The jobs of a training, in the order in which they were submitted."""
-    return [told for told in jobs_of("rule_pretrain_model") if attention in told["StdOut"]]
+    return [told for told in jobs_of("rule_pretrain") if attention in told["StdOut"]]
 
 
 def train_jointly(directory: Path) -> Training:
     """Two processes as on two nodes: warned and requeued, then cancelled by Ctrl-C in Snakemake; gives the training."""
-    training = Training(directory / "results/x/pretrain/tiny-shared/seed-1")
+    training = Training(directory, "shared")
     changes = ["sweep={attention: [shared]}", "pretrain={processes: 2, nodes: 2}"]
-    with snakemake(directory, *ON_SLURM, "pretrain", "--config", *changes) as process:
+    with snakemake(directory, *ON_SLURM, "--until", "pretrain", "--config", *changes) as process:
         hold([training], process)
         training.go_on()
         ask("scancel", "--signal=USR1", training.job)

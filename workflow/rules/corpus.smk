@@ -72,7 +72,8 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}" " {EXPERIMENT.max_bad_fraction}"
+        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}"
+        f" {EXPERIMENT.max_bad_fraction}"
 
 
 rule pack:

@@ -1,25 +1,19 @@
 """Parameter counts of real models, built without memory on the meta device."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from symbert.files import write_json
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
-def count_parameters(sizes: list[str], attention: list[str], output: Path) -> None:
-    """Write the parameters of each size and operator at the paper's vocabulary of 30,522 (Tables 1 and 2)."""
-    write_json(output, {size: counts_of(size, attention) for size in sizes})
-
-
 def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
-    """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections."""
+    """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections, at the paper's
+    vocabulary of 30,522 (Tables 1 and 2)."""
     with torch.device("meta"), _NothingDrawn():
         models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
     return {

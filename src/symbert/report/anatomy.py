@@ -15,25 +15,25 @@ PROBES = ["attention", "relation", "own_position", "share", "low", "high", "chan
 
 def read_anatomy(path: Path) -> pd.DataFrame:
     """A row per head, in the order of tables; DataError for another file."""
-    table = _read(path, [*MODEL, "head", *MEASURES], "anatomy")
+    table = _read(path, [*MODEL, "head", *MEASURES])
     return table.sort_values([*MODEL, "head"], key=_ranked, kind="stable", ignore_index=True)
 
 
 def read_probes(path: Path) -> pd.DataFrame:
     """A row per operator, relation, and whether a token may attend to itself; DataError for another file."""
-    table = _read(path, PROBES, "probe")
+    table = _read(path, PROBES)
     return table.sort_values("attention", key=_ranked, kind="stable", ignore_index=True)
 
 
-def _read(path: Path, columns: list[str], command: str) -> pd.DataFrame:
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except (ValueError, OSError) as error:
-        raise DataError(f"{path}: no csv ({' '.join(str(error).split())}); run {command} again") from None
+        raise DataError(f"{path}: no csv ({' '.join(str(error).split())}); delete it and run again") from None
     if missing := [column for column in columns if column not in table]:
-        raise DataError(f"{path}: no column '{missing[0]}'; run {command} again")
+        raise DataError(f"{path}: no column '{missing[0]}'; delete it and run again")
     if table.empty:
-        raise DataError(f"{path}: no rows; run {command} again")
+        raise DataError(f"{path}: no rows; delete it and run again")
     return table
 
 

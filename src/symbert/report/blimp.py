@@ -14,13 +14,13 @@ from symbert.glue.kept import checked
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report.order import model_rank
 from symbert.report.runs import run_name
+from symbert.report.scores import REMEDY
 
 COUNTS = {"pairs": int, "right": int, "ties": int}
 CHECKPOINT = {"size": str, "attention": str, "pretrain_seed": int, "step": int}  # of a host: HOST, or the encoder
 HOST = "model_host"
 FLAGS = {"partial": bool, "stand_in": bool}
 RECORD = {**CHECKPOINT, **FLAGS, "paradigms": {str: COUNTS}, "settings_hash": str, "data_sha256": str}
-REMEDY = "run measure-blimp again"
 
 Checkpoint = tuple[str | int, ...]  # its host, and the values of CHECKPOINT
 
@@ -35,7 +35,7 @@ def read_judgements(files: list[Path], settings_hash: str | None, wanted: Iterab
     """
     records = []
     for file in files:
-        record = checked(read_json(file, RECORD, REMEDY), str(file), f"delete it, {REMEDY}")
+        record = checked(read_json(file, RECORD, REMEDY), str(file), REMEDY)
         records.append(record)
         for flaw in _flaws(record, records[0], settings_hash):
             raise DataError(f"{file}: {flaw}; {REMEDY}")
@@ -43,7 +43,7 @@ def read_judgements(files: list[Path], settings_hash: str | None, wanted: Iterab
     for checkpoint in [one for one in judged if judged[one] > 1]:
         raise DataError(f"blimp: {_in_words(checkpoint)} is there twice; give it once")
     for checkpoint in [one for one in wanted if one not in judged]:
-        raise DataError(f"blimp: {_in_words(checkpoint)} is missing; run measure-blimp for it")
+        raise DataError(f"blimp: {_in_words(checkpoint)} is missing; run again")
     records.sort(key=_rank)
     rows = [
         {"host": record.get(HOST, ENCODER), **{key: record[key] for key in (*CHECKPOINT, *FLAGS)}}

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import pandas as pd
 from msgspec.structs import replace
 
+from symbert.configuration import ReportSettings, Wording
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report import published
-from symbert.settings import ReportSettings, Wording
 from symbert.sources import SOURCES, is_stand_in
 from symbert.suites import BESIDE_GLUE, SUITES, suite_of
 from symbert.tasks import OWN, task_named, tasks_of_suite

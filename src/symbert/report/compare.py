@@ -7,18 +7,18 @@ from typing import Any
 import pandas as pd
 
 from symbert import tasks
+from symbert.configuration import ReportSettings, settings_from
 from symbert.errors import MissingInputError, UsageError
 from symbert.report import captions
 from symbert.report.comparisons import Comparison, compared, corrected
+from symbert.report.data import read_record
 from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
 from symbert.report.statistics import seed_scores
 from symbert.report.tables.table3_glue import model_lines
-from symbert.settings import ReportSettings, read_settings
 
-SETTINGS = "settings/report.json"  # of an experiment, or of an import
 METHODS = (
     "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "
     "sample standard deviation of the GLUE score. A dash is a score that was not measured, and a mean of columns is of "
@@ -50,17 +50,18 @@ def compare(
     reference: str | None = None,
     output: list[Path] | None = None,
 ) -> None:
-    """Print Table 3 of several results together: folders of experiments and imports, and csv files as `import-scores`
-    reads them.
+    """Print Table 3 of several results together: experiments and imports by name or folder, and csv files as
+    `import-scores` reads them.
 
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
     (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md, .tex or
     .html.
     """
-    places = [path.resolve() for path in results]
+    sources = [_read(path) for path in results]
+    places = [source.path.resolve() for source in sources]
     if twice := [str(path) for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
-        raise UsageError(f"{twice[-1]} is given twice; give each folder or file once")
-    table = comparison_of([_read(path) for path in results], score, reference)
+        raise UsageError(f"{twice[-1]} is given twice; give each experiment or file once")
+    table = comparison_of(sources, score, reference)
     print(to_markdown(table), end="")
     if output:
         write_table(table, output)
@@ -116,21 +117,21 @@ def _cells(one: Comparison | None) -> dict[str, Any]:
 
 def _read(path: Path) -> Source:
     """The final scores of an experiment, an import, or a csv file; MissingInputError where there are none."""
-    if not path.is_dir():
+    if path.is_file() or path.suffix == ".csv":
         records = read_tidy(path)
         length, _ = length_of(record["step"] for record in records)
         return Source(path, table_of(parted(records, length)[0]), "others' scores")
-    settings = read_settings(path / SETTINGS, ReportSettings)
-    if unknown := sorted(set(settings.tasks) - {*tasks.PUBLISHED, *tasks.OWN}):
-        remedy = "give the configuration that defines it: symbert --own FILE compare …"
-        raise UsageError(f"{path}: {unknown[0]} is a task of the user's own; {remedy}")
-    of_experiment = sorted(path.glob(f"glue/*/seed-*/step-{settings.steps}/*.json"))
-    files = [path / "glue/final.json"] if (path / "import.json").is_file() else of_experiment
-    if not files:
-        raise MissingInputError(f"{path}: no scores of step {settings.steps}; run its fine-tuning first")
+    folder, record = read_record(path)
+    settings = settings_from(record["report"], ReportSettings, f"{folder}/experiment.json: 'report'")
+    for name, definition in record["configuration"]["tasks"].items():
+        tasks.define(name, definition)
+    files = [file for file in record["inputs"]["scores"]["glue"] if file.is_file()]  # those that there are by now
     seeds = {record["finetune_seed"] for file in files for record in read_records(file, "score", REQUIRED, REMEDY)}
+    if not seeds:
+        raise MissingInputError(f"{folder}: no scores of step {settings.steps}; run its fine-tuning first")
     scores = read_scores(files, settings.tasks, sorted(seeds), settings.settings_hash, allow_missing=True)
-    return Source(path, scores, _words(settings, scores))
+    final = scores[scores["step"] == settings.steps]
+    return Source(folder, final, _words(settings, final))
 
 
 def _words(settings: ReportSettings, scores: pd.DataFrame) -> str:

@@ -10,9 +10,9 @@ from symbert.files import read_json
 
 Row = dict[str, Any]
 
-REMEDY = "delete it and run Snakemake again"
+REMEDY = "delete it and run again"
 KEPT = {"read": int, "kept": int, "dropped": {str: int}}  # the first is the sum of the others, and of bad lines
-COUNTS = {"part": str, "taken": bool, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
+COUNTS = {"part": str, **KEPT, "bad": int, "without_url": int, "characters": KEPT}
 COUNTS |= {"histograms": {str: {"read": [int], "kept": [int]}}}
 RECORD = {"part": str, "documents": int, "tokens": int, "words": int, "histogram": [int]}
 PART = {"counts": COUNTS, "record": RECORD}
@@ -26,7 +26,7 @@ def read_parts(files: list[Path]) -> list[Row]:
     DataError names the file and the part where documents read are not kept + dropped + bad, or characters read not
     kept + dropped, or documents with tokens not documents kept, and the part that is there twice.
     """
-    parts = [read_json(file, PART, REMEDY) for file in files]
+    parts = [read_json(file, PART) for file in files]
     for part, file in zip(parts, files, strict=True):
         counts, record = part["counts"], part["record"]
         _check_sum(file, counts["part"], "", counts, counts["bad"])
@@ -40,15 +40,6 @@ def read_parts(files: list[Path]) -> list[Row]:
         if name == following:
             raise DataError(f"parts: part {name} is there twice; give each part once")
     return sorted(parts, key=lambda part: _natural(part["counts"]["part"]))
-
-
-def not_read(counts: list[Row]) -> str:
-    """The parts that were left out because there were enough documents, in words for captions; empty if none."""
-    names = [part["part"] for part in counts if not part["taken"]]
-    if not names:
-        return ""
-    listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} parts from {names[0]} to {names[-1]}"
-    return f"not read, because there were enough documents: {listed}"
 
 
 def _check_sum(file: Path, name: str, what: str, counts: Row, bad: int) -> None:

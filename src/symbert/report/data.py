@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.errors import MissingInputError
 from symbert.files import read_json
 from symbert.hosts import ENCODER, HOSTS, OTHERS
@@ -21,7 +22,6 @@ from symbert.report.runs import read_runs
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.speeds import read_speeds
 from symbert.report.statistics import final_scores, of_whole_seeds
-from symbert.settings import ReportSettings
 from symbert.tasks import tasks_of_suite
 
 RESULTS = Path("results")
@@ -37,7 +37,7 @@ def read_record(place: Path) -> tuple[Path, dict[str, Any]]:
     file = folder / "experiment.json"
     if not file.is_file():
         raise MissingInputError(f"{file}: file not found; name an experiment that was run, or its folder")
-    record = read_json(file, RECORD, "delete it and run Snakemake again")
+    record = read_json(file, RECORD)
     above = Path(os.path.relpath(folder / "../.."))  # the folder with results/, where paths begin
     return folder, {**record, "inputs": _from(above, record["inputs"])}
 
@@ -162,8 +162,8 @@ class Data:
 
     @cached_property
     def machines(self) -> list[PretrainedRun]:
-        """What each run was computed on."""
-        return read_pretrained([*self.given.get("runs", []), *self.given.get("hosts", [])])
+        """What each run was computed on; of imported ones nobody knows."""
+        return [] if self.origin else read_pretrained([*self.given.get("runs", []), *self.given.get("hosts", [])])
 
     @cached_property
     def parts(self) -> list[Row]:
@@ -205,4 +205,4 @@ class Data:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What was packed."""
-        return read_json(self.given["manifest"], MANIFEST, "delete it and run Snakemake again")
+        return read_json(self.given["manifest"], MANIFEST)

@@ -12,9 +12,8 @@ from symbert.hosts import HOSTS, OTHERS
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
 from symbert.report.runs import losses_of, read_log, run_name
-from symbert.report.scores import is_number
+from symbert.report.scores import REMEDY, is_number
 
-REMEDY = "delete it and run Snakemake again"
 DONE = {**RUN, "model_host": str, "steps": int, "validation_loss": (int, float), "parameters": int}
 
 
@@ -67,7 +66,7 @@ def _runs(
     present = {tuple(row[key] for key in ("host", *RUN)) for row, _ in runs}
     for host, *run in wanted:
         if (host, *run) not in present:
-            raise DataError(f"runs: {host} {run_name(*run)} is missing; run pretrain for it")
+            raise DataError(f"runs: {host} {run_name(*run)} is missing; run again")
     return runs
 
 

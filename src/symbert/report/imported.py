@@ -12,14 +12,17 @@ from typing import Annotated, Any
 
 import msgspec
 
+from symbert.configuration import FOLDER, ReportSettings, Wording
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError, DataError, UsageError
-from symbert.files import reading, sha256_of, write_json, write_text
+from symbert.files import read_json_or_empty, reading, sha256_of, write_json, write_text
+from symbert.paths import key
 from symbert.report import order, published
 from symbert.report.captions import model_name
+from symbert.report.data import RESULTS
+from symbert.report.report import report
 from symbert.report.scores import CELL, Record, is_score
 from symbert.report.statistics import MEANS
-from symbert.settings import ReportSettings, Wording
 from symbert.tasks import GLUE, OWN, task_named
 
 IMPORTED = "imported"  # what settings say where only those who measured know
@@ -54,17 +57,15 @@ class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     loss: float  # nats per masked token
 
 
-def import_scores(
-    path: Path, /, name: str, losses: Path | None = None, output: Path | None = None, steps: int | None = None
-) -> None:
-    """Write the scores in a csv file as the experiment results/imported-<name>; docs/scores.md has the columns.
+def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: int | None = None) -> None:
+    """Write the scores in a csv file as the experiment results/<name>, and its report; docs/scores.md has the columns.
 
     Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
     `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
-    files or, where they have none, the paper's. `output` is another folder. An earlier import in that folder is
-    replaced; ConfigError when the folder holds something else. DataError names file, line and column.
+    files or, where they have none, the paper's. An earlier import under that name is replaced; ConfigError when the
+    folder holds something else. DataError names file, line and column.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+    if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     records, runs = read_tidy(path), _curves_of(losses) if losses else {}
     length, source = length_of(
@@ -75,40 +76,45 @@ def import_scores(
             run = f"{model_name(size, attention)}, pretrain_seed {seed},"
             raise DataError(f"{losses}: {run} ends at step {max(points)}, and pre-training at {length}; add that loss")
     final, curve = parted(records, length)
-    tasks = [task for task in (*GLUE, *OWN) if task in {record["task"] for record in records}]
-    output = output or Path("results") / f"{IMPORTED}-{name}"
-    if output.is_dir() and any(output.iterdir()) and not (output / "import.json").exists():
-        raise ConfigError(f"{output}: not empty, and no import; remove it, or choose another --name or --output")
-    (output / "import.json").unlink(missing_ok=True)  # is written last: an interrupted import has none
-    shutil.rmtree(output / "pretrain", ignore_errors=True)  # an earlier import may have had other runs
-    write_json(output / "glue/final.json", final)
-    write_json(output / "glue/curve.json", curve)
-    write_json(output / "settings/report.json", msgspec.to_builtins(_settings(f"{IMPORTED}-{name}", length, tasks)))
-    of_size: dict[str, dict[str, list[str]]] = {}
+    folder = RESULTS / name
+    if folder.is_dir() and any(folder.iterdir()) and "origin" not in _inputs_in(folder):
+        raise ConfigError(f"{folder}: not empty, and no import; remove it, or choose another --name")
+    shutil.rmtree(folder, ignore_errors=True)
+    files = {"scores": {"glue": []}, "curve": {"glue": []}, "runs": []}
+    for option, part in (("scores", final), ("curve", curve)):
+        if part:
+            write_json(folder / f"{option}.json", part)
+            files[option]["glue"].append(str(folder / f"{option}.json"))
     for run in sorted(runs, key=lambda run: (*order.model_rank(*run[:2]), run[2])):
-        folder = f"pretrain/{run[0]}-{run[1]}/seed-{run[2]}"
+        place = folder / f"runs/{run[0]}-{run[1]}/seed-{run[2]}"
         points = [{"split": "validation", "step": step, "loss": loss} for step, loss in sorted(runs[run].items())]
-        done = dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED}
-        write_json(output / folder / "done.json", done)
-        write_text(output / folder / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in points))
-        for option, file in (("done", "done.json"), ("metrics", "metrics.jsonl")):
-            of_size.setdefault(run[0], {}).setdefault(option, []).append(f"{folder}/{file}")
+        write_json(place / "done.json", dict(zip(RUN, run, strict=True)) | {"steps": length, "origin": IMPORTED})
+        write_text(place / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in points))
+        files["runs"].append(str(place))
     models = {*((record["size"], record["attention"]) for record in records), *(run[:2] for run in runs)}
+    tasks = [task for task in (*GLUE, *OWN) if task in {record["task"] for record in records}]
+    settings = msgspec.to_builtins(_settings(name, length, tasks))
+    origin = {"name": name, "files": {file.name: sha256_of(file) for file in (path, losses) if file}}
+    inputs = {**files, "origin": origin | {"steps": length, "steps_from": source}}
     sweep = {
         "sizes": order.sizes(size for size, _ in models),
         "attention": order.attentions(attention for _, attention in models),
+        "pretrain_seeds": [],
         "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
         "curve": {"finetune_seeds": sorted({record["finetune_seed"] for record in curve})},
     }
-    inputs = {option: ["settings/report.json"] for option in ("settings", "sections")}
-    inputs |= {"scores": ["glue/final.json"], "curve": ["glue/curve.json"] if curve else [], "origin": ["import.json"]}
-    facts = {"name": name, "files": {file.name: sha256_of(file) for file in (path, losses) if file}}
-    facts |= {"steps": length, "steps_from": source, "sweep": sweep}
-    # The files of a report, by the options of `symbert exhibit` and relative to the folder of the results.
-    write_json(output / "import.json", facts | {"inputs": inputs, "inputs_of_size": of_size})
+    configuration = {"sweep": sweep, "tasks": {}}
+    written = {"experiment": name, "key": key(inputs, settings), "configuration": configuration}
+    write_json(folder / "experiment.json", {**written, "report": settings, "inputs": inputs, "settings": {}})
     for model in sorted(models, key=lambda model: order.model_rank(*model)):
         print(f"{model_name(*model)}: {_counted(model, records)}")
-    print(f"{output}: written")
+    report(folder)
+    print(f"{folder}/report/report.html: written")
+
+
+def _inputs_in(folder: Path) -> Any:
+    """What the experiment.json in a folder names; nothing where there is none."""
+    return read_json_or_empty(folder / "experiment.json").get("inputs", {})
 
 
 def read_tidy(path: Path) -> list[Record]:

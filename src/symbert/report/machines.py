@@ -20,8 +20,6 @@ RUN = {"size": str, "attention": str, "pretrain_seed": int}  # what tells a run 
 SESSIONS_FILE = "state/provenance.json"  # in the folder of a run
 SESSIONS = {"sessions": [{"started": str, "device": str, "processes": int}]}
 
-REMEDY = "delete it and run Snakemake again"
-
 
 @dataclass(frozen=True)
 class PretrainedRun:
@@ -44,7 +42,7 @@ def read_pretrained(folders: list[Path]) -> list[PretrainedRun]:
     """
     runs = []
     for folder in folders:
-        done, timing = (read_json(folder / name, RUN, REMEDY) for name in ("done.json", "timing.json"))
+        done, timing = (read_json(folder / name, RUN) for name in ("done.json", "timing.json"))
         run, sessions = Run(*(done[key] for key in RUN), done.get("model_host", ENCODER)), folder / SESSIONS_FILE
         kept = read_json(sessions, SESSIONS)["sessions"] if sessions.is_file() else [done | timing]
         runs.append(PretrainedRun(run, done | timing, kept))

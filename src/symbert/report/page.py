@@ -11,12 +11,12 @@ from pathlib import Path
 from markupsafe import Markup
 
 from symbert import __version__
+from symbert.configuration import ReportSettings
 from symbert.files import write_text
 from symbert.report import captions
 from symbert.report.exhibits import CHAPTERS, Exhibit, exhibit_of
 from symbert.report.formats import TEMPLATES, caption_and_explanation
 from symbert.report.statistics import STAND_IN
-from symbert.settings import ReportSettings
 
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
 FILES = {  # other formats of tables and figures, with their media types

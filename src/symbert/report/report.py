@@ -4,8 +4,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from symbert.config import annotations_of, filter_of, protocol_of, training_of
-from symbert.configuration import define_own
+from symbert.configuration import (
+    GlueSettings,
+    MinimalPairSettings,
+    ReportSettings,
+    TaskSettings,
+    annotations_of,
+    define_own,
+    filter_of,
+    protocol_of,
+    settings_from,
+    training_of,
+    values_of,
+)
 from symbert.files import copy_file, write_text
 from symbert.hosts import ENCODER
 from symbert.operators import OPERATORS
@@ -14,7 +25,6 @@ from symbert.report.data import Data, read_record
 from symbert.report.exhibits import EXHIBITS, Exhibit
 from symbert.report.formats import write_table
 from symbert.report.page import write_page
-from symbert.settings import GlueSettings, MinimalPairSettings, ReportSettings, TaskSettings, settings_from, values_of
 from symbert.sizes import SIZES
 from symbert.suites import SUITES
 from symbert.tasks import tasks_of_suite
@@ -34,7 +44,8 @@ def report(folder: Path, /, paper: bool = False) -> None:
         write_exhibits(Data(parameters=counted((), published.OPERATORS)), folder)
         return
     folder, record = read_record(folder)
-    define_own(record["configuration"])
+    if "origin" not in record["inputs"]:
+        define_own(record["configuration"])
     data, output = data_of(record), folder / "report"
     written = write_exhibits(data, output)
     surplus = [file for kind in ("tables", "figures", "texts") for file in output.glob(f"{kind}/*")]
@@ -100,14 +111,18 @@ def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
     return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
 
 
+def exhibits_of(data: Data) -> list[Exhibit]:
+    """Those that there are data for, in the order of the page."""
+    known = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite in data.by_suite]
+    made = [exhibit for exhibit in known if all(map(data.by_suite[exhibit.suite].has, exhibit.reads))]
+    return [exhibit for exhibit in made if data.origin is None or exhibit.of_imported]
+
+
 def write_exhibits(data: Data, folder: Path) -> list[Path]:
     """Write every exhibit that there are data for, in all formats; returns its files."""
     written = []
-    for exhibit in EXHIBITS.values():
-        shown = data.by_suite.get(exhibit.suite)
-        is_made = shown is not None and all(map(shown.has, exhibit.reads))
-        if not is_made or (data.origin is not None and not exhibit.of_imported):
-            continue
+    for exhibit in exhibits_of(data):
+        shown = data.by_suite[exhibit.suite]
         for size in dict.fromkeys(data.runs["size"]) if exhibit.per_size else [""]:
             stem = folder / exhibit.stem.format(size=size)
             files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in exhibit.formats]

@@ -8,12 +8,15 @@ from typing import get_args
 
 import pandas as pd
 
+from symbert.configuration import NoiseKind
 from symbert.errors import MissingInputError
 from symbert.report.published import COLUMNS
 from symbert.report.scores import (
     CELL,
     NULL,
+    OF_CELLS,
     PROVENANCE_KEYS,
+    REMEDY,
     Record,
     Types,
     cell_name,
@@ -26,7 +29,6 @@ from symbert.report.scores import (
     stale,
 )
 from symbert.report.statistics import SEEDS, glue_scores
-from symbert.settings import NoiseKind
 from symbert.shapes import flaws
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
@@ -51,7 +53,6 @@ FACTS: Types = {  # which a set has for every model of its task
 }
 MEASURED: Types = {"constant_prediction": (bool, NULL)}
 SCORES = ("score", "majority")
-REMEDY = "run the measure_robustness rule for these again"
 SAME = 1e-9  # clean scores that differ by more are of two models
 
 
@@ -74,11 +75,11 @@ def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str |
         known[tuple(cell)][column] = score
     problems = [*duplicates(records), *stale(records, settings_hash), *_unlike_clean(records, clean)]
     problems += [*_impossible(records, set(clean["column"])), *_unscored(records, known)]
-    refuse("robustness", problems, REMEDY)
+    refuse("robustness", problems, OF_CELLS)
     records.sort(key=lambda record: rank_of(record, tasks))
     sets = pd.DataFrame([row for record in records for row in _rows(record, known[cell_of(record)])])
     if len(sets):
-        refuse("robustness", [*_repeated(sets), *_unlike(records), *_incomplete(sets)], REMEDY)
+        refuse("robustness", [*_repeated(sets), *_unlike(records), *_incomplete(sets)], OF_CELLS)
         sets = sets[(sets["kind"] == DOMAIN) | sets["column"].isin(COLUMNS)]
     if not len(sets):
         raise MissingInputError(

@@ -12,12 +12,11 @@ from symbert.errors import DataError, IntegrityError
 from symbert.files import read_json, read_json_lines, sha256_of
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
-from symbert.report.scores import is_number
+from symbert.report.scores import REMEDY, is_number
 from symbert.report.statistics import plateau_exit
 from symbert.report.survival import Exits
 from symbert.shapes import flaws
 
-REMEDY = "delete it and run Snakemake again"
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer
 COLUMNS = (*RUN, "step", "loss", *INITIAL)
@@ -44,12 +43,12 @@ def read_runs(folders: list[Path], steps: int, wanted: Iterable[Sequence[str | i
             one, other = (f"{run_name(*(each[key] for key in RUN))} has" for each in (decided[0], run))
             raise DataError(
                 f"runs: {one} attention_dropout {decided[0]['attention_dropout']}, {other} {run['attention_dropout']}, "
-                "as their devices decide for the recipe fast; run pretrain again on one kind of device"
+                "as their devices decide for the recipe fast; delete them and run again on one kind of device"
             )
     known = set(present)
     for run in wanted:
         if tuple(run) not in known:
-            raise DataError(f"runs: {run_name(*run)} is missing; run pretrain for it")
+            raise DataError(f"runs: {run_name(*run)} is missing; run again")
     return (
         pd.DataFrame(runs, columns=COLUMNS)
         .explode(["step", "loss"], ignore_index=True)

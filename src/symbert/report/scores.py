@@ -37,7 +37,8 @@ REQUIRED: Types = {**CELL, "metrics": (dict,), "majority": (dict, NULL), "settin
 BY_DEVICE = ("precision", "attention_dropout")  # that the device decides; the second for the recipe fast only
 PROVENANCE_KEYS = ("checkpoint_sha256", "data_sha256", *BY_DEVICE)  # which imported scores do not have
 COLUMNS = (*CELL, *FLAGS, *PROVENANCE_KEYS, "column", "score", "details", "majority")
-REMEDY = "run the finetune rule for these again"
+REMEDY = "delete it and run again"  # of a file
+OF_CELLS = "delete their files and run again"
 LISTED = 20  # problems that an error names
 
 
@@ -72,7 +73,7 @@ def read_scores(
     problems += [] if allow_missing or imported else _missing(records, tasks, finetune_seeds, runs)
     if imported:
         refuse("scores", problems, "these scores are imported: import a directory that has each of them once")
-    refuse("scores", problems, REMEDY)
+    refuse("scores", problems, OF_CELLS)
     records.sort(key=lambda record: rank_of(record, tasks))
     return table_of(records)
 
@@ -98,7 +99,7 @@ def majority_of(scores: pd.DataFrame) -> dict[str, float]:
         if len(values) > 1:
             raise DataError(
                 f"scores: column {column} has majority baselines {values[0]:.4f} and {values[1]:.4f}; "
-                "models were scored on different rows: run the finetune rule again"
+                "models were scored on different rows; delete their scores and run again"
             )
     return {str(column): values[0] for column, values in baselines.items() if values}
 
@@ -113,7 +114,7 @@ def read_records(file: Path, what: str, types: Types, remedy: str) -> Iterator[R
     for number, record in enumerate(records, start=1):
         for flaw in flaws(record, types):
             raise DataError(f"{file}: {what} record {number} {flaw}; {remedy}")
-        yield checked(record, f"{file}: {what} record {number}", f"delete it, {remedy}")
+        yield checked(record, f"{file}: {what} record {number}", remedy)
 
 
 def task_in(file: Path) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 from symbert.errors import DataError
 from symbert.files import read_json
 
-REMEDY = "run measure-speeds again"
+REMEDY = "delete it and run again"
 OPERATOR = {"step_seconds": [(int, float)], "flops_per_step": (int, float)}
 SPEEDS = {"size": str, "device": str, "processor": str, "precision": str, "threads": int, "micro_batch_size": int}
 SPEEDS |= {"peak_flops": (int, float, type(None)), "tokens_per_step": int, "operators": {str: OPERATOR}}
@@ -23,9 +23,9 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
-        if not read_json(file, {"operators": dict}, REMEDY)["operators"]:
+        if not read_json(file, {"operators": dict})["operators"]:
             continue
-        measured = read_json(file, SPEEDS, REMEDY)
+        measured = read_json(file, SPEEDS)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")

@@ -1,6 +1,5 @@
 """The numbers behind claims, against hand calculations and scipy; and what is said where there are none."""
 
-import json
 import math
 import statistics
 from dataclasses import replace
@@ -32,15 +31,15 @@ ORIGINAL, PAIRWISE = (0.50, 0.52, 0.57), (0.53, 0.56, 0.58)  # scores of fine-tu
 
 
 @pytest.fixture
-def counted(parameters_file):
-    """Counts of parameters, as count-parameters writes them."""
-    return json.loads(parameters_file(("small", "base"), ("original", "symmetric", "pairwise", "shared")).read_text())
+def counted(counted):
+    """Counts of parameters."""
+    return counted(("small", "base"), ("original", "symmetric", "pairwise", "shared"))
 
 
 @pytest.fixture
 def data(counted):
     """Makes the data of an experiment: counts, and whatever else is given."""
-    none = {"trained": None, "runs": read_runs([], [], 0)}
+    none = {"trained": None, "runs": read_runs([], 0)}
     return lambda **more: SimpleNamespace(parameters=counted, **none | more)
 
 

@@ -16,12 +16,12 @@ LOOKS = looks_of(OPERATORS)
 
 
 @pytest.fixture
-def options_of(tmp_path, settings_file):
+def options_of(tmp_path, report_settings):
     """The options of the figure for such records."""
 
     def make(*records):
         files = [write(tmp_path / f"judged/{at}.json", one) for at, one in enumerate(records)]
-        return {"settings": settings_file(**MIRROR), "blimp": files}
+        return {"settings": report_settings(**MIRROR), "blimp": files}
 
     return make
 

@@ -14,7 +14,7 @@ from symbert.report.style import house_style
 
 
 def plot_of(files, settings):
-    return corpus_figure(Data(counts=files[0], records=files[1], settings=settings))
+    return corpus_figure(Data(parts=files, settings=settings))
 
 
 def figure_of(files, settings):
@@ -29,9 +29,9 @@ def drawn(panel):
     return [(patch.get_data().values.tolist(), patch.get_facecolor()) for patch in panel.patches]
 
 
-def test_the_panels_show_the_sums_of_the_parts(corpus_files, settings_file, bins):
+def test_the_panels_show_the_sums_of_the_parts(corpus_files, report_settings, bins):
     with house_style():
-        perplexity, characters, tokens = panels_of(figure_of(corpus_files(1, 2), settings_file()))
+        perplexity, characters, tokens = panels_of(figure_of(corpus_files(1, 2), report_settings()))
     assert [values for values, _ in drawn(perplexity)] == [
         bins("harmful_perplexity", v2=6, v800=2003),
         bins("harmful_perplexity", v800=2000),
@@ -45,29 +45,29 @@ def test_the_panels_show_the_sums_of_the_parts(corpus_files, settings_file, bins
     assert all(panel.get_xscale() == "log" for panel in (perplexity, characters, tokens))
 
 
-def test_a_corpus_without_documents_is_drawn(corpus_files, settings_file, bins):
+def test_a_corpus_without_documents_is_drawn(corpus_files, report_settings, bins):
     nothing = {name: {side: bins(name) for side in ("read", "kept")} for name in ("harmful_perplexity", "characters")}
     part = {"read": 0, "kept": 0, "bad": 0, "dropped": {}, "histograms": nothing}
     record = {"documents": 0, "histogram": bins("tokens")}
     with house_style():
-        assert "–" in assert_legible(figure_of(corpus_files(1, part=part, record=record), settings_file()))
+        assert "–" in assert_legible(figure_of(corpus_files(1, part=part, record=record), report_settings()))
 
 
-def test_incomplete_histograms_are_refused(corpus_files, settings_file, bins):
+def test_incomplete_histograms_are_refused(corpus_files, report_settings, bins):
     scores = {"read": bins("harmful_perplexity", v9=1000), "kept": bins("harmful_perplexity", v9=1000)}
     lengths = {"read": bins("characters", v9=1004), "kept": bins("characters", v9=999)}
     part = {"histograms": {"harmful_perplexity": scores, "characters": lengths}}
     with pytest.raises(
         DataError, match="part en_meta_part_1: the histogram of characters has 999 documents, expected 1000"
     ):
-        figure_of(corpus_files(1, part=part), settings_file())
+        figure_of(corpus_files(1, part=part), report_settings())
     scores["kept"] = bins("harmful_perplexity", v9=1001)
-    with pytest.raises(DataError, match="harmful_perplexity has 1001 documents, expected 1000; run filter-part again"):
-        figure_of(corpus_files(1, part=part), settings_file())
-    with pytest.raises(DataError, match="tokens has 999 documents, expected 1000; run tokenize-part again"):
-        figure_of(corpus_files(1, record={"histogram": bins("tokens", v9=999)}), settings_file())
+    with pytest.raises(DataError, match="harmful_perplexity has 1001 documents, expected 1000"):
+        figure_of(corpus_files(1, part=part), report_settings())
+    with pytest.raises(DataError, match="tokens has 999 documents, expected 1000"):
+        figure_of(corpus_files(1, record={"histogram": bins("tokens", v9=999)}), report_settings())
     with pytest.raises(DataError, match=f"part en_meta_part_1: 3 bins of tokens, expected {len(EDGES['tokens']) + 1}"):
-        figure_of(corpus_files(1, record={"histogram": [1000, 0, 0]}), settings_file())
+        figure_of(corpus_files(1, record={"histogram": [1000, 0, 0]}), report_settings())
 
 
 @given(st.lists(st.floats(1.0, 999_999.0), min_size=1, max_size=300))

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from csv_rows import read
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 from symbert.report.imported import import_scores
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -27,13 +27,13 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def tabulated(parameters_file, settings_file, outputs):
+def tabulated(counted, report_settings, outputs):
     """Writes the table with these files and changes to the settings; returns its rows."""
 
     def make(settings=None, attention=OPERATORS, **files):
-        parameters = parameters_file(("tiny", "small", "base"), attention)
+        parameters = counted(("tiny", "small", "base"), attention)
         write_exhibit(
-            "table-claims", outputs, parameters=parameters, settings=settings_file(**(settings or {})), **files
+            "table-claims", outputs, parameters=parameters, settings=report_settings(**(settings or {})), **files
         )
         return read(outputs[0])
 
@@ -58,24 +58,11 @@ def verdicts(rows):
     return {(row["claim"], row["models"]): row["verdict"] for row in rows}
 
 
-def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, parameters_file, outputs):
+def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkeypatch):
     """Golden: the column of this experiment is that of the raw files, and each verdict stands as reached with them."""
-    folder = tmp_path / "imported"
-    import_scores(authors_csv[0], "authors", authors_csv[1], output=folder)
-    runs = sorted((folder / "pretrain").iterdir())
-    write_exhibit(
-        "table-claims",
-        outputs,
-        parameters=parameters_file(),
-        settings=folder / "settings/report.json",
-        scores=[folder / "glue/final.json"],
-        finetune_seeds=[1, 2, 3, 4, 5],
-        curve=[folder / "glue/curve.json"],
-        curve_seeds=[1],
-        done=[run / "seed-1/done.json" for run in runs],
-        metrics=[run / "seed-1/metrics.jsonl" for run in runs],
-    )
-    rows = read(outputs[0])
+    monkeypatch.chdir(tmp_path)
+    import_scores(authors_csv[0], "authors", authors_csv[1])
+    rows = read(tmp_path / "results/authors/report/tables/claims.csv")
     raw = [row for row in rows if row["raw_files"]]
     assert len(raw) == 12
     halves = next(row for row in raw if row["claim"].startswith("95 %"))
@@ -133,9 +120,8 @@ def test_another_scale_judges_counts_only_and_shows_what_it_has(tabulated, score
     runs = [
         write_run("tiny", name, [(50 * at, 6 - 0.1 * at) for at in range(1, 5)]) for name in ("original", "symmetric")
     ]
-    done, metrics = map(list, zip(*runs, strict=True))
     models = dict.fromkeys(OPERATORS, 0.5) | {"pairwise": 0.6}
-    rows = tabulated(done=done, metrics=metrics, **scored(models, size="tiny", stand_in=True))
+    rows = tabulated(runs=runs, **scored(models, size="tiny", stand_in=True))
     holds = {row["claim"] for row in rows if row["verdict"] == "holds"}
     assert holds == COUNTED
     rest = [row for row in rows if row["claim"] not in COUNTED]

@@ -5,18 +5,17 @@ import json
 import pytest
 
 from csv_rows import read_shown
+from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.data import write_exhibit
 
 
-def tabulate_corpus(counts, records, manifest, settings, output):
-    files = {"counts": counts, "records": records, "manifest": manifest, "settings": settings}
-    write_exhibit("table-corpus", output, **files)
+def tabulate_corpus(files, outputs):
+    write_exhibit("table-corpus", outputs, **files)
 
 
 @pytest.fixture
-def corpus(tmp_path, settings_file, corpus_files):
-    """Writes counts and records of parts, and a manifest; returns their files."""
+def corpus(tmp_path, report_settings, corpus_files):
+    """Writes parts and a manifest; returns the data of the table."""
 
     def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
         manifest = tmp_path / "manifest.json"
@@ -24,13 +23,14 @@ def corpus(tmp_path, settings_file, corpus_files):
         values |= {"rows": {"train": 9900, "validation": 100}, "sequence_length": 64}
         values |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
         manifest.write_text(json.dumps(values))
-        return *corpus_files(*numbers, part=part, record=record), manifest, settings_file()
+        parts = corpus_files(*numbers, part=part, record=record)
+        return {"parts": parts, "manifest": manifest, "settings": report_settings()}
 
     return make
 
 
 def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
-    tabulate_corpus(*corpus(10, 9, 1), outputs)
+    tabulate_corpus(corpus(10, 9, 1), outputs)
     *parts, total, paper = read_shown(outputs[0])
     assert [row["part"] for row in parts] == ["en_meta_part_1", "en_meta_part_9", "en_meta_part_10"]
     assert [
@@ -50,7 +50,7 @@ def test_the_corpus_table_sums_its_parts_in_natural_order(corpus, outputs):
 
 
 def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
-    tabulate_corpus(*corpus(1, 2), outputs)
+    tabulate_corpus(corpus(1, 2), outputs)
     for row in read_shown(outputs[0])[:-1]:
         reasons = [key for key in row if key.startswith(("blocked", "no_", "perplexity", "quality"))]
         assert len(reasons) == 6
@@ -59,33 +59,17 @@ def test_every_row_of_the_corpus_table_adds_up(corpus, outputs):
 
 def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
     """3,600,000 tokens of 1,000 documents are 3,598,000 of words; 1,799,000 words a part."""
-    tabulate_corpus(*corpus(1, 2, record={"tokens": 3_600_000, "words": 1_799_000}), outputs)
+    tabulate_corpus(corpus(1, 2, record={"tokens": 3_600_000, "words": 1_799_000}), outputs)
     assert [row["fertility"] for row in read_shown(outputs[0])] == ["2.00", "2.00", "2.00", ""]
-
-
-def test_parts_that_were_not_read_are_named_and_count_nothing(corpus, outputs, settings_file):
-    counts, records, manifest, settings = corpus(1, 2)
-    empty = {"taken": False, "read": 0, "kept": 0, "bad": 0, "dropped": {}, "without_url": 0}
-    empty["characters"] = {"read": 0, "kept": 0, "dropped": {}}
-    counts[1].write_text(json.dumps(json.loads(counts[1].read_text()) | empty))
-    nothing = {"documents": 0, "tokens": 0, "words": 0, "histogram": []}
-    records[1].write_text(json.dumps({"part": "en_meta_part_2", **nothing}))
-    write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
-    first, second, total, _ = read_shown(outputs[0])
-    assert (first["taken"], second["taken"], total["taken"]) == ("yes", "no", "")
-    assert (second["read"], second["kept"], second["tokens"], second["fertility"]) == ("0", "0", "0", "")
-    assert (total["read"], total["tokens"], total["fertility"]) == ("1006", "642000", "1.33")
-    for path in outputs[1:]:
-        assert "Not read, because there were enough documents: en" in path.read_text()
 
 
 def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     with pytest.raises(DataError, match="1050 documents packed, but 1000 kept"):
-        tabulate_corpus(*corpus(1, documents=(1000, 50)), outputs)
+        tabulate_corpus(corpus(1, documents=(1000, 50)), outputs)
     with pytest.raises(DataError, match=r"manifest.json: 642001 tokens packed, but 642000 kept"):
-        tabulate_corpus(*corpus(1, tokens=642_001), outputs)
-    counts, records, manifest, settings = corpus(1)
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"remainder_tokens": 11}))
+        tabulate_corpus(corpus(1, tokens=642_001), outputs)
+    files = corpus(1)
+    files["manifest"].write_text(json.dumps(json.loads(files["manifest"].read_text()) | {"remainder_tokens": 11}))
     with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
-        write_exhibit("table-corpus", outputs, counts=counts, records=records, manifest=manifest, settings=settings)
+        tabulate_corpus(files, outputs)
     assert not any(path.exists() for path in outputs)

@@ -4,11 +4,11 @@ import pytest
 from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 
 @pytest.fixture
-def tabulate(tmp_path, settings_file, write_run, falling):
+def tabulate(tmp_path, report_settings, write_run, falling):
     """The rows of the table of runs, whose plateaus end at the given steps, by operator."""
 
     def write(contrasts=None, **leaving):
@@ -19,10 +19,8 @@ def tabulate(tmp_path, settings_file, write_run, falling):
         ]
         outputs = [tmp_path / f"exits.{suffix}" for suffix in ("csv", "md")]
         seeds = list(range(1, 1 + max(map(len, leaving.values()))))
-        files = dict(zip(("done", "metrics"), map(list, zip(*runs, strict=True)), strict=True))
-        write_exhibit(
-            "table-exits", outputs, settings=settings_file(contrasts=contrasts), pretrain_seeds=seeds, **files
-        )
+        settings = report_settings(contrasts=contrasts)
+        write_exhibit("table-exits", outputs, settings=settings, pretrain_seeds=seeds, runs=runs)
         return {row["attention"]: row for row in read(outputs[0])}, outputs[1].read_text()
 
     return write

@@ -3,7 +3,7 @@
 import pytest
 
 from csv_rows import read_shown
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 DECIMALS = {"validation_loss": 3, "plateau_exit": 0, "crossing": 0}
@@ -12,16 +12,16 @@ CROSSINGS = ("target_score", "before", "after", "crossing")
 
 
 @pytest.fixture
-def tabulate(tmp_path, settings_file, write_scores):
+def tabulate(tmp_path, report_settings, write_scores):
     """Writes the table of runs and records of checkpoints; returns the rows of its csv, and its Markdown."""
 
     def write(runs=None, records=None, tasks=("rte",), **settings):
         outputs = [tmp_path / f"milestones.{suffix}" for suffix in ("csv", "md", "tex")]
-        files = dict(zip(("done", "metrics"), map(list, zip(*runs, strict=True)), strict=True)) if runs else {}
+        files = {"runs": runs or []}
         if records:
             seeds = sorted({entry["finetune_seed"] for entry in records})
             files |= {"curve": write_scores(records), "curve_seeds": seeds}
-        write_exhibit("table-milestones", outputs, settings=settings_file(tasks=list(tasks), **settings), **files)
+        write_exhibit("table-milestones", outputs, settings=report_settings(tasks=list(tasks), **settings), **files)
         return read_shown(outputs[0], **DECIMALS), outputs[1].read_text().replace("\\", "")
 
     return write

@@ -25,11 +25,11 @@ def records(robustness_records):
 
 
 @pytest.fixture
-def table_of(write_scores, settings_file):
+def table_of(write_scores, report_settings):
     """The table of such records."""
 
     def make(scores, measured, seeds=(1, 2), **changes):
-        settings = settings_file(tasks=TASKS, **(GLUE | changes))
+        settings = report_settings(tasks=TASKS, **(GLUE | changes))
         files = write_scores(scores), write_scores(measured, "robustness")
         return robustness_table(
             Data(settings=settings, scores=files[0], robustness=files[1], finetune_seeds=list(seeds))

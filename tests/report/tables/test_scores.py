@@ -6,11 +6,11 @@ import statistics
 import pytest
 
 from csv_rows import read_shown
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 
 @pytest.fixture
-def tabulate(tmp_path, write_scores, settings_file):
+def tabulate(tmp_path, write_scores, report_settings):
     """Writes the table of records; returns the rows of its csv, and its Markdown."""
 
     def write(records, tasks=("rte", "mnli"), **settings):
@@ -20,7 +20,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             "table-scores",
             outputs,
             scores=write_scores(records),
-            settings=settings_file(tasks=list(tasks), **settings),
+            settings=report_settings(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
         return read_shown(outputs[0]), outputs[1].read_text().replace("\\", "")

@@ -17,9 +17,9 @@ def bold(table):
     return {table.frame["setting"][row] for row, column in table.best if column == "here"}
 
 
-def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(settings_file):
+def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_settings):
     changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
-    table = settings_table(Data(settings=settings_file(**changes)))
+    table = settings_table(Data(settings=report_settings(**changes)))
     found = cells(table)
     assert found["pretrain.steps"] == ("1,800", "200,000")
     assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
@@ -31,10 +31,10 @@ def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(setting
     assert "Hash of the settings of fine-tuning: aaaa." in table.caption
 
 
-def test_keys_of_suites_and_hosts_stand_in_the_table(settings_file):
+def test_keys_of_suites_and_hosts_stand_in_the_table(report_settings):
     """They were left out: a decoder of 5,000 steps stood under `pretrain.steps` 1,800."""
     own = {"suites.squad2.epochs": 2, "hosts.decoder.steps": 5000}
-    found = cells(settings_table(Data(settings=settings_file(overrides=own))))
+    found = cells(settings_table(Data(settings=report_settings(overrides=own))))
     assert found["suites.squad2.epochs"] == ("2", "–") and found["hosts.decoder.steps"] == ("5,000", "–")
 
 
@@ -49,6 +49,6 @@ def test_keys_of_suites_and_hosts_stand_in_the_table(settings_file):
         ({"pretrain": {"dropout": 0.100000001}}, "pretrain.dropout", ("0.100000001", "0.1")),
     ],
 )
-def test_recipe_sources_filter_and_small_differences_stand_out(settings_file, changes, key, shown):
-    table = settings_table(Data(settings=settings_file(**(PAPER | changes))))
+def test_recipe_sources_filter_and_small_differences_stand_out(report_settings, changes, key, shown):
+    table = settings_table(Data(settings=report_settings(**(PAPER | changes))))
     assert cells(table)[key] == shown and bold(table) == {key}

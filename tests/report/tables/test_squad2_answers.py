@@ -1,12 +1,12 @@
 """The table of questions with and without an answer: means of the details of records."""
 
 from csv_rows import read_shown
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 NAMES = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")
 
 
-def test_each_kind_of_question_has_its_mean_over_seeds(record, write_scores, settings_file, outputs):
+def test_each_kind_of_question_has_its_mean_over_seeds(record, write_scores, report_settings, outputs):
     records = []
     for position, attention in enumerate(["original", "pairwise"]):
         for seed in (1, 2):
@@ -14,7 +14,7 @@ def test_each_kind_of_question_has_its_mean_over_seeds(record, write_scores, set
             made = record("tiny", attention, 1800, "rte", seed, details={"squad2": details}, settings_hash="ab12")
             scored = {"metrics": {"squad2": details["f1"]}, "majority": {"squad2": 0.5}}
             records.append(made | scored | {"task": "squad2", "data_sha256": "squad2"})
-    settings = settings_file(tasks=["rte", "squad2"], glue_source="mirror", suites={"squad2": "ab12"})
+    settings = report_settings(tasks=["rte", "squad2"], glue_source="mirror", suites={"squad2": "ab12"})
     options = {"scores": write_scores(records), "finetune_seeds": [1, 2], "settings": settings}
     write_exhibit("table-squad2_answers", outputs, **options)
     original, pairwise = read_shown(outputs[0])

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from csv_rows import read_shown
-from symbert.errors import DataError, MissingInputError, UsageError
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
+from symbert.errors import DataError, MissingInputError
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
@@ -16,7 +16,7 @@ NOISE_ONLY = "With one pre-training seed all this speaks of the noise of fine-tu
 
 
 @pytest.fixture
-def tabulate(tmp_path, write_scores, settings_file):
+def tabulate(tmp_path, write_scores, report_settings):
     """Writes the table of records; returns the rows of its csv, and the lines of its Markdown."""
 
     def write(records, tasks=("rte", "sst2"), **settings):
@@ -26,7 +26,7 @@ def tabulate(tmp_path, write_scores, settings_file):
             "table-statistics",
             outputs,
             scores=write_scores(records),
-            settings=settings_file(tasks=list(tasks), **settings),
+            settings=report_settings(tasks=list(tasks), **settings),
             finetune_seeds=seeds,
         )
         text = outputs[1].read_text().replace("\\", "")
@@ -112,13 +112,6 @@ def test_scores_that_do_not_reach_the_last_step_or_are_stale_are_refused(tabulat
         tabulate(records({}, [1], steps=(900,)))
     with pytest.raises(DataError, match="stale: .* has settings bbbb, expected aaaa"):
         tabulate(records({}, [1], settings_hash="bbbb"))
-
-
-def test_no_difference_is_taken_where_a_score_may_be_missing(write_scores, settings_file, records, tmp_path):
-    """It was an internal error, or a mean over other tasks than that of the other model."""
-    files = {"scores": write_scores(records({}, [1])), "finetune_seeds": [1], "settings": settings_file()}
-    with pytest.raises(UsageError, match="table-statistics needs every score; --allow-missing is for"):
-        write_exhibit("table-statistics", [tmp_path / "statistics.csv"], allow_missing=True, **files)
 
 
 def test_the_authors_scores_decide_small_and_leave_base_open(tabulate, authors_models):

@@ -6,8 +6,8 @@ import statistics
 import pytest
 
 from csv_rows import read_shown
+from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.data import write_exhibit
 from symbert.suites import SUITES
 from symbert.tasks import GLUE
 
@@ -16,7 +16,7 @@ SEEDS, STEPS = [1, 2, 3], [900, 1800]
 
 
 @pytest.fixture
-def superglue(record, write_scores, settings_file):
+def superglue(record, write_scores, report_settings):
     """The options of SuperGLUE's exhibits: two operators with three seeds, whose scores differ by task and seed."""
 
     def score_of(position, index, seed, step):
@@ -32,7 +32,9 @@ def superglue(record, write_scores, settings_file):
             | {"task": task, "metrics": score, "majority": {task: 0.3}, "data_sha256": task, "settings_hash": "ab12"}
         )
     final = [each for each in records if each["step"] == 1800]
-    settings = settings_file(tasks=[*GLUE_TASKS, *SUPERGLUE_TASKS], glue_source="mirror", suites={"superglue": "ab12"})
+    settings = report_settings(
+        tasks=[*GLUE_TASKS, *SUPERGLUE_TASKS], glue_source="mirror", suites={"superglue": "ab12"}
+    )
     return {"scores": write_scores(final, "final"), "finetune_seeds": SEEDS, "settings": settings}, {
         "curve": write_scores(records, "curve"),
         "curve_seeds": SEEDS,
@@ -74,9 +76,9 @@ def test_a_table_of_glue_has_no_column_of_superglue(superglue, record, write_sco
     assert original["glue_score"] == "60.00" and not {*original} & {*SUPERGLUE_TASKS}
 
 
-def test_scores_of_another_protocol_than_the_suites_are_stale(superglue, settings_file, outputs):
+def test_scores_of_another_protocol_than_the_suites_are_stale(superglue, report_settings, outputs):
     """They would be taken for those of GLUE's settings, whose hash they had while a suite had none of its own."""
     tasks = [*GLUE_TASKS, *SUPERGLUE_TASKS]
-    options = {**superglue[0], "settings": settings_file(tasks=tasks, suites={"superglue": "cd34"})}
+    options = {**superglue[0], "settings": report_settings(tasks=tasks, suites={"superglue": "cd34"})}
     with pytest.raises(DataError, match="has settings ab12, expected cd34"):
         write_exhibit("table-superglue", outputs, **options)

@@ -1,13 +1,11 @@
 """Table 1, against formulas and what the paper prints."""
 
-import json
-
 from csv_rows import read_shown
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 
-def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, outputs):
-    write_exhibit("table-table1_operators", outputs, parameters=parameters_file())
+def test_table_1_has_printed_corrected_and_counted_parameters(counted, outputs):
+    write_exhibit("table-table1_operators", outputs, parameters=counted())
     rows = {row["attention"]: row for row in read_shown(outputs[0])}
     assert list(rows) == ["original", "symmetric", "pairwise"]
     assert [row["printed"] for row in rows.values()] == ["O(3h²)", "O(2h²)", "O(2h² + h/n) (erratum)"]
@@ -19,9 +17,9 @@ def test_table_1_has_printed_corrected_and_counted_parameters(parameters_file, o
         assert "589,824" in path.read_text() and "Erratum" in path.read_text()
 
 
-def test_table_1_says_so_when_a_count_is_not_the_formulas(parameters_file, outputs):
+def test_table_1_says_so_when_a_count_is_not_the_formulas(counted, outputs):
     write_exhibit(
-        "table-table1_operators", outputs, parameters=parameters_file(("small",), base=changed("base", "symmetric", -1))
+        "table-table1_operators", outputs, parameters=counted(("small",), base=changed("base", "symmetric", -1))
     )
     assert [row["exact_is_counted"] for row in read_shown(outputs[0])] == ["yes", "no", "yes"]
 
@@ -34,9 +32,9 @@ def changed(size, attention, by):
     return {"shape": shape, "parameters": from_formula, "attention_parameters": from_formula}
 
 
-def test_an_operator_of_the_user_is_counted_without_a_formula(parameters_file, outputs):
-    counts = json.loads(parameters_file(("base",)).read_text())
+def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
+    counts = counted(("base",))
     counts["base"]["attention_parameters"]["mine"] = 7
-    write_exhibit("table-table1_operators", outputs, parameters=parameters_file((), **counts))
+    write_exhibit("table-table1_operators", outputs, parameters=counted((), **counts))
     row = read_shown(outputs[0])[-1]
     assert (row["attention"], row["expression"], row["counted_base"], row["exact_is_counted"]) == ("mine", "", "7", "")

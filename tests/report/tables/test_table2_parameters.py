@@ -1,9 +1,9 @@
 """Table 2, against counts made by hand and what the paper prints."""
 
 from csv_rows import read_shown
+from report.written import write_exhibit
 from symbert.operators import OPERATORS
 from symbert.report import published
-from symbert.report.data import write_exhibit
 
 ATTENTION = tuple(OPERATORS)
 
@@ -16,8 +16,8 @@ def changed(size, attention, by):
     return {"shape": shape, "parameters": from_formula, "attention_parameters": from_formula}
 
 
-def test_table_2_equals_the_papers(parameters_file, outputs):
-    write_exhibit("table-table2_parameters", outputs, parameters=parameters_file())
+def test_table_2_equals_the_papers(counted, outputs):
+    write_exhibit("table-table2_parameters", outputs, parameters=counted())
     rows = read_shown(outputs[0])
     assert {(row["size"], row["attention"]): int(row["parameters"]) for row in rows} == published.PARAMETERS
     assert [row["saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
@@ -26,9 +26,9 @@ def test_table_2_equals_the_papers(parameters_file, outputs):
     assert "109,514,298" in outputs[1].read_text() and r"saved\\(\%)" in outputs[2].read_text()
 
 
-def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_file, outputs):
+def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outputs):
     """At base 1 − (h² + h + 3h)/(3(h² + h)) = 66.5366 % for shared, which its authors print as 66.53."""
-    write_exhibit("table-table2_parameters", outputs, parameters=parameters_file(attention=ATTENTION))
+    write_exhibit("table-table2_parameters", outputs, parameters=counted(attention=ATTENTION))
     rows = {(row["size"], row["attention"]): row for row in read_shown(outputs[0])}
     saved = {model: row["attention_saved_percent"] for model, row in rows.items()}
     assert [saved["base", name] for name in ATTENTION] == [
@@ -42,8 +42,6 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(parameters_fi
     assert [rows[size, "shared"]["parameters"] for size in ("small", "base")] == ["26700090", "95367738"]
 
 
-def test_table_2_says_no_when_a_count_differs(parameters_file, outputs):
-    write_exhibit(
-        "table-table2_parameters", outputs, parameters=parameters_file((), base=changed("base", "symmetric", 0))
-    )
+def test_table_2_says_no_when_a_count_differs(counted, outputs):
+    write_exhibit("table-table2_parameters", outputs, parameters=counted((), base=changed("base", "symmetric", 0)))
     assert [row["match"] for row in read_shown(outputs[0])] == ["no", "no", "no"]

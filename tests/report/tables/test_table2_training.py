@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from csv_rows import read_shown
-from symbert.report.data import write_exhibit
+from report.written import write_exhibit
 
 FALL = [5.6] * 9 + [4.0, 3.0, 2.6]
 SPEED = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
@@ -14,16 +14,15 @@ DECIMALS = dict.fromkeys(("validation_loss", "std", "logit_std", "attention_entr
 
 
 @pytest.fixture
-def tabulate(write_run, settings_file, outputs):
+def tabulate(write_run, report_settings, outputs):
     """Writes the table of runs (size, attention, seed, losses) and files of speeds; returns the rows of its csv."""
 
-    def make(*runs, speeds=(), order=None):
-        files = []
+    def make(*runs, speeds=()):
+        folders = []
         for size, attention, seed, losses in runs:
             points = list(zip(range(50, 650, 50), losses, strict=True))
-            files.append(write_run(size, attention, points, seed=seed, initial=([0.3, 0.4], [4.0, 4.1234])))
-        done, metrics = (order(list(paths)) if order else list(paths) for paths in zip(*files, strict=True))
-        given = {"done": done, "metrics": metrics, "settings": settings_file(), "speeds": list(speeds)}
+            folders.append(write_run(size, attention, points, seed=seed, initial=([0.3, 0.4], [4.0, 4.1234])))
+        given = {"runs": folders, "settings": report_settings(), "speeds": list(speeds)}
         write_exhibit("table-table2_training", outputs, **given)
         return read_shown(outputs[0], **DECIMALS)
 

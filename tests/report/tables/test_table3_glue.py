@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from csv_rows import read_shown
+from report.written import write_exhibit
 from symbert.errors import DataError, MissingInputError
-from symbert.report.data import write_exhibit
 from symbert.tasks import GLUE, OWN
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -18,17 +18,16 @@ PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 
 
 @pytest.fixture
-def tabulate(write_scores, settings_file, outputs):
+def tabulate(write_scores, report_settings, outputs):
     """Writes Table 3 of records; returns the rows of its csv, and its Markdown."""
 
-    def write(records, allow_missing=False, **settings):
+    def write(records, **settings):
         write_exhibit(
             "table-table3_glue",
             outputs,
             scores=write_scores(records),
-            settings=settings_file(**settings),
+            settings=report_settings(**settings),
             finetune_seeds=sorted({entry["finetune_seed"] for entry in records}),
-            allow_missing=allow_missing,
         )
         return read_shown(outputs[0]), outputs[1].read_text()
 
@@ -146,13 +145,14 @@ def test_stand_ins_in_a_mirror_are_called_so_and_the_other_tasks_are_not(record,
     assert "not GLUE: mnli, rte." in text
 
 
-def test_missing_scores_are_refused_or_dashes_with_what_is_missing(demo_records, tabulate):
+def test_missing_scores_are_refused_and_of_imported_ones_dashes_with_what_is_missing(demo_records, tabulate):
     """A mean over other tasks than its neighbour's is no GLUE score: only complete seeds count for that."""
     gone = [("original", "rte", 3), ("pairwise", "cola", 1), ("pairwise", "cola", 2), ("pairwise", "cola", 3)]
     kept = [e for e in demo_records if (e["attention"], e["task"], e["finetune_seed"]) not in gone]
     with pytest.raises(DataError, match="missing: tiny-original/seed-1/step-1800/rte finetune_seed 3; "):
         tabulate(kept)
-    (original, pairwise, _), text = tabulate(kept, allow_missing=True)
+    imported = [{**entry, "settings_hash": None} for entry in kept]
+    (original, pairwise, _), text = tabulate(imported, settings_hash=None)
     assert original["rte (stand-in)"] == f"{100 * (0.5 + 0.04 + 0.003 * 5 / 2):.2f}", "over the two that there are"
     weights = [0, 1, 2, 2, 3, 4, 5, 6, 7]
     assert original["glue_score (stand-in)"] == f"{100 * (0.5 + 0.01 * sum(weights) / 9 + 0.003 * 5 / 2):.2f}"

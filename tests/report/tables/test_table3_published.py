@@ -1,8 +1,8 @@
 """Table 3 as the paper prints it."""
 
 from csv_rows import read_shown
+from report.written import write_exhibit
 from symbert.report import published
-from symbert.report.data import write_exhibit
 
 
 def test_the_published_table_is_the_papers_and_says_so(outputs):

@@ -11,7 +11,6 @@ import pytest
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.texts.summary import summary
-from symbert.settings import ReportSettings, read_settings
 from symbert.suites import SUITES
 from symbert.tasks import GLUE, OWN
 
@@ -19,21 +18,19 @@ STEPS = range(50, 1801, 50)
 
 
 @pytest.fixture
-def sentences(write_scores, settings_file, record, runs_of):
+def sentences(write_scores, report_settings, record, runs_of):
     """The sentences of models whose score is better than that of original by so many points, with noise of a fifth of
     one, and whose exits come after so many steps, a different one in each pre-training seed."""
 
     def make(points=None, finetune_seeds=(1, 2), exits=None, **settings):
-        source, data = random.Random(1), Data(settings=settings_file(tasks=["rte", "sst2"], **settings))
+        source, data = random.Random(1), Data(settings=report_settings(tasks=["rte", "sst2"], **settings))
         if points is not None:
             cells = itertools.product(points, ("rte", "sst2"), finetune_seeds)
             records = [
                 record("tiny", name, 1800, task, seed, 0.6 + points[name] / 100 + source.gauss(0, 0.002))
                 for name, task, seed in cells
             ]
-            data = Data(
-                settings=data.files["settings"], scores=write_scores(records), finetune_seeds=list(finetune_seeds)
-            )
+            data = Data(settings=data.settings, scores=write_scores(records), finetune_seeds=list(finetune_seeds))
         runs = [
             ("tiny", name, seed, STEPS, [_loss(step, leaves) for step in STEPS])
             for name, steps in (exits or {}).items()
@@ -49,7 +46,7 @@ SUPERGLUE = list(SUITES["superglue"].tasks)
 
 
 @pytest.fixture
-def beside_glue(write_scores, settings_file, record):
+def beside_glue(write_scores, report_settings, record):
     """Data of SuperGLUE's scores, in which pairwise is better by so many points; of models without pre-training, too,
     where there are several steps; and of GLUE's, in which it is not, where asked."""
 
@@ -64,11 +61,11 @@ def beside_glue(write_scores, settings_file, record):
             record("tiny", name, 1800, "rte", seed, 0.6 + source.gauss(0, 0.002))
             for name, seed in itertools.product(("original", "pairwise"), range(1, 7))
         ]
-        options = {"finetune_seeds": list(range(1, 7)), "suite_scores": write_scores(records)}
+        options = {"finetune_seeds": list(range(1, 7)), "suites": {"superglue": {"scores": write_scores(records)}}}
         options |= {"scores": write_scores(of_glue)} if glue else {}
         tasks = [*(["rte"] if glue else []), *SUPERGLUE]
-        file = settings_file(**{"tasks": tasks, "suites": {"superglue": "ab12"}, **settings})
-        return Data(settings=file, **options)
+        settings = report_settings(**{"tasks": tasks, "suites": {"superglue": "ab12"}, **settings})
+        return Data(settings=settings, **options)
 
     return make
 
@@ -98,18 +95,18 @@ def test_models_without_pre_training_are_told(beside_glue):
     assert "no difference in the SuperGLUE score between operators is significant" in supported
 
 
-def _of_hosts(settings_file, *runs, steps, **settings):
+def _of_hosts(report_settings, *runs, steps, **settings):
     """Data of the runs (host, attention) of other hosts of one seed, without the encoder."""
     asked_for = [[host, "tiny", attention, 1] for host, attention in runs]
-    data = Data(settings=settings_file(host_runs=asked_for, host_steps=steps, **settings), hosts=["done.json"])
+    data = Data(settings=report_settings(host_runs=asked_for, host_steps=steps, **settings), hosts=["decoder"])
     data.hosts = pd.DataFrame(asked_for, columns=["host", "size", "attention", "pretrain_seed"])
     return data
 
 
-def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(settings_file):
+def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(report_settings):
     """The page said "There are neither scores nor losses of any model", and that these were trained on the corpus."""
     runs = [("encoder-decoder", "original"), ("encoder-decoder", "shared")]
-    data = _of_hosts(settings_file, *runs, steps={"encoder-decoder": 200}, stand_in_text=True)
+    data = _of_hosts(report_settings, *runs, steps={"encoder-decoder": 200}, stand_in_text=True)
     compared, on_what, supported = summary(data)
     assert compared == (
         "Two attention operators, original and shared, were compared in encoder-decoders (tiny), with one pre-training "
@@ -122,30 +119,30 @@ def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(sett
     assert captions.data_of(data.settings) == {}
 
 
-def test_of_minimal_pairs_alone_it_is_not_said_that_there_are_no_scores(settings_file):
-    data = Data(settings=settings_file(), blimp=["step-1000.json"])
+def test_of_minimal_pairs_alone_it_is_not_said_that_there_are_no_scores(report_settings):
+    data = Data(settings=report_settings(), blimp=["step-1000.json"])
     assert "judgements of minimal pairs are not tested" in summary(data)[2] and "no scores" not in summary(data)[2]
 
 
-def test_decoders_have_their_own_steps(settings_file, runs_of):
-    data = _of_hosts(settings_file, ("decoder", "original"), steps={"decoder": 5000}, runs=[["tiny", "original", 1]])
+def test_decoders_have_their_own_steps(report_settings, runs_of):
+    data = _of_hosts(report_settings, ("decoder", "original"), steps={"decoder": 5000}, runs=[["tiny", "original", 1]])
     data.runs = runs_of(("tiny", "original", 1, [50, 100], [5.0, 4.0]))
     compared, on_what, _ = summary(data)
     assert "was trained in BERT-tiny and decoders (tiny), with one pre-training seed each." in compared
     assert on_what.endswith("on a stand-in corpus made from documentation text; decoders for 5,000 steps.")
-    alone = _of_hosts(settings_file, ("decoder", "original"), steps={"decoder": 5000})
+    alone = _of_hosts(report_settings, ("decoder", "original"), steps={"decoder": 5000})
     assert (
         summary(alone)[1] == "Pre-trained: decoders for 5,000 steps on a stand-in corpus made from documentation text."
     )
 
 
-def test_tasks_of_ones_own_are_no_stand_ins(settings_file, monkeypatch):
+def test_tasks_of_ones_own_are_no_stand_ins(report_settings, monkeypatch):
     """Beside a task of one's own alone the page said "The tasks are stand-ins …, not GLUE"."""
     monkeypatch.setitem(OWN, "mine", replace(GLUE["wnli"], name="mine", scores={"validation": "mine"}))
-    own = read_settings(settings_file(tasks=["mine"]), ReportSettings)
+    own = report_settings(tasks=["mine"])
     assert captions.wording_of(own).tasks == "mine of the user's own"
     assert not [text for text in captions.wording_of(own).warnings if "tasks" in text and "stand-ins made" in text]
-    beside = read_settings(settings_file(tasks=["rte", "mine"]), ReportSettings)
+    beside = report_settings(tasks=["rte", "mine"])
     assert captions.tasks_in_words(beside).endswith("not GLUE, and mine of the user's own")
 
 

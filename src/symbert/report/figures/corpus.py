@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from symbert.corpus.counts import EDGES
 from symbert.errors import DataError
 from symbert.report import captions
-from symbert.report.corpus_counts import Row, not_read
+from symbert.report.corpus_counts import REMEDY, Row
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import RIGHT, Entry, draw_key, figure_of, round_numbers
@@ -40,7 +40,6 @@ def corpus_figure(data: Data) -> Plot:
     for record in records:
         _check(record["part"], "tokens", record["histogram"], record["documents"])
     tokens = {"kept": np.sum([record["histogram"] for record in records], axis=0)}
-    skipped = not_read(counts)
     settings = data.settings
     wording = captions.wording_of(settings)
     figure, panels = figure_of([[PANEL]] * 3, [3, 2, 1])
@@ -51,7 +50,7 @@ def corpus_figure(data: Data) -> Plot:
     _fill(panels[0], f"harmful perplexity{missing}", "harmful_perplexity", perplexity, window)
     _fill(panels[1], "characters per document", "characters", characters)
     _fill(panels[2], "tokens per document, [CLS] and [SEP] included", "tokens", tokens)
-    explanation = f"{wording.experiment}{f'; {skipped}' if skipped else ''}."
+    explanation = f"{wording.experiment}."
     return Plot(figure, f"The corpus: {wording.corpus}.\n\n{explanation}")
 
 
@@ -67,11 +66,10 @@ def _bins(counts: list[Row], quantity: str, side: str) -> np.ndarray:
 def _check(part: str, quantity: str, bins: list[int], documents: int, may_lack: bool = False) -> None:
     expected = len(EDGES[quantity]) + 1
     if len(bins) != expected:
-        raise DataError(f"part {part}: {len(bins)} bins of {quantity}, expected {expected}; run prepare-part again")
+        raise DataError(f"part {part}: {len(bins)} bins of {quantity}, expected {expected}; {REMEDY}")
     if sum(bins) > documents or (sum(bins) < documents and not may_lack):
         raise DataError(
-            f"part {part}: the histogram of {quantity} has {sum(bins)} documents, expected {documents}; "
-            f"run prepare-part again"
+            f"part {part}: the histogram of {quantity} has {sum(bins)} documents, expected {documents}; {REMEDY}"
         )
 
 

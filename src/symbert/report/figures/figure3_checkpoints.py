@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions, order, panels, statistics
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -11,7 +12,6 @@ from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.scores import majority_of
 from symbert.report.style import LIMIT_LINE, MAJORITY_LINE, MARK, Look, looks_of
-from symbert.settings import ReportSettings
 
 COLUMNS = [("95 % reached at", 0.79), ("final score", panels.RIGHT)]
 

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions, order, panels, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.style import FAINT, MAJORITY_LINE, Look, looks_of
-from symbert.settings import ReportSettings
 
 SET, DOT, LEAST = 0.1, 0.065, 0.27  # inches: room of an out-of-domain set, of each operator in it, and of both at least
 DOTS = 0.8  # of the room of a set: where its dots are

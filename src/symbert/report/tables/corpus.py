@@ -7,7 +7,7 @@ import pandas as pd
 from symbert.errors import DataError
 from symbert.filters import REASONS, are_few, kept_in_words
 from symbert.report import captions, published
-from symbert.report.corpus_counts import Row, not_read
+from symbert.report.corpus_counts import Row
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, frame_of, heading, table_of
@@ -45,14 +45,14 @@ def corpus_table(data: Data) -> Table:
     present = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(present - set(REASONS))]
     rows = [_part_row(part["counts"], part["record"], reasons) for part in data.parts]
-    summed = [key for key, value in rows[0].items() if isinstance(value, int) and key != "taken"]
-    total = rows[0] | {"part": "total", "taken": None} | {key: sum(row[key] for row in rows) for key in summed}
+    summed = [key for key, value in rows[0].items() if isinstance(value, int)]
+    total = rows[0] | {"part": "total"} | {key: sum(row[key] for row in rows) for key in summed}
     total["fertility"] = _fertility(total["tokens"], total["kept"], total["words"])
     total |= _packed(total, data.manifest, data.given["manifest"])
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
-    skipped, few = not_read(parts), ""
+    few = ""
     if are_few(parts):
-        few = f"{kept_in_words(parts)}, fewer than half. "
+        few = f"{kept_in_words(parts)}, fewer than half; symbert prepare-part --keep-rejected shows the others. "
     passed_over = ""
     if rows_passed := data.manifest.get("passed_over_rows", 0):
         passed_over = f" and in {rows_passed:,} rows that are also among the training rows, and so passed over"
@@ -64,7 +64,7 @@ def corpus_table(data: Data) -> Table:
         "space; [CLS] and [SEP] are not counted there); documents and tokens packed into rows of "
         f"{settings.sequence_length} tokens, and tokens left over: of held-out documents beyond their rows"
         f"{passed_over}, beyond the budget, and of the last row. "
-        f"{skipped[0].upper() + skipped[1:] + '. ' if skipped else ''}{few}"
+        f"{few}"
         f"The paper is {published.PAPER}, which does not say what it read or dropped."
     )
     everything = [*rows, total, paper]
@@ -74,7 +74,6 @@ def corpus_table(data: Data) -> Table:
 def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
     return {
         "part": part["part"],
-        "taken": part["taken"],
         "read": part["read"],
         "bad": part["bad"],
         **{reason: part["dropped"].get(reason, 0) for reason in reasons},
@@ -103,13 +102,11 @@ def _packed(total: Row, manifest: Row, file: Path) -> Row:
     if packed + left_over != manifest["tokens"]:
         raise DataError(
             f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
-            "delete it and run Snakemake again"
+            "delete it and run again"
         )
     for what, count, most in (("documents", documents, total["kept"]), ("tokens", manifest["tokens"], total["tokens"])):
         if count > most:
-            raise DataError(
-                f"{file}: {count} {what} packed, but {most} kept in all parts; delete it and run Snakemake again"
-            )
+            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; delete it and run again")
     return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
 
 
@@ -119,7 +116,7 @@ def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
     shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
     documents = (*reasons, "bad", "kept", "without_url")
     lines = []
-    for key in (key for key in total if key not in ("part", "taken") and not key.startswith(BY_REASON)):
+    for key in (key for key in total if key != "part" and not key.startswith(BY_REASON)):
         name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
         whole = total["characters_read"] if key == "characters_kept" else total["read"] if key in documents else 0
         share = {"of_read_percent": 100 * total[key] / whole if whole else None}  # None: not part of what was read

@@ -11,12 +11,13 @@ from typing import Any
 
 import symbert
 from symbert.commit import PROJECT, commit_of
+from symbert.configuration import PAPERS_FILTERS
 from symbert.report import published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
-from symbert.settings import PAPERS_FILTERS, hash_of
+from symbert.shapes import hash_of
 
 PACKAGES = (
     *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "pandas"),

@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions, published, robustness
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.statistics import is_inferred_from, spread
-from symbert.settings import ReportSettings
 
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
 LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for what is lost

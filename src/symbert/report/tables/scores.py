@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import SEEDS, seed_scores, spread, stand_in_names
-from symbert.settings import ReportSettings
 
 Row = dict[str, Any]
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions
 from symbert.report.comparisons import FINETUNE_SEED, MAJORITY, PRETRAIN_SEED, Comparison, comparisons
 from symbert.report.data import Data
@@ -14,7 +15,6 @@ from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, heading, two_decimals
 from symbert.report.inference import FEWEST, LEVEL, NOISE, Interval, p_in_words
 from symbert.report.statistics import STAND_IN, SUITE_SCORES, stand_in_names
-from symbert.settings import ReportSettings
 
 START = ("size", "model", "reference", "score", "n", "difference")
 P_VALUES = {"p": "permutation", "holm_p": "holm", "smallest_p": "smallest"}

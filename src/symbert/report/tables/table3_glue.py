@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -22,7 +23,6 @@ from symbert.report.statistics import (
     spread,
     stand_in_names,
 )
-from symbert.settings import ReportSettings
 from symbert.suites import SUITES
 from symbert.task import Suite
 from symbert.tasks import OWN, task_named, tasks_of_suite

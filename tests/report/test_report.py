@@ -1,0 +1,191 @@
+"""One command makes the report of an experiment: complete, the same again, and of nothing that is damaged."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csv_rows import read_shown
+from damage import assert_named
+from symbert.cli import main
+from symbert.report.data import Data
+from symbert.report.exhibits import EXHIBITS, FORMATS
+from symbert.report.report import exhibits_of, report
+from symbert.suites import BESIDE_GLUE
+
+TASKS = ["cola", "rte"]
+FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
+OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
+GIVEN = ("settings", "sections", "parameters", "scores", "curve", "robustness", "runs", "hosts", "speeds", "parts")
+GIVEN += ("manifest", "anatomy", "probes", "blimp", "pretrain_seeds")
+
+
+@pytest.fixture
+def finished(
+    tmp_path, monkeypatch, experiment, robustness_records, write_scores, write_run, write_timing, write_sessions,
+    write_speeds, corpus_files, counted
+):  # fmt: skip
+    """An experiment of one operator with every file that a demo has; returns a function that gives its folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    monkeypatch.setattr("symbert.report.report.counted", lambda *_: counted(("tiny", "small", "base"), ["original"]))
+    run = write_run("tiny", "original", [(50, 5.0), (1800, 3.0)])
+    write_timing(run)
+    write_sessions(run, ("a", "cpu", 1, 60))
+    scores, robustness = robustness_records([("tiny", "original", 0.6)], tasks=TASKS)
+    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
+    manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
+    manifest |= {"surplus_tokens": {"train": 30, "validation": 20}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    inputs = {
+        "scores": {"glue": write_scores(scores)},
+        "robustness": write_scores(robustness, "robustness"),
+        "runs": [run],
+        "speeds": [write_speeds(original=[0.02])],
+        "parts": corpus_files(1, 2),
+        "manifest": tmp_path / "manifest.json",
+    }
+    inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
+    return lambda **more: experiment("mine", {"original": (0.6, 0.6)}, TASKS, inputs | more)
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_report_has_every_exhibit_in_every_format_the_page_and_the_record(finished):
+    folder = finished()
+    assert main(["report", str(folder)]) == 0
+    made = folder / "report"
+    names = {
+        "claims",
+        "corpus",
+        "exits",
+        "milestones",
+        "provenance",
+        "robustness",
+        "runs",
+        "scores",
+        "settings",
+        "statistics",
+    }
+    names |= {"table1_operators", "table2_parameters", "table2_training", "table3_glue", "table3_published"}
+    assert {file.name for file in made.glob("tables/*")} == {
+        f"{name}.{suffix}" for name in names for suffix in ("html", "csv", "md", "tex")
+    }
+    figures = {file.name for file in made.glob("figures/*")}
+    assert figures == {
+        f"{name}.{suffix}" for name in ("corpus", "figure2_tiny", "robustness") for suffix in FORMATS["figure"]
+    }
+    assert len((made / "texts/summary.txt").read_text().splitlines()) == 3
+    assert "Table 3" in (made / "report.html").read_text(encoding="utf-8")
+    record = (made / "experiment-0123abcd.json").read_bytes()
+    assert record == (folder / "experiment.json").read_bytes()
+    original, *_ = read_shown(made / "tables/table3_glue.csv")
+    assert (original["model"], original["rte"]) == ("tiny-original", "61.50")
+    told = [row["what"] for row in read_shown(made / "tables/provenance.csv")]
+    hashes = [what for what in told if what.startswith("settings of")]
+    assert hashes == [f"settings of {stage}" for stage in ("filter", "pack", "pretrain", "task", "glue", "report")]
+
+
+def test_a_report_that_is_made_again_has_the_same_bytes_and_nothing_of_an_earlier_configuration(finished):
+    folder = finished()
+    report(folder)
+    before = files_of(folder / "report")
+    for surplus in ("experiment-ffffffff.json", "tables/hosts.csv", "figures/hosts.png"):
+        (folder / "report" / surplus).write_text("{}")
+    report(Path("mine"))
+    assert files_of(folder / "report") == before
+    report(finished(robustness=[]))
+    assert not [path for path in files_of(folder / "report") if "robustness" in path.name]
+
+
+def test_results_are_found_from_any_folder(finished, tmp_path, monkeypatch):
+    folder = finished()
+    report(folder)
+    before = files_of(folder / "report")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    report(folder)
+    assert files_of(folder / "report") == before
+
+
+DAMAGED = ("experiment.json", "done.json", "metrics.jsonl", "timing.json", "provenance.json", "manifest.json")
+DAMAGED += ("en_meta_part_1.json", "speeds-tiny.json", "scores/*-rte.json", "robustness/*-rte.json")
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_file_that_is_something_else_or_missing_is_named(finished, tmp_path, monkeypatch, capsys, name):
+    folder = finished()
+    tables = {name: exhibit for name, exhibit in EXHIBITS.items() if exhibit.kind != "figure"}
+    monkeypatch.setattr("symbert.report.report.EXHIBITS", tables)
+    file = next(tmp_path.rglob(name))
+    assert_named(["report", folder], file, capsys, ("[]", "{}", "{"))
+    if name != "provenance.json":  # of sessions, which may be removed
+        file.unlink()
+        assert main(["report", str(folder)]) == 65 and file.name in capsys.readouterr().err.splitlines()[-1]
+    assert not (folder / "report/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "not UTF-8"),
+        (b'{"split": "validation", "step": 60, "loss"', "not JSON"),
+        (b'{"split": "validation", "step": 60}', "has no 'loss'"),
+    ],
+)
+def test_a_damaged_line_of_a_log_is_told_with_file_and_line(finished, tmp_path, capsys, line, told):
+    (log,) = tmp_path.rglob("metrics.jsonl")
+    lines = log.read_bytes().splitlines()
+    log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+    assert main(["report", str(finished())]) == 65
+    assert f"{log.relative_to(tmp_path)}:3: {told}" in capsys.readouterr().err
+
+
+def test_the_tables_of_the_paper_need_no_experiment(tmp_path):
+    assert main(["report", "--paper", str(tmp_path / "paper")]) == 0
+    assert {file.name for file in tmp_path.glob("paper/*/*.csv")} == {
+        f"{name}.csv" for name in ("table1_operators", "table2_parameters", "table3_published")
+    }
+    assert {row["match"] for row in read_shown(tmp_path / "paper/tables/table2_parameters.csv")} == {"yes"}
+
+
+def made_of(*without, suites=FINE_TUNED):
+    """The exhibits of an experiment that has everything but some data."""
+    scores = {name: ["a file"] for name in ("scores", "curve") if name not in without}
+    given = {name: ["a file"] for name in GIVEN if name not in without}
+    return [exhibit.id for exhibit in exhibits_of(Data(**given, suites=dict.fromkeys(suites, scores)))]
+
+
+def test_an_experiment_of_ones_own_has_every_exhibit():
+    assert made_of() == list(EXHIBITS)
+
+
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        ("robustness", {"table-robustness", "figure-robustness"}),
+        ("curve", {"figure-figure3_checkpoints", *(f"figure-{name}_checkpoints" for name in FINE_TUNED)}),
+        ("anatomy", {"table-anatomy", "figure-anatomy"}),
+        ("blimp", {"table-blimp", "figure-blimp"}),
+        ("hosts", {"table-hosts", "figure-hosts"}),
+        ("probes", {"table-probes"}),
+        ("pretrain_seeds", {"table-exits"}),
+    ],
+)
+def test_what_was_not_asked_for_has_no_exhibit(without, lost):
+    assert set(EXHIBITS) - {*made_of(without)} == lost
+
+
+def test_a_suite_that_was_not_chosen_has_no_exhibit():
+    chosen = [suite for suite in FINE_TUNED if suite != "superglue"]
+    assert set(EXHIBITS) - {*made_of(suites=chosen)} == OF_SUPERGLUE
+
+
+def test_the_exhibits_never_import_torch():
+    load = "from symbert.report import page; from symbert.report.exhibits import EXHIBITS as exhibits; import sys"
+    code = f"{load}; [exhibit.load() for exhibit in exhibits.values()]; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
