@@ -1,4 +1,4 @@
-"""A packed corpus of made-up rows, in the format of `pack_shards`, and the vocabulary that they are written in."""
+"""A packed corpus of made-up rows, in the format of `pack`, and the vocabulary that they are written in."""
 
 import json
 from pathlib import Path

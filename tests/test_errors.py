@@ -44,9 +44,9 @@ def test_an_exit_code_says_who_has_to_act():
         (["plan", "--config", "scale=paper", "corpus={source: hub}"], 64, "'source' is embedded"),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
         (["plan", "--configfile", "mine.yaml"], 65, "mine.yaml"),
-        (["count-batch", "--records", "none.json", "--output", "out"], 65, "none.json"),
-        (["count-batch", "--records", "cut.json", "--output", "out"], 65, "cut.json"),
-        (["count-batch", "--records", ".", "--output", "out"], 65, "."),
+        (["pack", "none/manifest.json"], 65, "none/settings.json"),
+        (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
+        (["download", "results/published/file"], 65, "results/published: no settings.json"),
         (["write-settings", "--values", "{}", "--output", "cut.json/out"], 65, "cut.json"),
     ],
 )

@@ -1,8 +1,8 @@
 """Nothing that is read runs code: no pickle, no code beside a checkpoint or data set, no name that a shell would obey.
 
-Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_hub.py,
+Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_published.py,
 slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
-and report/test_imported.py, commits of revisions in corpus/test_hub.py, pins in test_environment.py.
+and report/test_imported.py, commits of revisions in corpus/test_published.py, pins in test_environment.py.
 """
 
 import csv
@@ -32,7 +32,7 @@ from model.test_export import write_checkpoint
 from pretrain.corpora import brief, options, write_corpus
 from symbert import cli
 from symbert.checks import check
-from symbert.corpus.blocklist import Blocklist
+from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.document import open_data, read_cells
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import open_array
@@ -41,7 +41,8 @@ from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.files import sha256_of
 from symbert.glue.train import load_classifier
 from symbert.keys import Configuration
-from symbert.project import read_config
+from symbert.paths import Experiment
+from symbert.project import PROJECT, read_config
 from symbert.settings import Settings
 from symbert.sources import CORPUS_CHECKSUMS, VOCABULARY
 from workflow.checkout import Checkout
@@ -93,11 +94,9 @@ def test_no_reader_of_data_unpickles(tmp_path, form):
     readers = {
         "part.npy": lambda path: open_array(path, np.uint16),
         "blocklist.marisa": Blocklist,
-        "part.json": lambda path: cli_reads(["count-batch", "--records", path, "--output", tmp_path / "out"]),
+        "manifest.json": lambda path: cli_reads(["locate-sample", path, "train", "0"]),
         "scores.csv": lambda path: cli_reads(["import-scores", path, "--name", "csv", "--output", tmp_path / "csv"]),
-        "ut1.tar.gz": lambda path: cli_reads(
-            ["build-blocklist", "--archive", path, "--output", tmp_path / "trie", "--summary", tmp_path / "summary"]
-        ),
+        "ut1.tar.gz": lambda path: write_blocklist(path, tmp_path / "trie", tmp_path / "summary"),
         "task.csv": rows_of,
         "task.parquet": rows_of,
         "task.arrow": rows_of,
@@ -330,8 +329,8 @@ def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, mo
         for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):
             hub.add_repository(file.kind, file.repository)
             hub.add(file.kind, file.repository, file.path, body)
-        chosen = ["source=hub", "experiment=x", "corpus={parts: 1}"]
-        words = ["--cores", "1", "results/x/corpus/vocab.txt", "--config", *chosen]
+        vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary
+        words = ["--cores", "1", vocabulary, "--config", "source=hub", "experiment=x"]
         done = subprocess.run(
             [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],
             cwd=tmp_path,
@@ -342,7 +341,7 @@ def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, mo
     assert done.returncode == 0, done.stdout + done.stderr
     asked = [each.headers.get("authorization") for each in hub.host.asked if VOCABULARY.repository in each.path]
     assert set(asked) == {f"Bearer {token}"}
-    assert any("download-vocabulary" in line for line in seen)
+    assert any(f"download {vocabulary}" in line for line in seen)
     assert not [line for line in seen if token in line] and token not in done.stdout + done.stderr
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) >= 10 and not [path for path in files if token.encode() in path.read_bytes()]
+    assert Path(tmp_path, vocabulary) in files and not [path for path in files if token.encode() in path.read_bytes()]

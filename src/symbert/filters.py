@@ -12,7 +12,7 @@ from symbert.errors import ConfigError
 
 Holds = Callable[[Any, Any], bool]
 """Whether a reason holds against a `corpus.document.Document`, given what `corpus.blocklist` finds of its URL."""
-Counts = list[dict[str, Any]]  # what filter-part counted, of each part
+Counts = list[dict[str, Any]]  # of documents by outcome, of each part
 
 
 def _blocked_category(settings: Any) -> Holds | None:

@@ -167,7 +167,7 @@ class _Comparison:
 
 def _problem(comparison: _Comparison, agreement: Agreement, odd_texts: list[str], words: list[str]) -> str | None:
     """Names a text on which the two encoders differ though they agree around its code points, if there is one."""
-    points = {character: ord(character) for text in [*odd_texts, *words] for character in text}
+    points = {character: ord(character) for character in set("".join([*odd_texts, *words]))}
     agreement.holds(np.array(list(points.values())))
     differing = {character for character, point in points.items() if not agreement.holds(np.array([point]))}
     groups = [[text] for text in odd_texts if differing.isdisjoint(text)]

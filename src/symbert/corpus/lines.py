@@ -34,7 +34,7 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     damaged stream.
     """
     try:
-        with reading(path, absent="run download-part, or correct corpus.files"), open(path, "rb") as file:
+        with reading(path, absent="download it, or correct corpus.files"), open(path, "rb") as file:
             for block in _blocks(_expanded(path, file)):
                 is_text = _is_text(block)  # much at a time: line by line that takes as long as parsing them
                 for line in io.BytesIO(block).readlines():
