@@ -36,7 +36,7 @@ class Campaign:
         self.work, self.seed, self.stages = work, seed, stages
         self.folder = Folder(work / "run", PROJECT)
         self.folder.root.mkdir(parents=True, exist_ok=True)
-        disk.release(self.folder.results.parent)
+        disk.release(self.folder.results)
         self.library = compile_library(work)
         self.commit = _git("describe", "--always", "--dirty", "--abbrev=12")
         self.reference: Reference = run_reference(self.folder, self.library, work / f"reference-{self.commit}")
@@ -82,7 +82,7 @@ class Campaign:
             if result.lost:
                 shutil.copytree(self.folder.results, notes.folder / "results", symlinks=True)
         finally:
-            disk.release(self.folder.results.parent)
+            disk.release(self.folder.results)
         return result
 
 

@@ -15,7 +15,7 @@ DELETED = (
     re.compile(r"; delete (\S+) and "),
     re.compile(r"^symbert [\w-]+: (\S+?): .*delete it"),
 )  # a file or folder that is named
-AGAIN = re.compile(r"run (?:the )?(?!again)([\w-]+)(?: rule.*)?(?: again)?(?: \(.*\))?$")  # a rule, or its command
+AGAIN = re.compile(r"snakemake -R (\w+)")  # a rule
 DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 
 
@@ -68,7 +68,7 @@ def follow(lines: list[str], root: Path) -> tuple[str, list[str]] | None:
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
                 return line, []
         if named := AGAIN.search(line):
-            return line, ["--forcerun", named[1].replace("-", "_")]
+            return line, ["--forcerun", named[1]]
     return None
 
 

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 
 from chaos.preload import SNAKEMAKE, Call
 
@@ -52,33 +53,29 @@ class Damage:
     """A kind of fault that changes a file, after a job that reads it was killed with all else."""
 
     name: str
-    reader: str  # the rule of the job
+    reader: str  # a pattern of the log of the job
     after: str  # what is in the name of a file that the job has renamed before, so that there is something to damage
     files: str  # a pattern below the results; the last one by name counts, or a random one
     newest: bool = False
 
 
+RUN, SCORES = "results/runs/*/log.txt", "results/scores/*.log"
 DAMAGES = {
-    "corpus": (
-        Damage("downloaded part damaged", "filter_part", "", "corpus/raw/*.zst"),
-        Damage("token file damaged", "pack_shards", "", "corpus/tokens/*"),
-    ),
+    "corpus": (Damage("token file damaged", "results/corpus/shards-*", "", "corpus/parts-*/*.npy"),),
     "pretrain": (
-        Damage(
-            "newest checkpoint damaged", "pretrain_model", "resume/.step", "pretrain/*/*/state/resume/step-*/*", True
-        ),
-        Damage("shard damaged", "pretrain_model", "", "corpus/shards/*-0*.npy"),
-        Damage("lock of a dead host", "pretrain_model", "", "pretrain/*/*/lock"),
+        Damage("newest checkpoint damaged", RUN, "resume/.step", "runs/*/*/*/state/resume/step-*/*", True),
+        Damage("shard damaged", RUN, "", "corpus/shards-*/*-0*.npy"),
+        Damage("lock of a dead host", RUN, "", "runs/*/*/*/lock"),
     ),
     "glue": (
-        Damage("score record damaged", "finetune", "/seed-", "glue/*/*/*/state/*/seed-*.*"),
-        Damage("weights of a checkpoint damaged", "finetune", "", "pretrain/*/*/step-*/model.safetensors"),
-        Damage("prepared rows damaged", "finetune", "", "glue/data/*.parquet"),
-        Damage("lock of a dead host", "finetune", "", "glue/*/*/*/state/lock"),
+        Damage("score record damaged", SCORES, "-seed-", "scores/*/*/*/*/*/state/*-seed-*"),
+        Damage("weights of a checkpoint damaged", SCORES, "", "runs/*/*/*/step-*/model.safetensors"),
+        Damage("prepared rows damaged", SCORES, "", "tasks/*/*.parquet"),
+        Damage("lock of a dead host", SCORES, "", "scores/*/*/*/*/*/state/lock"),
     ),
     "report": (
-        Damage("scores damaged", "tabulate_table3_glue", "", "glue/*/*/*/*.json"),
-        Damage("log of a training damaged", "draw_figure2", "", "pretrain/*/*/metrics.jsonl"),
+        Damage("scores damaged", "results/*/report.log", "", "scores/*/*/*/*/*/*.json"),
+        Damage("log of a training damaged", "results/*/report.log", "", "runs/*/*/*/metrics.jsonl"),
     ),
 }
 DELETED, EMPTIED = ".snakemake deleted", ".snakemake emptied"
@@ -134,9 +131,8 @@ def draw_trial(stage: str, undisturbed: Undisturbed, draw: random.Random) -> lis
         faults.append(Fault(len(faults), seed=draw.randrange(1 << 30), **values))
 
     for job in undisturbed.jobs:
-        is_short, is_long = "write_settings" in job, undisturbed.seconds.get(job, 0) > LONG
-        share = 0.3 if is_short else 0.7
-        for _ in range(draw.randint(1, 3) if is_long else draw.random() < share):
+        is_long = undisturbed.seconds.get(job, 0) > LONG
+        for _ in range(draw.randint(1, 3) if is_long else draw.random() < 0.7):
             add(**_strike(draw.choice(JOB_KINDS), undisturbed, draw, job))
     for kind in draw.sample(START_KINDS, 3):
         add(**_strike(kind, undisturbed, draw))
@@ -168,7 +164,7 @@ def _strike(kind: Kind, undisturbed: Undisturbed, draw: random.Random, job: str 
 
 def _damaged(damage: Damage, undisturbed: Undisturbed, draw: random.Random) -> dict:
     """A call of a reader of the file, at which all is killed: any one, or one after the file was made."""
-    reader = draw.choice([job for job in undisturbed.jobs if f"logs/{damage.reader}" in job])
+    reader = draw.choice([job for job in undisturbed.jobs if fnmatch(job, damage.reader)])
     call, count = draw.choice(list(_calls_after(damage.after, reader, undisturbed.calls)))
     return {"kind": damage.name, "process": reader, "call": call, "count": count, "action": "kill-group"}
 

@@ -18,8 +18,13 @@ from chaos.preload import Notes
 from symbert.report.exhibits import EXHIBITS
 from workflow.checkout import ENVIRONMENT, heed_signals
 
-TARGETS = {"corpus": "corpus", "pretrain": "pretrain", "glue": "glue", "report": "all"}
-RESULTS = "results/demo-embedded"
+TARGETS = {
+    "corpus": ["--until", "pack"],
+    "pretrain": ["--until", "pretrain"],
+    "glue": ["--until", "score"],
+    "report": [],
+}
+RESULTS = "results"
 MEASURED = {"speeds", "machines"}  # what exhibits read that tells of the machine
 KEPT = ("results", ".snakemake")  # what a run leaves in its folder
 HANG = 900  # seconds after which a start hangs, however busy the machine
@@ -149,14 +154,11 @@ def is_compared(file: Path) -> bool:
     """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
     record; not what tells of the machine and its clock, nor what a session leaves for the next one, nor the mark of a
     write that a kill ended, which the next write of that file removes."""
-    if {"logs", "benchmarks", "speeds"} & {*file.parts[:2]} or file.name in ("lock", "timing.json"):
+    if {"logs", "measured"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
         return False
-    if file.name.endswith(".begun.tmp"):
+    if file.name.endswith((".begun.tmp", ".log")):
         return False
-    if "state" in file.parts:
-        inner = file.parts[file.parts.index("state") + 1 :]
-        return file.parts[0] == "glue" or inner[0] == "weights"
-    return True
+    return "state" not in file.parts or "weights" in file.parts
 
 
 def artefacts(results: Path) -> dict[str, str]:
@@ -172,8 +174,8 @@ def artefacts(results: Path) -> dict[str, str]:
 def is_measured(name: str) -> bool:
     """Whether an artefact shows how long jobs took: a table or figure of such facts, or the page with all of them."""
     stem = Path(name).with_suffix("")
-    return name == "report/report.html" or any(
-        stem == Path("report", exhibit.stem)
+    return stem.name == "report" or any(
+        stem.parts[1:] == Path("report", exhibit.stem).parts
         for exhibit in EXHIBITS.values()
         if MEASURED & {*exhibit.reads, *exhibit.may_read}
     )
@@ -181,7 +183,7 @@ def is_measured(name: str) -> bool:
 
 def measurements(results: Path) -> dict[str, bytes]:
     """What jobs have taken, by file; that of a job that ran again is another."""
-    files = [*results.glob("pretrain/*/*/timing.json"), *results.glob("report/speeds/*.json")]
+    files = [*results.glob("runs/*/*/*/timing.json"), *results.glob("measured/*/speeds.json")]
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 
@@ -228,7 +230,7 @@ def run_reference(folder: Folder, library: Path, destination: Path) -> Reference
         return reference
     shutil.rmtree(destination, ignore_errors=True)
     folder.restore(destination / "nothing")
-    for stage, target in TARGETS.items():
+    for stage, words in TARGETS.items():
         notes = Notes(destination / f"{stage}-notes", library)
         notes.folder.mkdir(parents=True)
         seconds: dict[str, float] = {}
@@ -238,7 +240,7 @@ def run_reference(folder: Folder, library: Path, destination: Path) -> Reference
             seconds.update({name: value for name, value in taken.items() if value is not None})
             return False
 
-        start = folder.start(notes, [target])
+        start = folder.start(notes, words)
         code = folder.watch(start, notes, note_time)
         assert code == 0, start.output.read_text(encoding="utf-8")[-5000:]
         folder.save(reference.after(stage))

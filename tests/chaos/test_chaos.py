@@ -92,14 +92,9 @@ def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("symbert pack-shards: results/a.json: not JSON (x); delete results/a.json and run tokenize-part", []),
-        ("symbert finetune: results/a.json: sha256 expected 1…, found 2…; delete it and run again", []),
-        ("symbert exhibit: results/b.json: not JSON (x); run tokenize-part again", ["--forcerun", "tokenize_part"]),
-        (
-            "symbert pretrain-model: a.npy: gone; run pack_shards again (of a translation: x)",
-            ["--forcerun", "pack_shards"],
-        ),
-        ("symbert exhibit: scores: stale: x; run the finetune rule for these again", ["--forcerun", "finetune"]),
+        ("symbert pack: results/a.json: not JSON (x); delete results/a.json and run again", []),
+        ("symbert score: results/a.json: sha256 expected 1…, found 2…; delete it and run again", []),
+        ("symbert pretrain: b.npy: gone; run snakemake -R pack (of parallel text: x)", ["--forcerun", "pack"]),
     ],
 )
 def test_what_a_line_says_is_to_be_done_is_done(tmp_path, line, words):
@@ -112,7 +107,7 @@ def test_what_a_line_says_is_to_be_done_is_done(tmp_path, line, words):
 def test_a_folder_that_a_line_says_to_delete_is_deleted(tmp_path):
     """No remedy was read where a run's only checkpoint was damaged, and its state is to be deleted."""
     (tmp_path / "results/state").mkdir(parents=True)
-    line = "symbert pretrain-model: results/state/resume: no intact checkpoint; delete results/state and start over"
+    line = "symbert pretrain: results/state/resume: no intact checkpoint; delete results/state and start over"
     assert disk.follow([line], tmp_path) == (line, [])
     assert not (tmp_path / "results/state").exists()
 

@@ -53,7 +53,7 @@ class Trial:
     def __init__(self, folder: Folder, reference: Reference, notes: Notes, stage: str, seed: str) -> None:
         self.folder, self.reference, self.notes, self.stage = folder, reference, notes, stage
         self.draw = random.Random(seed)
-        self.words = [TARGETS[stage], *self.draw.choice(WORDS)]
+        self.words = [*TARGETS[stage], *self.draw.choice(WORDS)]
         self.seconds = reference.undisturbed(stage).seconds
         self.quiet = Notes(notes.folder / "quiet", notes.library)  # of starts that no fault strikes
         self.quiet.folder.mkdir(parents=True)
@@ -113,7 +113,7 @@ class Trial:
         elif kind == CLOCK:
             clock = time.monotonic() + draw.uniform(0, 6), draw.choice(JUMPS)
         elif kind == FULL:
-            disk.limit(self.folder.results.parent, self._room(draw.random()))
+            disk.limit(self.folder.results, self._room(draw.random()))
         self.result.starts += 1
         place, wall = self.notes.length(), time.time() - time.monotonic()
         start = self.folder.start(self.notes, [*self.words, *more], clock)
@@ -133,7 +133,7 @@ class Trial:
             disk.shift_times(self.folder.root, clock[0] + wall, clock[1])
             self.notes.mark(event.number, f"{clock[1]:+} s")
         if kind == FULL:
-            disk.enlarge(self.folder.results.parent)
+            disk.enlarge(self.folder.results)
             if "No space left" in output:
                 self.notes.mark(event.number, kind)
         if self.stopped:  # another start has taken the place of this one

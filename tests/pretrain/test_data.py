@@ -50,7 +50,7 @@ def test_a_split_without_shards_is_named(manifest):
 def test_one_flipped_bit_of_a_shard_is_found(manifest):
     flip_a_bit(manifest.parent / "train-00001.npy")
     with pytest.raises(
-        IntegrityError, match=r"train-00001\.npy: sha256 expected \w{64}, found \w{64}; run pack_shards"
+        IntegrityError, match=r"train-00001\.npy: sha256 expected \w{64}, found \w{64}; run snakemake -R pack"
     ):
         verify_shards(manifest)
 
@@ -83,13 +83,13 @@ def test_a_manifest_that_was_edited_is_not_the_corpus_that_its_hash_names(manife
     ):
         edited(manifest, **changes)
         with pytest.raises(
-            IntegrityError, match=r"manifest\.json: hash expected \w{16}, found \w{16}: edited.*; run pack_s"
+            IntegrityError, match=r"manifest\.json: hash expected \w{16}, found \w{16}: edited.*; run snakemake -R pack"
         ):
             verify_manifest(manifest)
         edited(manifest, **told)
     for lacking in ("hash", "special_tokens"):
         manifest.write_text(json.dumps({key: value for key, value in told.items() if key != lacking}))
-        with pytest.raises(DataError, match=rf"manifest\.json: has no '{lacking}'; run pack_shards again"):
+        with pytest.raises(DataError, match=rf"manifest\.json: has no '{lacking}'; run snakemake -R pack"):
             verify_manifest(manifest)
 
 

@@ -261,7 +261,7 @@ def test_an_edited_manifest_with_the_old_hash_does_not_train_on(tmp_path, manife
     for run in ("new", "old"):
         assert main(options(manifest, brief(), tmp_path / run)) == 65
         said = capsys.readouterr().err
-        assert re.search(r"manifest\.json: hash expected \w+, found \w+: edited, or of .*; run pack_shards again", said)
+        assert re.search(r"manifest\.json: hash expected \w+, found \w+: edited, or of .*; run snakemake -R pack", said)
     assert not (tmp_path / "new/state/weights").exists()
 
 

@@ -200,5 +200,5 @@ def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manife
     vocabulary = copied.parent / "vocabulary.json"
     *others, one, another = json.loads(vocabulary.read_text())
     vocabulary.write_text(json.dumps([*others, another, one]))
-    with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run pack_shards again .*pack_pairs"):
+    with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run snakemake -R pack .*pack_pairs"):
         objective_of(RUN, brief(), copied)

@@ -11,7 +11,7 @@ from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
 from symbert.progress import Progress
 
-REMEDY = "run pack_shards again (of parallel text: pack_pairs)"
+REMEDY = "run snakemake -R pack (of parallel text: -R pack_pairs)"
 
 
 class PackedRows:

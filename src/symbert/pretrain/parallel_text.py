@@ -57,7 +57,7 @@ class TextPieces:
     @classmethod
     def read(cls, path: Path) -> "TextPieces":
         """Those that were written to a file."""
-        return cls(read_json(path, [str], "run pack_pairs again"))
+        return cls(read_json(path, [str], "run snakemake -R pack_pairs"))
 
     def write(self, path: Path) -> None:
         """The pieces by id, as a JSON list."""
