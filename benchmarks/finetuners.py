@@ -20,10 +20,10 @@ from torch.utils.data import Dataset
 from transformers import BertForSequenceClassification, default_data_collator
 
 from benchmarks.trainers import Clock, now, timed
+from symbert.configuration import GlueSettings
 from symbert.glue.batches import read_rows
 from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
-from symbert.settings import GlueSettings
 from symbert.task import Task
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"

@@ -13,7 +13,7 @@ import yaml
 import zstandard
 
 from benchmarks.web import LISTED_SUFFIXES, Web, domains, frequent_words
-from symbert.config import filter_of
+from symbert.configuration import filter_of
 from symbert.corpus.digests import digest_of
 from symbert.corpus.wordpiece import write_vocabulary
 from symbert.files import read_json, write_json

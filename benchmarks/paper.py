@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from symbert.config import protocol_of
+from symbert.configuration import GlueSettings, TaskSettings, protocol_of
 from symbert.project import read_config
-from symbert.settings import GlueSettings, TaskSettings
 
 ROOT = Path(__file__).parents[1]
 PAPER = {"scale": "paper", "source": "hub"}

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.paper import task_settings
+from symbert.configuration import values_of
 from symbert.files import write_json
 from symbert.glue.prepare import facts_of, prepare_task
-from symbert.settings import values_of
 from symbert.sources import VOCABULARY
 from symbert.suites import suite_of
 from symbert.task import Task

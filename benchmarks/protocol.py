@@ -7,10 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.trainers import Task
-from symbert.config import merge, training_of
+from symbert.configuration import PretrainSettings, merge, training_of
 from symbert.hosts import ENCODER
 from symbert.project import read_yaml
-from symbert.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("original", "symmetric", "pairwise", "shared")

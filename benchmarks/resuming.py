@@ -6,9 +6,9 @@ from pathlib import Path
 
 from benchmarks.measure import Command, Contestant, interleave, measure
 from benchmarks.packed import write_corpus
+from symbert.configuration import PretrainSettings, recorded_settings
 from symbert.files import write_json
 from symbert.paths import Run
-from symbert.settings import PretrainSettings, recorded_settings
 
 IMPORTS = "import torch"
 ROWS, TOKENS, VOCABULARY = 8192, 16, 300  # the demo's rows

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
+from symbert.configuration import PretrainSettings
 from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.masked_tokens import masked_batch
 from symbert.pretrain.objective import sequences_of
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.train import Trainer
-from symbert.settings import PretrainSettings
 from symbert.sizes import SIZES
 
 REPEATS = 5  # of what takes milliseconds; the median counts

@@ -185,6 +185,20 @@ def operator_of(config: Mapping[str, Any]) -> Operator:
     return own
 
 
+def planned_operator(name: str, facts: Mapping[str, Any], origin: Path) -> Operator:
+    """The operator of settings with its `operator_code` and, of one of the user's own, its definition.
+
+    ConfigError, which names the file `origin`, where its code was edited since: the folder's key is of other code.
+    """
+    operator = operator_of({"attention": name, "operator": facts.get("operator")})
+    if operator.code != facts["operator_code"]:
+        raise ConfigError(
+            f"{origin}: the code of '{name}' is {operator.code} today, and was {facts['operator_code']} when this was "
+            "planned; run snakemake again, which computes it in another folder"
+        )
+    return operator
+
+
 def unfollowed_code() -> list[str]:
     """A line for each operator of the user's own that runs more than its code covers: a change there trains nothing."""
     lines = []

@@ -697,7 +697,7 @@ class Experiment:
         operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
         if not operators:
             return None
-        settings = {"operators": {one.name: {"code": one.code, **one.own_definition} for one in operators}}
+        settings = {"operators": {one.name: {"operator_code": one.code, **one.own_definition} for one in operators}}
         return f"{self._keyed('measured/probes', settings)}/probes.csv"
 
     @cached_property

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from model.models import Shifted, define
-from symbert import cli
+from symbert import cli, operators
+from symbert.files import write_json
 from symbert.model.bert import SymBertConfig, SymBertModel
 from symbert.model.network import initialize
 from symbert.model.probes import NOBODY, RELATIONS, TOKENS, layer_of, relations_of, targets_of
@@ -86,6 +87,22 @@ def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path)
     monkeypatch.setattr("symbert.model.recall.STEPS", 2)
     assert cli.main(["probe", "model.wrong_operators:Unmasked", "--output", str(tmp_path / "probes.csv")]) == 0
     assert set(pd.read_csv(tmp_path / "probes.csv")["attention"]) == {"unmasked"}
+
+
+def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(monkeypatch, tmp_path):
+    """One of the user's own is defined there, because a job knows no configuration."""
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
+    own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
+    original = {"operator_code": operators.operator_code("original")}
+    del operators.OPERATORS["mine"]
+    asked = {"mine": {"operator_code": own.code, **own.own_definition}, "original": original}
+    write_json(tmp_path / "settings.json", {"operators": asked})
+    assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 0
+    assert pd.read_csv(tmp_path / "probes.csv")["attention"].unique().tolist() == ["mine", "original"]
+    write_json(tmp_path / "settings.json", {"operators": {"original": {"operator_code": "0123456789abcdef"}}})
+    assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 64
 
 
 def test_answers_of_lookups_stand_in_their_rows():

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
+from symbert.configuration import PretrainSettings, recorded_settings
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
 from symbert.hosts import HOSTS
 from symbert.paths import Run
-from symbert.settings import PretrainSettings, recorded_settings
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 

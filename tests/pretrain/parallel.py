@@ -5,8 +5,8 @@ from itertools import islice
 from pathlib import Path
 
 from symbert.cli import main
+from symbert.configuration import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 from symbert.files import sha256_of, write_json
-from symbert.keys import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 
 
 def write_text(folder: Path, training: int = 400, held_out: int = 40) -> dict[str, str]:

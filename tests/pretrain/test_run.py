@@ -162,11 +162,14 @@ def test_a_run_is_not_trained_with_other_code_or_another_shape_than_planned(
     """The key of its folder would not be theirs."""
     words = options(manifest, brief(), tmp_path / "run")
     planned = read_json(tmp_path / "run/run.json")
-    for key in ("operator_code", "intermediate_size"):
-        changed = {**planned["model"], key: "0123456789abcdef" if key == "operator_code" else 128}
+    for key, value, said in (
+        ("operator_code", "0123456789abcdef", "the code of 'pairwise' is"),
+        ("intermediate_size", 128, "intermediate_size: 128 → 256 since it was planned"),
+    ):
+        changed = {**planned["model"], key: value}
         write_json(tmp_path / "run/run.json", {**planned, "model": changed})
         code, error = here(words)
-        assert code == 64 and f"run.json: {key}: {changed[key]} → {planned['model'][key]} since it was planned" in error
+        assert code == 64 and f"run.json: {said}" in error and "run snakemake again" in error
     assert not (tmp_path / "run/state").exists()
 
 
@@ -459,6 +462,6 @@ def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_i
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
     trained = read_json(tmp_path / "run/done.json")["settings"]
     assert trained["optimizer"] == "my_optimizers:momentum" and len(trained["optimizer_code"]) == 16
-    monkeypatch.setattr("symbert.settings.code_of", lambda *path: "0123456789abcdef")
+    monkeypatch.setattr("symbert.configuration.code_of", lambda *path: "0123456789abcdef")
     code, error = here(words)
     assert code == 64 and f"optimizer_code: {trained['optimizer_code']} → 0123456789abcdef" in error

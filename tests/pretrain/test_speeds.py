@@ -3,13 +3,13 @@
 import pytest
 
 from symbert.cli import main
+from symbert.configuration import values_of
 from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
 from symbert.pretrain import speeds
 from symbert.pretrain.train import Trainer
 from symbert.report.speeds import read_speeds
-from symbert.settings import values_of
 
 OPERATORS = ["original", "symmetric", "pairwise"]
 

@@ -3,10 +3,10 @@ import torch
 from msgspec.structs import replace
 
 from pretrain.corpora import brief
+from symbert.configuration import GlueSettings, PretrainSettings
 from symbert.errors import ConfigError
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel
-from symbert.settings import GlueSettings, PretrainSettings
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 
 

@@ -24,7 +24,7 @@ from symbert.model.layers import Encoder
 from symbert.model.logits import logits_of, weights_of
 from symbert.model.network import HostModel, initialize
 from symbert.model.recall import LOOKUPS, SEEDS, look_up, summary_of
-from symbert.operators import define, name_of, operator_named, operator_of
+from symbert.operators import define, name_of, operator_named, planned_operator
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -151,10 +151,9 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
 
 def measure_probes(output: Path, /) -> None:
     """Measure which relations the operators in the settings beside `output` can express."""
-    settings = read_json(output.parent / "settings.json", {"operators": {str: dict}}, "run snakemake again")
-    for name, facts in settings["operators"].items():
-        operator_of({"attention": name, "operator": facts.get("operator")})
-    _write(_table_of(list(settings["operators"])), output)
+    file = output.parent / "settings.json"
+    operators = read_json(file, {"operators": {str: {"operator_code": str}}}, "run snakemake again")["operators"]
+    _write(_table_of([planned_operator(name, facts, file).name for name, facts in operators.items()]), output)
 
 
 def _table_of(names: list[str]) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.sharding import gather, part_of
 from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step
-from symbert.settings import hash_of
+from symbert.shapes import hash_of
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from symbert.configuration import PretrainSettings
 from symbert.files import read_json
 from symbert.hosts import Rows
 from symbert.model.masking import Masker
@@ -19,7 +20,6 @@ from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
 from symbert.pretrain.pace import model_flops
-from symbert.settings import PretrainSettings
 
 VALIDATION_SEED = 0  # the same masks for every run, so that validation losses compare
 SIGMAS = 6  # above the mean: one batch in a thousand million has more masked tokens than slots

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from symbert.configuration import PretrainSettings
 from symbert.files import read_json
 from symbert.hosts import Rows
 from symbert.model.decoder import DecoderModel
 from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import Batch, Objective
-from symbert.settings import PretrainSettings
 
 MOST_NATS = math.log(sys.float_info.max)  # whose exponential a float holds
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from symbert.configuration import PretrainSettings
 from symbert.draws import permute
 from symbert.hosts import HOSTS, Rows
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.paths import Run
-from symbert.settings import PretrainSettings
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
 

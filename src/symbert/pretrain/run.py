@@ -7,12 +7,12 @@ deletes outputs); the declared files are published when the last step is done.
 from pathlib import Path
 from typing import Any
 
+from symbert.configuration import PretrainSettings, recorded_settings, settings_from
 from symbert.errors import ConfigError
 from symbert.files import read_json
-from symbert.operators import operator_of
+from symbert.operators import planned_operator
 from symbert.paths import Run
 from symbert.pretrain.stop import StopRequest
-from symbert.settings import PretrainSettings, recorded_settings, settings_from
 from symbert.sizes import BUILT_IN, define
 
 PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
@@ -44,27 +44,34 @@ def pretrain(
 def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
     """The run that run.json plans, its settings, and the manifest of its rows; its operator and size are known then.
 
-    ConfigError where the code of its operator or optimizer is not the planned one.
+    ConfigError where the code of its operator or optimizer was edited since.
     """
     file = folder / "run.json"
     planned = read_json(file, PLANNED, "run snakemake again")
     run = Run(planned["size"], planned["attention"], planned["pretrain_seed"], planned["host"])
-    define_model(run.size, run.attention, planned["model"])
-    settings = dict(planned["training"])
-    settings.pop("optimizer_code", None)
+    define_model(run.size, run.attention, planned["model"], file)
+    settings = {key: value for key, value in planned["training"].items() if key != "optimizer_code"}
     chosen = settings_from(settings, PretrainSettings, str(file))
-    differing = difference({**planned["model"], **planned["training"]}, {**run.model, **recorded_settings(chosen)})
-    if differing:
-        raise ConfigError(f"{file}: {differing} since it was planned; run snakemake again, which trains it elsewhere")
+    _refuse_changes(planned["training"], recorded_settings(chosen), file)
     return run, chosen, Path(planned["manifest"])
 
 
-def define_model(size: str, attention: str, model: dict[str, Any]) -> None:
-    """Make the operator and the size of a `Run.model` known to this process, where they are the user's own."""
-    shape = {name: value for name, value in model.items() if name not in ("operator_code", "operator")}
-    operator_of({"attention": attention, "operator": model.get("operator")})
+def define_model(size: str, attention: str, model: dict[str, Any], origin: Path) -> None:
+    """Make the operator and the size of a `Run.model` in the file `origin` known to this process.
+
+    ConfigError where the operator's code was edited since.
+    """
+    planned_operator(attention, model, origin)
     if size not in BUILT_IN:
-        define(size, shape)
+        define(size, {name: value for name, value in model.items() if name not in ("operator_code", "operator")})
+    _refuse_changes(model, Run(size, attention, 0).model, origin)
+
+
+def _refuse_changes(planned: dict[str, Any], found: dict[str, Any], origin: Path) -> None:
+    if differing := difference(planned, found):
+        raise ConfigError(
+            f"{origin}: {differing} since it was planned; run snakemake again, which computes it in another folder"
+        )
 
 
 def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import torch
 
+from symbert.configuration import PretrainSettings, settings_from
 from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
 from symbert.pretrain.pace import known_peak
 from symbert.pretrain.run import define_model
 from symbert.pretrain.train import Trainer, memory_explained
-from symbert.settings import PretrainSettings, settings_from
 from symbert.training.device import facts_of_machine
 from symbert.training.recipe import compiler_explained
 
@@ -24,7 +24,7 @@ ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
 SEED = 1
 SETTINGS = {
     "size": str,
-    "models": {str: dict},
+    "models": {str: {"operator_code": str}},
     "training": dict,
     "manifest": str,
     "micro_batch_size": (int, type(None)),
@@ -43,11 +43,12 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     from torch._dynamo import config as compiler  # slow to load
 
     torch.set_num_threads(threads)
-    settings = read_json(output.parent / "settings.json", SETTINGS, "run snakemake again")
+    file = output.parent / "settings.json"
+    settings = read_json(file, SETTINGS, "run snakemake again")
     size, attention, manifest = settings["size"], list(settings["models"]), Path(settings["manifest"])
     for name, model in settings["models"].items():
-        define_model(size, name, model)
-    chosen = settings_from(settings["training"], PretrainSettings, str(output.parent / "settings.json"))
+        define_model(size, name, model, file)
+    chosen = settings_from(settings["training"], PretrainSettings, str(file))
     sequences = min(settings["micro_batch_size"] or chosen.batch_size, chosen.batch_size)
     while True:
         trainers: list[Trainer] = []  # of the attempt before, whose memory this one needs

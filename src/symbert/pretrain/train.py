@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from symbert.configuration import PretrainSettings
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import write_json
@@ -23,7 +24,6 @@ from symbert.pretrain.objective import Batch, Loss, objective_of
 from symbert.pretrain.sharding import shard
 from symbert.pretrain.storage import DIVERGED
 from symbert.pretrain.world import World, alone
-from symbert.settings import PretrainSettings
 from symbert.training.device import autocast, resolve_precision
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels

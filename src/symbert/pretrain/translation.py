@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from symbert.configuration import PretrainSettings
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import Rows
 from symbert.model.encoder_decoder import EncoderDecoderModel
@@ -23,7 +24,6 @@ from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
-from symbert.settings import PretrainSettings
 
 MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
 
