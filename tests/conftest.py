@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 
 from symbert import operators, sizes, tasks
 from symbert.config import merge
-from symbert.own import VARIABLE
 from symbert.paths import Experiment
 from symbert.project import read_config
 
@@ -143,19 +142,6 @@ def project(folder, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def write_section(tmp_path, config):
-    """Writes one section of the demo's settings, with changes, and gives its file."""
-    from symbert.config import sections
-
-    def write(section: str, **changes) -> Path:
-        path = tmp_path / f"{section}.json"
-        path.write_text(json.dumps({**sections(config)[section], **changes}))
-        return path
-
-    return write
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """An empty project folder, in which the test runs: paths of an experiment begin there."""
     monkeypatch.chdir(tmp_path)
@@ -190,8 +176,6 @@ def changed(experiment):
 def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No operator, size or task that a test defines stays known after it."""
     monkeypatch.setattr(tasks, "OWN", {})
-    monkeypatch.setenv(VARIABLE, "")
-    monkeypatch.delenv(VARIABLE)
     before = [dict(operators.OPERATORS), dict(sizes.SIZES)]
     yield
     for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):

@@ -1,14 +1,10 @@
-"""Hosts: their runs have folders, identities and costs of their own, and those of the encoder stay as they were."""
-
-import math
-from pathlib import Path
+"""Hosts: which runs they add, and that those of the encoder stay as they were."""
 
 import pytest
-from symbert.pretrain.state import is_wanted, pretraining_work, run_of
 
-from symbert.config import runs_of
+from symbert.configuration import runs_of
 from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
-from symbert.paths import Experiment, Run, of_host
+from symbert.paths import Experiment, Run
 
 
 @pytest.fixture
@@ -34,22 +30,14 @@ def test_without_the_encoder_nothing_is_fine_tuned(changed):
     assert not any(experiment.steps(run) for run in experiment.pretrainings())
 
 
-def test_the_folder_of_another_host_is_below_one_of_its_name(both):
-    run, other = Run("tiny", "original", 1), Run("tiny", "original", 1, "decoder")
-    assert both.place(both.state, run) == Path("results/demo-embedded/pretrain/tiny-original/seed-1/state")
-    assert both.place(both.state, other) == Path("results/demo-embedded/pretrain/decoder/tiny-original/seed-1/state")
-    assert of_host(both.run, "decoder") == "results/demo-embedded/pretrain/decoder/{size}-{attention}/seed-{seed}"
-
-
 def test_a_report_is_told_which_runs_of_other_hosts_were_asked_for(both, experiment):
-    """And one of the encoder alone has the settings of before there were others."""
     asked = [[run.host, run.size, run.attention, run.pretrain_seed] for run in both.runs_of_others()]
-    assert asked and both.settings["report"]["host_runs"] == asked
-    assert "host_runs" not in experiment.settings["report"]
+    assert asked and both.report_settings["host_runs"] == asked
+    assert not {"host_runs", "host_steps"} & experiment.report_settings.keys()
 
 
-def test_runs_of_the_encoder_name_no_host_in_files():
-    """So hashes and identities of all runs made before other hosts existed are the same."""
+def test_runs_of_the_encoder_name_no_host_in_records():
+    """There `host` is the machine."""
     facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1}
     assert Run("tiny", "original", 1).facts == facts
     assert Run("tiny", "original", 1, "decoder").facts == {**facts, "model_host": "decoder"}
@@ -59,54 +47,20 @@ def test_runs_of_the_encoder_name_no_host_in_files():
     ]
 
 
-def test_an_identity_is_of_the_run_of_its_host(both, experiment):
-    for run in (Run("tiny", "original", 1), Run("tiny", "original", 1, "decoder")):
-        assert run_of(both, {**run.facts, "learning_rate": 1.0}) == run
-    assert run_of(experiment, Run("tiny", "original", 1, "decoder").facts) is None
+def test_another_host_changes_no_folder_of_the_encoder(both, experiment):
+    assert {run: both.run_folder(run) for run in experiment.runs()} == {
+        run: experiment.run_folder(run) for run in experiment.runs()
+    }
 
 
-def test_the_state_of_a_decoder_is_not_taken_for_that_of_the_encoder(both, traces):
-    decoder = Run("tiny", "original", 1, "decoder")
-    state = traces.run(decoder, "preempted", 200)
-    assert is_wanted(both, state) and not is_wanted(traces.experiment, state)
-
-
-def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(both):
-    """By hand: of a row the decoder reads all tokens but the last, and its head is on each of them."""
-    settings, pack = both.pretraining, both.config["corpus"]["pack"]
-    layers, head = 2 * (4 * 64**2 + 2 * 64 * 256), 64 * (64 + both.vocabulary_size)
-    # Steps, and evaluations, which are forward only.
-    rows = settings.steps * settings.batch_size
-    rows += math.ceil(settings.steps / settings.evaluate_every) * pack["validation_sequences"] / 3
-    length = pack["sequence_length"]
-    for host, tokens, predicted in (("decoder", length - 1, 1.0), (ENCODER, length, settings.mask_probability)):
-        by_token = 6 * layers + 3 * 4 * 2 * tokens * 64 + 6 * predicted * head
-        work = pretraining_work(both, Run("tiny", "original", 1, host))
-        assert work.flops == pytest.approx(rows * tokens * by_token)
-
-
-def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(changed):
-    """All hosts had as many steps."""
+def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
     own = {"decoder": {"steps": 300, "schedule_steps": 900}}
     experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
-    steps = {host: experiment.last_step(host) for host in HOSTS}
-    assert steps["decoder"] == 300 and steps[ENCODER] == experiment.final
-    runs = {run.host: run for run in experiment.pretrainings()}
-    assert experiment.extracted_steps(runs["decoder"]) == [300]
-    assert experiment.training("decoder").learning_rate == experiment.pretraining.learning_rate
-    sections = experiment.settings
-    assert sections["pretrain-decoder"] == {**sections["pretrain"], "steps": 300, "schedule_steps": 900}
-    assert sections["report"]["host_steps"]["decoder"] == 300
-    assert sections["report"]["overrides"]["hosts.decoder.steps"] == 300
-    assert pretraining_work(experiment, runs["decoder"]).layers == 300 * 2
-
-
-def test_another_host_changes_no_section_of_the_encoder(both, experiment):
-    """Nor is its existence a reason to train anything anew."""
-    for name, values in experiment.settings.items():
-        if name != "report":
-            assert both.settings[name] == values
-    assert not {"host_runs", "host_steps"} & experiment.settings["report"].keys()
+    assert (experiment.last_step("decoder"), experiment.last_step(ENCODER)) == (300, experiment.final)
+    decoder = next(run for run in experiment.pretrainings() if run.host == "decoder")
+    assert experiment.extracted_steps(decoder) == [300]
+    assert experiment.report_settings["host_steps"]["decoder"] == 300
+    assert experiment.report_settings["overrides"]["hosts.decoder.steps"] == 300
 
 
 def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):
@@ -120,6 +74,6 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
 
 
 @pytest.mark.parametrize("host", OTHERS)
-def test_a_model_of_translations_is_not_named_as_one_of_letters(host):
+def test_a_checkpoint_names_its_host_by_the_class_of_its_model(host):
     """Two hosts had one class, so a translation was told to be the other."""
     assert host_named_in([HOSTS[host].model.split(":")[1]]) == host

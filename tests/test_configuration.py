@@ -1,0 +1,584 @@
+"""The configuration: the paper's values, types, values that follow from it, and a line for every mistake."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbert import configuration, operators, sizes, tasks
+from symbert.configuration import (
+    PAPERS_FILTERS,
+    Challenge,
+    Configuration,
+    GlueSettings,
+    MinimalPairSettings,
+    NoiseKind,
+    PackSettings,
+    Recipe,
+    Settings,
+    TaskSettings,
+    annotations_of,
+    check,
+    experiment_name,
+    filter_of,
+    merge,
+    needs_harmful_model,
+    number,
+    protocol_of,
+    report_of,
+    settings_from,
+    source_of,
+    training_of,
+    values_of,
+)
+from symbert.declared import mistake_in
+from symbert.errors import ConfigError, MissingInputError
+from symbert.glue.challenges import COLLECTIONS
+from symbert.glue.noise import EDITS
+from symbert.paths import Experiment, Run
+from symbert.project import read_config, read_yaml
+from symbert.shapes import hash_of
+from symbert.sources import SOURCES
+from symbert.training.recipe import RECIPES
+
+pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
+
+
+@pytest.fixture
+def paper(root):
+    """The configuration without a scale."""
+    return read_yaml(root / "workflow/defaults.yaml")
+
+
+def own_files(config, pattern, **corpus):
+    return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
+
+
+def files_of(config) -> dict[str, str]:
+    """The user's files by part."""
+    return SOURCES["files"].files_in_place(config)
+
+
+# Values.
+
+
+def test_the_configuration_holds_the_papers_values(paper):
+    """§3.3, §3.4 and appendix A of arXiv 2406.06366, and the authors' code where the paper is silent."""
+    pretrain, glue, corpus = paper["pretrain"], paper["glue"], paper["corpus"]
+    assert (pretrain["steps"], pretrain["batch_size"], pretrain["warmup_steps"]) == (200_000, 256, 10_000)
+    assert (pretrain["learning_rate"], pretrain["adam_epsilon"], pretrain["mask_probability"]) == (1e-4, 1e-12, 0.15)
+    assert pretrain["steps"] * pretrain["batch_size"] * corpus["pack"]["sequence_length"] == 26_214_400_000
+    assert (glue["epochs"], glue["batch_size"], glue["learning_rate"], glue["warmup_ratio"]) == (5, 16, 1e-5, 0.1)
+    assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
+    assert len(corpus["filter"]["blocked_categories"]) == 11
+    assert len(paper["sweep"]["curve"]["steps"]["base"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
+
+
+def keys_of(kind, above=""):
+    """Every key that a class declares, and those of its sections."""
+    for field in msgspec.structs.fields(kind):
+        yield above + field.name
+        if isinstance(field.type, type) and issubclass(field.type, Settings):
+            yield from keys_of(field.type, f"{above}{field.name}.")
+
+
+def test_every_declared_key_is_in_the_defaults_and_says_there_what_it_means(root):
+    """A schema beside it said that fine-tuning decays all parameters, long after it did not."""
+    text = (root / "workflow/defaults.yaml").read_text()
+    written, above = {}, []
+    for line in text.splitlines():
+        if named := re.match(r"( *)(\w+):(.*)", line):
+            above[len(named[1]) // 2 :] = [named[2]]
+            written[".".join(above)] = named[3]
+    del written["sweep.curve.steps.base"]
+    values = [key for key in written if not key.startswith("suites.")]  # whose keys are those of `glue`
+    assert set(keys_of(Configuration)) == set(values)
+    assert [key for key, rest in written.items() if rest and " # " not in rest] == []
+
+
+def test_the_users_file_is_short_and_valid(root):
+    text = (root / "config.yaml").read_text()
+    assert len(text.splitlines()) <= 40
+    read_config(root)
+    examples = [re.sub("  +#.*", "", line[2:]) for line in text.splitlines() if re.match("# [a-z]+: ", line)]
+    assert len(examples) >= 3 and all(isinstance(yaml.safe_load(example), dict) for example in examples)
+    assert {key for example in examples for key in yaml.safe_load(example)} <= {*Configuration.__struct_fields__}
+
+
+def test_the_words_of_a_key_are_those_of_its_registry_in_the_stage():
+    """They are read from its source: importing torch takes seconds."""
+    assert get_args(Recipe) == tuple(RECIPES)
+    assert get_args(NoiseKind) == (*EDITS, "mixed")
+    assert get_args(Challenge) == tuple(COLLECTIONS)
+    program = "import sys, symbert.configuration; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
+    assert experiment_name(config) == "demo-embedded"
+    assert experiment_name({**config, "experiment": "mine"}) == "mine"
+    mixed = merge(config, {"glue": {"source": "mirror"}})
+    assert experiment_name(mixed) == "demo-embedded-mirror"
+    assert experiment_name(merge(config, {"scale": "here/two-nodes.yaml"})) == "two-nodes-embedded"
+
+
+def test_each_stage_may_have_a_source_of_its_own(config):
+    mixed = merge(config, {"source": "hub", "glue": {"source": "embedded"}})
+    assert (source_of(mixed, "corpus"), source_of(mixed, "glue")) == ("hub", "embedded")
+
+
+def test_both_spellings_of_no_filter_are_the_same(config):
+    """Another spelling filtered everything again, and so did a key of a filter that is off."""
+    spelt = [merge(config, {"corpus": {"filter": value}}) for value in ("none", {"rules": []}, {"rules": "[]"})]
+    off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0, "rules": []}
+    for one in [*spelt, merge(config, {"corpus": {"filter": off}})]:
+        check(one)
+        assert filter_of(one) == filter_of(spelt[0]) and filter_of(one)["rules"] == []
+        assert [report_of(one)[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")] == [
+            None
+        ] * 3
+    assert filter_of(config)["rules"] == list(PAPERS_FILTERS) and "rules" not in report_of(config)
+
+
+def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
+    def chosen(**keys):
+        return filter_of(merge(config, {"corpus": {"filter": keys}}))
+
+    assert chosen(rules=["categories"]) == chosen(rules=["categories"], max_harmful_perplexity=9.0)
+    assert chosen(rules=["categories"]) != chosen(rules=["categories"], match="suffix")
+    assert chosen(rules=["perplexity"]) == chosen(rules=["perplexity"], categories_from="metadata", match="suffix")
+    assert chosen(rules=["perplexity"]) != chosen(rules=["perplexity"], max_harmful_perplexity=9.0)
+
+
+def test_harmful_perplexity_is_computed_where_it_is_asked_for_and_does_not_come_with_the_text(config):
+    computed = merge(config, {"corpus": {"annotations": "computed"}})
+    assert needs_harmful_model(computed) and not needs_harmful_model(config)
+    assert not needs_harmful_model(merge(computed, {"corpus": {"filter": {"rules": ["categories"]}}}))
+    assert annotations_of(merge(config, {"corpus": {"source": "files"}})) == "computed"
+
+
+def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(config):
+    own = merge(config, {"hosts": {"decoder": {"steps": 300, "schedule_steps": 900}}})
+    encoder, decoder = (values_of(training_of(own, host)) for host in ("encoder", "decoder"))
+    assert decoder == {**encoder, "steps": 300, "schedule_steps": 900}
+
+
+def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
+    """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
+    own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
+    glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
+    assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
+    assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
+    pairs = protocol_of(
+        merge(paper, {"suites": {"blimp": {"max_evaluation_examples": 9}}}), "blimp", MinimalPairSettings
+    )
+    assert (pairs.max_length, pairs.max_evaluation_examples) == (128, 9)
+
+
+# Runs and checkpoints.
+
+
+def test_runs_are_every_size_with_every_operator_and_every_seed(changed):
+    several = changed({"sweep": {"sizes": ["small", "base"], "pretrain_seeds": [1, 2]}})
+    assert len(several.runs()) == 2 * 4 * 2 and len(several.runs(["base"])) == 4 * 2
+    assert str(several.runs()[0]) == "small-original seed 1"
+
+
+def test_a_size_outside_the_curve_has_its_last_step_only(changed):
+    curve = {"sizes": ["tiny"], "steps": {"tiny": [300, 1200]}}
+    experiment = changed({"sweep": {"sizes": ["tiny", "small"], "curve": curve}})
+    tiny, small = Run("tiny", "original", 1), Run("small", "original", 1)
+    assert experiment.steps(tiny) == [300, 1200, 2400] and experiment.steps(small) == [2400]
+    untrained = changed({"sweep": {"sizes": ["tiny", "small"], "curve": curve, "untrained": True}})
+    assert untrained.steps(small) == [0, 2400] and untrained.curve_steps("tiny") == [300, 1200, 2400]
+
+
+@pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
+def test_pre_training_seeds_may_be_compared_by_their_losses_alone(changed, chosen, finetuned):
+    experiment = changed({"sweep": {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": chosen}})
+    assert sorted({run.pretrain_seed for run in experiment.runs()}) == [1, 2, 3]
+    assert sorted({run.pretrain_seed for run, _ in experiment.checkpoints()}) == finetuned
+    report = experiment.report_settings
+    assert {run[-1] for run in report["runs"]} == {1, 2, 3}
+    assert {run[-1] for run in report["scored_runs"]} == {run[-1] for run in report["curve_runs"]} == {*finetuned}
+
+
+def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(experiment):
+    """The demo fine-tunes with seeds 1 and 2, the curve with 1; a step that nobody asked for has the comparison's."""
+    assert experiment.finetune_seeds("tiny", 300) == [1]
+    assert experiment.finetune_seeds("tiny", 2400) == [1, 2]
+    assert experiment.finetune_seeds("tiny", 600) == [1, 2]
+
+
+def test_the_checkpoints_that_documentation_names_are_those_of_the_demo(root, folder):
+    """Believed when the demo got other steps: that no page named the old ones."""
+    demo = Experiment(read_config(root))
+    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    named = {int(step) for page in pages for step in re.findall(r"/step-(\d+)", page.read_text(encoding="utf-8"))}
+    assert named and named <= {*demo.curve_steps("tiny")}
+
+
+# The user's own text.
+
+
+def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(config, tmp_path):
+    paths = ["CC-2023/000_1.jsonl.zst", "CC-2024/000_1.parquet", "CC-2024/x.v2.jsonl.gz"]
+    for path in paths:
+        (tmp_path / "crawl" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "crawl" / path).touch()
+    own = own_files(config, tmp_path / "crawl" / "**")
+    check(own)
+    assert [*files_of(own).values()] == [f"{tmp_path}/crawl/{path}" for path in paths]
+    assert SOURCES["files"].beside(own, "corpus").name == "hub"
+    assert SOURCES["files"].beside({**own, "mirror": "."}, "corpus").name == "mirror"
+
+
+def test_json_of_other_names_text_tables_and_folders_of_datasets_are_parts(config, tmp_path):
+    """C4's own names among them."""
+    names = ["c4-train.00000-of-01024.json.gz", "a.json", "b.ndjson", "c.ndjson.zst", "d.json.zst", "e.ndjson.gz"]
+    names += ["f.txt", "g.csv.gz", "h.tsv", "i.arrow", "saved/state.json", "saved/data.arrow", "both/train/state.json"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "both/dataset_dict.json").touch()
+    for pattern in ("*", "**", "**/*"):
+        found = {Path(path).name for path in files_of(own_files(config, tmp_path / pattern)).values()}
+        assert found == {*(name for name in names if "/" not in name), "saved", "both"}
+
+
+def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tmp_path):
+    for name in ("a.jsonl", "notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "e.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ConfigError) as stop:
+        check(own_files(config, tmp_path / "**"))
+    others = ", ".join(str(tmp_path / name) for name in ("b.jsonl.bz2", "c.JSONL", "e.jsonl"))
+    assert f"5 of 7 files that match {tmp_path}/** cannot be read: {others} and 2 more; " in str(stop.value)
+    assert [Path(path).name for path in files_of(own_files(config, tmp_path / "[ad].*[lt]")).values()] == [
+        "a.jsonl",
+        "d.parquet",
+    ]
+
+
+def test_files_that_are_missing_or_unnamed_are_refused(config, tmp_path):
+    with pytest.raises(ConfigError, match=r"'corpus\.files' names none"):
+        check(merge(config, {"corpus": {"source": "files"}}))
+    with pytest.raises(MissingInputError, match=r"no file matches .*/\*\.txt"):
+        check(own_files(config, tmp_path / "*.txt"))
+
+
+def refuse_to_list():
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_folder_of_text_that_is_not_there_or_may_not_be_read_is_told_so(config, folder, monkeypatch):
+    """Without the folder, `crawl/**` matched the folder itself, "which cannot be read"."""
+    for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt"):
+        with pytest.raises(MissingInputError, match=r"'corpus\.files': no directory (.*/)?crawl"):
+            check(own_files(config, pattern))
+    (folder / "crawl").mkdir()
+    (folder / "crawl/a.txt").touch()
+    check(own_files(config, "crawl/**"))
+    monkeypatch.setenv("HOME", str(folder))
+    check(own_files(config, "~/crawl/*.txt"))
+    scan = os.scandir
+    monkeypatch.setattr("os.scandir", lambda path: refuse_to_list() if path == "crawl" else scan(path))
+    with pytest.raises(MissingInputError, match=r"'corpus\.files': crawl may not be read; make it readable"):
+        check(own_files(config, "crawl/**"))
+
+
+def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.jsonl").touch()
+    glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
+    own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
+    check(own)
+    assert [*files_of(own).values()] == [f"{tmp_path}/own.jsonl"]
+    told = (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"], own["glue"]["robustness"]["files"])
+    assert told == (str(tmp_path), f"{tmp_path}/", f"{tmp_path}/ut1", f"{tmp_path}/ood")
+    check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
+    assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
+
+
+def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to_it_are_read(config, tmp_path):
+    folder = tmp_path / "crawl {2024}"
+    folder.mkdir()
+    (folder / "a.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"'corpus\.files': .*/crawl \{2024\}/a\.jsonl has braces"):
+        check(own_files(config, folder / "*.jsonl"))
+    (tmp_path / "link").symlink_to(folder)
+    check(own_files(config, tmp_path / "link/*.jsonl"))
+
+
+# Types.
+
+PACK = {"sequence_length": 64, "validation_sequences": 2, "max_documents": 3, "sequences_per_shard": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"sequence_lenght": 1}, "unknown key 'sequence_lenght'; did you mean 'sequence_length'"),
+        ({"sequence_length": "64"}, "'sequence_length' is '64'"),
+        ({"sequence_length": True}, "'sequence_length' is True"),
+        ({"sequence_length": 4}, "'sequence_length' is 4, expected an integer ≥ 8 and ≤ 512; correct it"),
+    ],
+)
+def test_a_wrong_key_or_type_is_refused_by_name(changes, named):
+    with pytest.raises(ConfigError, match=f"^here: {named}"):
+        settings_from({**PACK, **changes}, PackSettings, "here")
+
+
+def test_a_missing_key_is_refused_by_name():
+    with pytest.raises(ConfigError, match="missing key 'max_documents'"):
+        settings_from({key: value for key, value in PACK.items() if key != "max_documents"}, PackSettings, "here")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "mistake"),
+    [
+        (
+            {"a": {**PACK, "max_documents": 0}},
+            dict[str, PackSettings],
+            "'a.max_documents' is 0, expected an integer ≥ 1",
+        ),
+        ({"a": {}}, dict[str, PackSettings], "missing key 'sequence_length' in 'a'; add it"),
+        ({"b": 1, "x": 1}, dict[Literal["a", "b"], int], "unknown key 'x'; choose from a, b"),
+        ({"a": [1, 2.5]}, dict[str, list[int]], "'a.1' is 2.5, expected an integer; correct it"),
+        ({"a": "c"}, dict[str, Literal["on", "off"] | None], "'a' is 'c'; choose from on, off, null"),
+        ({"a": 3}, dict[str, number(le=2)], "'a' is 3, expected a number ≤ 2; correct it"),
+    ],
+)
+def test_the_innermost_mistake_is_named_with_its_key(value, kind, mistake):
+    assert mistake_in(value, kind, strict=True).startswith(mistake)
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())
+def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
+    shuffled = list(values.items())
+    random.shuffle(shuffled)
+    assert hash_of(dict(shuffled)) == hash_of(values)
+    for key in values:
+        assert hash_of({**values, key: values[key] + 1}) != hash_of(values)
+
+
+def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):
+    pretrain = {"steps": "600", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
+    texts = {"pretrain": pretrain, "corpus": {"keep_raw": "yes", "source": "null", "filter": {"rules": "[categories]"}}}
+    sweep = {"finetune_seeds": ["1", "2"], "curve": {"steps": {"tiny": ["300", "600"]}}}
+    told = merge(config, {**texts, "sweep": sweep, "experiment": "null"})
+    check(told)
+    assert told["pretrain"]["steps"] == 600 and told["pretrain"]["learning_rate"] == 1e-3
+    assert told["pretrain"]["dropout"] == 0.1, "a number, although YAML takes it for a text"
+    assert told["pretrain"]["schedule_steps"] is None and told["corpus"]["filter"]["rules"] == ["categories"]
+    assert told["corpus"]["keep_raw"] is True and told["corpus"]["source"] is None
+    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"]["tiny"] == [300, 600]
+    assert told["experiment"] == "demo-embedded"
+
+
+# Checks.
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sorce": "hub"}, ["'sorce'", "did you mean 'source'"]),
+        ({"source": "miror"}, ["'source'", "did you mean 'mirror'"]),
+        ({"sweep": {"attention": ["original", "symetric"]}}, ["sweep.attention.1", "did you mean 'symmetric'"]),
+        ({"pretrain": {"learning_rate": "1e-4x"}}, ["'pretrain.learning_rate' is '1e-4x', expected a number > 0"]),
+        ({"pretrain": {"dropout": 1}}, ["'pretrain.dropout' is 1, expected a number ≥ 0 and < 1; correct it"]),
+        ({"sweep": {"tasks": ["mrpc", "rte", "mrpc"]}}, ["'sweep.tasks' has 'mrpc' twice"]),
+        ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
+        ({"corpus": {"filter": {"rules": ["perplexty"]}}}, ["did you mean 'perplexity'"]),
+        ({"experiment": "../elsewhere"}, ["experiment"]),
+        ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["'sweep.curve.steps' has 301", "pretrain.save_every"]),
+        ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
+        ({"sweep": {"sizes": ["tiny", "small"], "curve": {"sizes": ["small"]}}}, ["no steps of size 'small'"]),
+        ({"sweep": {"contrasts": [["pairwise", "base"]]}}, ["'sweep.contrasts' has 'base'", "'sweep.attention'"]),
+        ({"sweep": {"finetuned_pretrain_seeds": [9]}}, ["sweep.finetuned_pretrain_seeds", "9", "sweep.pretrain_seeds"]),
+        ({"pretrain": {"steps": 50, "warmup_steps": 51}}, ["'pretrain.warmup_steps'", "'pretrain.steps'"]),
+        ({"pretrain": {"schedule_steps": 2399}}, ["is 2399, before", "pretrain='{steps: 2400, schedule_steps: null}'"]),
+        ({"recipe": "fast", "pretrain": {"shard_parameters": True, "processes": 2}}, ["'pretrain.shard_parameters'"]),
+        (
+            {"pretrain": {"shard_parameters": True, "processes": 3, "batch_size": 32}},
+            ["'pretrain.batch_size' is 32, no multiple of the 3 processes"],
+        ),
+        ({"source": "mirror"}, ["corpus.source", "mirror=DIR"]),
+        ({"glue": {"robustness": {"sets": ["hans"]}}}, ["'glue.robustness.files' names no directory"]),
+        ({"suites": {"superglu": {}}}, ["unknown key 'superglu' in 'suites'; did you mean 'superglue'"]),
+        ({"suites": {"superglue": {"epoch": 3}}}, ["unknown key 'epoch' in 'suites.superglue'; did you mean 'epochs'"]),
+        ({"suites": {"superglue": {"epochs": 0}}}, ["'suites.superglue.epochs' is 0, expected an integer ≥ 1"]),
+        ({"suites": {"superglue": {"keep_finetuned": True}}}, ["unknown key 'keep_finetuned' in 'suites.superglue'"]),
+        ({"suites": {"blimp": {"epochs": 3}}}, ["'suites.blimp.epochs': nothing is trained on blimp"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_key_and_the_remedy(config, changes, words):
+    with pytest.raises(ConfigError) as caught:
+        check(merge(config, changes))
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize(
+    ("pretrain", "decoder", "told"),
+    [
+        ({"schedule_steps": 2400}, {"steps": 5000}, ("pretrain.schedule_steps", "hosts.decoder.steps")),
+        ({}, {"steps": 2400, "schedule_steps": 300}, ("hosts.decoder.schedule_steps", "hosts.decoder.steps")),
+        ({}, {"steps": 60, "warmup_steps": 99}, ("hosts.decoder.warmup_steps",)),
+        ({"processes": 4}, {"batch_size": 3}, ("pretrain.processes", "hosts.decoder.batch_size")),
+        ({"processes": 4, "shard_parameters": True}, {"batch_size": 6}, ("hosts.decoder.batch_size",)),
+    ],
+)
+def test_a_hosts_own_values_are_checked_as_those_of_the_encoder_are(config, pretrain, decoder, told):
+    """Only `pretrain` was, and 5,000 steps of a schedule of 1,600, the example of config.yaml, ended at a rate of 0."""
+    chosen = {"pretrain": pretrain, "hosts": {"decoder": decoder}}
+    with pytest.raises(ConfigError) as refused:
+        check(merge(config, {**chosen, "sweep": {"hosts": ["encoder", "decoder"]}}))
+    assert all(f"'{key}'" in str(refused.value) for key in told)
+    check(merge(config, chosen))  # of a host that is not in the sweep nothing is trained
+
+
+def test_the_comments_example_of_hosts_is_a_setting_that_trains(root):
+    """It had 5,000 steps alone: of these 3,400 at a rate of 0 at scale demo, and a warm-up of 10,000 at scale paper."""
+    text = (root / "workflow/defaults.yaml").read_text()
+    (example,) = re.findall(r"^hosts: \{\} .* have another value in another host: (\{.*\}) \(", text, re.M)
+    for scale in ("demo", "paper"):
+        chosen = {"scale": scale, "source": "hub", "sweep": {"hosts": ["decoder"]}, "hosts": yaml.safe_load(example)}
+        training = training_of(read_config(root, chosen), "decoder")
+        assert training.steps == 5000 and training.schedule_steps is None and training.warmup_steps < 5000
+
+
+def test_fewer_steps_than_the_curve_has_are_told_with_the_curves_key(root):
+    """`pretrain={steps: 50}` ended with "step 200 is never saved"."""
+    short = {"pretrain": {"steps": 50, "warmup_steps": 5}}
+    with pytest.raises(
+        ConfigError, match=r"^config: 'sweep\.curve\.steps' has 200 of size tiny, .*curve: \{sizes: \[\]"
+    ):
+        check(merge(read_config(root), short))
+    check(merge(read_config(root), {**short, "sweep": {"curve": {"sizes": []}}}))  # the last step is always kept
+
+
+@pytest.mark.parametrize("scale", ["demo", "laptop", "single-gpu", "paper"])
+def test_every_scale_is_valid(root, scale):
+    read_config(root, {"scale": scale, "source": "hub"})
+
+
+def test_a_directory_that_is_not_there_or_may_not_be_read_is_told_so(config, monkeypatch):
+    """That it may not be read ended with "make the directory writable"."""
+    with pytest.raises(MissingInputError, match=r"'glue.files': no directory /no/such"):
+        check(merge(config, {"glue": {"source": "files", "files": "/no/such"}}))
+    with pytest.raises(MissingInputError, match=r"'mirror': no directory /no/such; give the one with"):
+        check(merge(config, {"source": "mirror", "mirror": "/no/such"}))
+    monkeypatch.setattr("os.scandir", lambda path: refuse_to_list())
+    with pytest.raises(MissingInputError, match=r"'mirror': /locked may not be read; make it readable"):
+        check(merge(config, {"source": "mirror", "mirror": "/locked"}))
+
+
+@pytest.mark.parametrize("scale", ["laptop", "single-gpu", "paper"])
+def test_a_scale_for_real_text_is_refused_on_stand_ins(root, scale):
+    """65 GPU-hours on text made from documentation, where source=hub was forgotten."""
+    with pytest.raises(ConfigError, match=f"^config: 'scale' is {scale}, but 'source' is embedded"):
+        read_config(root, {"scale": scale})
+    with pytest.raises(ConfigError, match="'glue.source' is embedded, .*; set it to hub or mirror$"):
+        read_config(root, {"scale": scale, "source": "hub", "glue": {"source": "embedded"}})
+
+
+# Operators, sizes and tasks of the user's own.
+
+DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
+RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}
+IRONY = {"train": ".", "validation": ".", "columns": ["text"], "labels": ["no", "yes"], "metric": "accuracy"}
+MISCOUNTED = "model.wrong_operators:Miscounted"
+
+
+@pytest.fixture
+def own(config):
+    """A configuration with two operators and a size that this project does not have."""
+    curve = {"sizes": ["deep"], "steps": {"deep": [300]}}
+    sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "curve": curve}
+    own = {"operators": {"ranked": RANKED}, "sizes": {"deep": DEEP}, "tasks": {"irony": IRONY}}
+    return merge(config, {**own, "sweep": {**sweep, "tasks": ["rte", "irony"]}})
+
+
+def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
+    check(own)
+    assert own["sweep"]["attention"] == ["original", "ranked", "miscounted"]
+    assert operators.OPERATORS["ranked"].arguments == {"rank": 8}
+    assert operators.OPERATORS["miscounted"].path == MISCOUNTED
+    assert sizes.SIZES["deep"].num_hidden_layers == 12
+    assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
+    assert tasks.task_named("irony").scores == {"validation": "irony"} and "irony" not in tasks.GLUE
+    before = json.dumps(own)
+    check(own)
+    assert json.dumps(own) == before
+
+
+def test_a_run_records_what_its_names_stand_for(own, folder):
+    own["sweep"]["tasks"].remove("irony")
+    check(own)
+    experiment = Experiment(own)
+    planned = {run: experiment.settings[f"{experiment.run_folder(run)}/run.json"]["model"] for run in experiment.runs()}
+    ranked, original = planned[Run("deep", "ranked", 1)], planned[Run("tiny", "original", 1)]
+    assert ranked["operator"] == RANKED and ranked["hidden_size"] == 48 and "operator" not in original
+    assert ranked["operator_code"] not in (
+        original["operator_code"],
+        planned[Run("deep", "miscounted", 1)]["operator_code"],
+    )
+
+
+def test_values_of_the_command_line_are_the_numbers_that_they_spell(config):
+    changed = merge(config, {"sizes": {"deep": {key: str(value) for key, value in DEEP.items()}}})
+    changed = merge(changed, {"operators": {"ranked": {**RANKED, "rank": "8"}}, "sweep": {"attention": ["ranked"]}})
+    check(changed)
+    assert operators.OPERATORS["ranked"].arguments == {"rank": 8} and sizes.SIZES["deep"].hidden_size == 48
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sizes": {"deep": {**DEEP, "hiden_size": 3}}}, "unknown key 'hiden_size' in 'sizes.deep'; did you mean"),
+        ({"sizes": {"deep": {"hidden_size": 48}}}, "missing key 'num_hidden_layers' in 'sizes.deep'"),
+        ({"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}}, "is 5, which does not divide 'hidden_size'"),
+        ({"tasks": {"irony": {**IRONY, "labels": None}}}, "'tasks.irony' has no labels, but not kind: regression"),
+        ({"tasks": {"irony": {**IRONY, "labels": ["a", "a"]}}}, "'labels' has one twice (a, a)"),
+        ({"tasks": {"irony": {**IRONY, "metric": "acuracy"}}}, "is 'acuracy'; did you mean 'accuracy'?"),
+        ({"tasks": {"irony": {**IRONY, "labels": [0, 1, 2], "metric": "f1"}}}, "is f1, which needs two labels;"),
+        ({"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}}, "'tasks.irony.columns' is ['a', 'b', 'c'],"),
+        ({"tasks": {"irony": {"train": "."}}}, "missing key 'validation' in 'tasks.irony'; add it"),
+        ({"tasks": {"rte": IRONY}}, "'tasks' has 'rte', which is a task or column of this project"),
+        ({"tasks": {"a/b": IRONY}}, "more than letters, digits, '_' and '-'; choose another name"),
+        ({"tasks": {"irony": IRONY}, "sweep": {"tasks": ["irny"]}}, "'sweep.tasks.0' is 'irny'; did you mean 'irony'?"),
+        ({"sizes": {"tiny": DEEP}}, "'sizes' has 'tiny', which is a size of this project"),
+        ({"operators": {"ranked": {"rank": 8}}}, "'operators.ranked' has no class; add class:"),
+        ({"operators": {"original": RANKED}}, "'original' is symbert.model.attention:OriginalAttention already"),
+        ({"sweep": {"attention": ["no_such_module:Gated"]}}, "no module no_such_module for the operator"),
+        ({"sweep": {"attention": ["model.wrong_operators:Gated"]}}, "no class Gated in it"),
+        ({"sweep": {"attention": ["symbert.model.attention:SharedAttention", "shared"]}}, "has 'shared' twice"),
+        (
+            {"operators": {"demanding": RANKED}, "sweep": {"attention": [RANKED["class"]]}},
+            "'demanding' is model.wrong_operators:Demanding already; give model.wrong_operators:Demanding a name",
+        ),
+    ],
+)
+def test_a_mistake_in_something_of_the_users_own_is_one_line_too(config, changes, message):
+    with pytest.raises(ConfigError) as refused:
+        check(merge(config, changes))
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_configuration_defines_its_operators_again_where_it_is_read(own):
+    check(own)
+    for name in ("ranked", "miscounted"):
+        operators.OPERATORS.pop(name)
+    configuration.define_own(own)
+    assert {"ranked", "miscounted"} <= operators.OPERATORS.keys()
