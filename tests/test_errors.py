@@ -34,7 +34,7 @@ def test_an_exit_code_says_who_has_to_act():
     ("words", "code", "told"),
     [
         (["plan", "--config", "parts"], 64, "--config parts"),
-        (["exhibit", "table-9", "--output", "t.csv"], 64, "table-9"),
+        (["status", "none"], 65, "results/none/config.yaml"),
         (["plan", "--config", "sorce=hub"], 64, "'sorce'"),
         (["status", "--config", "glue.epochs=3"], 64, "glue='{epochs: 3}'"),
         (["status", "--config", "glue.robustness.noise=[]"], 64, "glue='{robustness: {noise: []}}'"),
@@ -47,11 +47,13 @@ def test_an_exit_code_says_who_has_to_act():
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
         (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
-        (["write-settings", "--values", "{}", "--output", "cut.json/out"], 65, "cut.json"),
+        (["pack", "manifest.json"], 65, "settings.json"),
+        (["pack", "cut.json/manifest.json"], 65, "cut.json"),
     ],
 )
 def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, code, told, project, capsys):
-    project.joinpath("cut.json").write_text('{"documents": ')
+    for name in ("cut.json", "settings.json"):
+        project.joinpath(name).write_text('{"parts": ')
     project.joinpath("mine.yaml").write_text("pretrain: {steps: [")
     assert cli.main(words) == code
     said = capsys.readouterr().err

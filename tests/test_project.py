@@ -1,10 +1,15 @@
 """Configurations as commands read them, beside what Snakemake makes of the same options."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from symbert.config import experiment_name
+from symbert.configuration import experiment_name
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.project import imported, read_chosen, read_config
+from symbert.paths import Experiment
+from symbert.project import read_chosen, read_config
 
 
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
@@ -17,9 +22,9 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
 
 
 def test_the_scale_may_come_from_any_of_them(root, tmp_path):
-    (tmp_path / "own.yaml").write_text("scale: laptop\n")
+    (tmp_path / "own.yaml").write_text("scale: laptop\nsource: hub\n")
     assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 3000
-    assert read_chosen(root, None, None, ["scale=paper"])["pretrain"]["steps"] == 200_000
+    assert read_chosen(root, None, None, ["scale=paper", "source=hub"])["pretrain"]["steps"] == 200_000
     assert read_chosen(root, "paper", [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 200_000
 
 
@@ -39,7 +44,7 @@ def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_p
         assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (1200, 256), (
             "of the file, of config.yaml"
         )
-        assert (config["scale"], experiment_name(config)) == ("two-nodes", "two-nodes-embedded")
+        assert experiment_name({**config, "experiment": None}) == config["experiment"] == "two-nodes-embedded"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +96,41 @@ def test_a_value_on_the_command_line_makes_no_object(root):
         read_chosen(root, None, None, ["scale=!!python/object/apply:os.getcwd []"])
 
 
-def test_imported_scores_that_were_not_imported_are_named_with_the_command(tmp_path):
-    with pytest.raises(MissingInputError, match="symbert import-scores FILE.csv --name theirs"):
-        imported(tmp_path / "imported-theirs")
+def test_an_edit_of_the_users_file_wins_over_the_scale(project):
+    """An edit of `pretrain.steps` did nothing at scale demo, whose file says how many steps it has."""
+    with open(project / "config.yaml", "a") as file:
+        file.write("pretrain: {steps: 3000}\n")
+    assert read_config(project)["pretrain"]["steps"] == 3000
+    assert read_config(project, {"pretrain": {"steps": 2500}})["pretrain"]["steps"] == 2500
+
+
+def snakemake(root, folder, *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), "-n", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["pretrain={stepz: 5}"], "symbert: config: unknown key 'stepz' in 'pretrain'; did you mean 'steps'?"),
+        (["scale=dmo"], "symbert: config: 'scale' is 'dmo'; did you mean 'demo'?"),
+    ],
+)
+def test_snakemake_ends_with_64_and_one_line_for_a_wrong_configuration(root, tmp_path, options, line):
+    done = snakemake(root, tmp_path, "--config", *options)
+    assert done.returncode == 64
+    assert [said for said in done.stderr.splitlines() if "config" in said.lower()][-1] == line
+    assert "Traceback" not in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_the_configuration_that_an_experiment_wrote_runs_it_again(root, project):
+    """`snakemake --configfile results/NAME/config.yaml`, whatever config.yaml of the project says by then."""
+    chosen = {
+        "experiment": "mine",
+        "sweep": {"attention": ["shared"], "curve": {"sizes": []}},
+        "pretrain": {"steps": 900},
+    }
+    experiment = Experiment(read_config(project, chosen))
+    experiment.write()
+    again = read_chosen(project, None, [Path("results/mine/config.yaml")], None)
+    assert Experiment(again).record == experiment.record

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from symbert.cli import COMMANDS
-from symbert.report.exhibits import EXHIBITS
+from symbert.paths import Experiment
+from symbert.project import read_config
 
 HEAVY = {
     *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
@@ -16,11 +17,10 @@ HEAVY = {
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
 MIRROR = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "pandas"}
-DRAWING = REPORT | {"matplotlib"}
 TRAINING = LIGHT | {"torch"}
 PROBING = TRAINING | {"pandas", "scipy"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT, MIRROR], [REPORT, DRAWING], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT, MIRROR], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.training.optimizer import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
@@ -28,26 +28,21 @@ STEP += "weights.sum().backward(); adamw([{'params': [weights]}], 1e-8).step()"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
-    **{
-        f"load({name!r})": TRAINING for name in ("count-parameters", "measure-speeds", "finetune", "measure-robustness")
-    },
+    **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
     **{f"import symbert.{name}": TRAINING for name in ("pretrain.session", "study.train")},  # in their commands
     STEP: TRAINING,
     "from symbert.model.parameters import counts_of; counts_of('small', ['pairwise'])": TRAINING,
-    **{f"load({name!r})": MODEL for name in ("anatomy", "export-classifier")},
-    "load('probe')": PROBING,
-    **{f"load({name!r})": PROBING for name in COMMANDS if name.endswith("-blimp")},  # the pairs' one module
-    "load('fetch-mirror')": MIRROR,
-    **{f"load({name!r})": REPORT for name in ("bundle", "collect-runs")},
-    "load('write-study')": DRAWING,
-    **{f"EXHIBITS[{id!r}].load()": DRAWING if each.kind == "figure" else REPORT for id, each in EXHIBITS.items()},
+    **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
+    **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
+    "load('bundle')": REPORT,
+    **{f"load({name!r})": MIRROR for name in ("fetch-mirror", "download")},
 }
 
 
 @pytest.mark.parametrize("groups", PROCESSES, ids=["light", "report", "model"])
 def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
     loads = [(load, group) for group in groups for load, allowed in ALLOWED.items() if allowed == group]
-    lines = ["import sys", "from symbert.cli import load", "from symbert.report.exhibits import EXHIBITS"]
+    lines = ["import sys", "from symbert.cli import load"]
     for load, group in loads:
         lines += [load, f"print({load!r}, *sorted({HEAVY - group} & sys.modules.keys()))"]
     script = "\n".join(lines)
@@ -55,12 +50,12 @@ def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
     assert printed.splitlines() == [load for load, _ in loads]
 
 
-def test_a_process_of_a_command_makes_arrays_without_pandas_which_can_be_imported_all_the_same(tmp_path, write_section):
-    """pyarrow imported it for the first array of every job: 0.3 s of 0.7 for downloading and preparing a task."""
-    sources = tmp_path / "sources.json"
-    sources.write_text('{"repositories": {}, "checksums": {}}')
-    command = ["symbert", "download-task", "--settings", str(write_section("glue_source")), "--sources", str(sources)]
-    command += ["--task", "rte", "--output", str(tmp_path / "rte.parquet")]
+def test_a_process_of_a_command_makes_arrays_without_pandas_which_can_be_imported_all_the_same(folder, root):
+    """pyarrow imported it for the first array of every job: 0.3 s of 0.7 for preparing a task."""
+    experiment = Experiment(read_config(root, {"sweep": {"tasks": ["rte"]}}))
+    experiment.write()
+    (rows,) = [name for name in experiment.rows if "robustness" not in name]
+    command = ["symbert", "prepare-task", f"results/tasks/{rows}/rte.parquet", "--allow-partial"]
     script = f"""
 import sys
 from symbert.cli import main
