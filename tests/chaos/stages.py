@@ -21,7 +21,7 @@ from workflow.checkout import ENVIRONMENT, heed_signals
 TARGETS = {
     "corpus": ["--until", "pack"],
     "pretrain": ["--until", "pretrain"],
-    "glue": ["--until", "score"],
+    "glue": ["--until", "score", "score_robustness"],
     "report": [],
 }
 RESULTS = "results"

@@ -79,7 +79,7 @@ def adapt(directory: Path, **resources) -> None:
     profile = yaml.safe_load(path.read_text())
     of_gpus = {"slurm_partition": "gpu"}
     profile["default-resources"]["slurm_partition"] = "main"
-    profile["set-resources"] = {"score": of_gpus, "measure_speeds": of_gpus, "pretrain": of_gpus | resources}
+    profile["set-resources"] = {"score": of_gpus, "score_robustness": of_gpus, "pretrain": of_gpus | resources}
     path.write_text(yaml.safe_dump(profile))
 
 

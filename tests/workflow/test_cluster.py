@@ -31,8 +31,8 @@ def submitted(tmp_path, monkeypatch):
 def told(copy, submitted, resources: dict, *arguments: str) -> str:
     """The words of `sbatch` for the training of a small model, at a site that gives pre-training these resources."""
     path = copy.directory / "profiles/slurm/config.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"set-resources": {"pretrain_model": resources}}))
-    outcome = copy.tiny("pretrain", *CLUSTER, *arguments)
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"set-resources": {"pretrain": resources}}))
+    outcome = copy.tiny("--until", "pretrain", *CLUSTER, *arguments)
     assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
     return submitted().partition(" --wrap=")[0]
 
@@ -52,5 +52,5 @@ def test_a_site_sets_limits_and_quality_of_service_and_may_know_gres_alone(copy,
 
 
 def test_a_rule_that_asks_for_nothing_has_memory_and_minutes_that_grow_with_its_attempts(root, checkout):
-    outcome = dry_run(checkout, "--profile", "profiles/slurm", "count_parameters")
+    outcome = dry_run(checkout, "--profile", "profiles/slurm", "paper_tables")
     assert re.search(r"resources: .*mem_mb=4000.*runtime=60", outcome.output), outcome.output

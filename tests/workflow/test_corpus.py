@@ -1,10 +1,9 @@
-"""The corpus stage through Snakemake on small published files: any dealing of the work gives the same bytes."""
+"""The corpus stage through Snakemake, on small published files and on the user's own."""
 
 import gzip
 import hashlib
 import json
 import random
-import re
 import shutil
 import string
 from pathlib import Path
@@ -13,29 +12,14 @@ import pandas
 import pytest
 
 from corpus.oscar import record, write_part
-from symbert.config import merge
-from symbert.files import sha256_of
+from symbert.configuration import merge
+from symbert.files import read_json
 from symbert.sources import DEMO
 from workflow.checkout import Checkout, check_out
 
 PARTS, DOCUMENTS = 5, 40
 # No letter both begins and continues a word, so that no code point is compared and tokenizers gives all ids.
 FIRST, NEXT = string.ascii_lowercase[:13] + string.digits + ".", string.ascii_lowercase[13:]
-# A model of harmful text to which every word is as likely as another: a perplexity of 10.
-ARPA = """\\data\\
-ngram 1=3
-ngram 2=1
-
-\\1-grams:
--99\t<s>\t0
--1\t</s>
--1\t<unk>
-
-\\2-grams:
--1\t<s> </s>
-
-\\end\\
-"""
 PACK = {"sequence_length": 32, "validation_sequences": 8, "max_documents": 10_000, "sequences_per_shard": 64}
 
 
@@ -59,71 +43,56 @@ def published(tmp_path_factory) -> Path:
         path = write_part(english / f"en_meta_part_{part}.jsonl.zst", records)
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
     (english / "checksum.sha256").write_text("".join(lines))
-    shutil.copytree(DEMO / "ut1", root / "ut1")
+    for folder in ("ut1", "oscar-corpus/harmful-kenlms"):
+        shutil.copytree(DEMO / folder, root / folder)
     vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
     vocabulary.parent.mkdir(parents=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
     vocabulary.write_text("".join(piece + "\n" for piece in pieces))
-    (root / "oscar-corpus/harmful-kenlms").mkdir()
-    (root / "oscar-corpus/harmful-kenlms/en.arpa").write_text(ARPA)
     return root
 
 
 @pytest.fixture
 def run(root, tmp_path):
-    """Runs the corpus stage in a checkout of its own; gives its folder of results and what was said."""
+    """Runs the corpus stage in a checkout of its own; gives its folder of results."""
 
-    def run(name: str, corpus: dict, *arguments: str, code: int = 0, **config) -> tuple[Path, str]:
+    def run(name: str, corpus: dict, *arguments: str, **config) -> Path:
         directory = tmp_path / name
         copy = Checkout(directory) if directory.exists() else check_out(root, directory)
-        values = {"experiment": "x", **config, "corpus": merge({"parts": PARTS, "pack": PACK}, corpus)}
+        values = {"glue": {"source": "embedded"}, **config, "corpus": merge({"parts": PARTS, "pack": PACK}, corpus)}
         (directory / "own.yaml").write_text(json.dumps(values))
-        outcome = copy.snakemake("corpus", *arguments, "--configfile", "own.yaml")
-        assert outcome.code == code, outcome.output[-4000:]
-        return directory / "results/x/corpus", outcome.output + outcome.log
+        outcome = copy.snakemake("--until", "pack", *arguments, "--configfile", "own.yaml")
+        assert outcome.code == 0, outcome.output[-4000:]
+        return directory / "results/corpus"
 
     return run
 
 
-def shards(results: Path) -> dict[str, bytes]:
-    """What pack-shards wrote, by name."""
-    return {path.name: path.read_bytes() for path in sorted((results / "shards").iterdir())}
+def shards(corpus: Path) -> dict[str, bytes]:
+    """The packed rows and their manifest, by name."""
+    (folder,) = corpus.glob("shards-*")
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != "settings.json"}
 
 
 @pytest.mark.campaign
-def test_shards_have_the_same_bytes_for_any_number_of_workers_and_any_batches(run, published):
+def test_shards_have_the_same_bytes_for_any_number_of_workers(run, published):
     mirror = {"source": "mirror", "mirror": str(published)}
-    one, _ = run("one", {"parts_per_batch": 10}, "--cores", "1", **mirror)
-    two, _ = run("two", {"parts_per_batch": 1}, **mirror)
+    one, two = run("one", {}, "--cores", "1", **mirror), run("two", {}, "--cores", "2", **mirror)
     assert shards(one) == shards(two)
-    assert len(json.loads((one / "shards/manifest.json").read_text())["parts"]) == PARTS
-    assert not (one / "batches").exists()
-    assert sorted(path.name for path in (two / "batches").iterdir()) == ["0.json", "1.json", "2.json"]
-    assert not list((two / "raw").glob("*.zst")), "raw parts are temporary"
+    assert len(json.loads(shards(one)["manifest.json"])["parts"]) == PARTS
 
 
 @pytest.mark.campaign
-def test_a_full_corpus_reads_no_further_part_and_a_larger_one_says_what_to_make_again(run, published):
-    """24 documents of each part are kept; two parts fill 40, which is known when the fourth part is due."""
+def test_documents_are_taken_in_the_order_of_parts_up_to_the_limit(run, published):
+    """24 documents of each part are kept. A larger limit and fewer parts read the parts that are there."""
     mirror = {"source": "mirror", "mirror": str(published)}
-    results, _ = run("copy", {"parts_per_batch": 1, "pack": {"max_documents": 40}}, **mirror)
-    taken = {
-        path.name.split(".")[0]: json.loads(path.read_text())["taken"]
-        for path in (results / "filtered").glob("*.counts.json")
-    }
-    assert taken == {f"en_meta_part_{part}": part <= 3 for part in range(1, PARTS + 1)}
-    first = shards(results)
-    whole, _ = run("whole", {"parts_per_batch": 10, "pack": {"max_documents": 40}}, **mirror)
-    assert shards(whole)["train-00000.npy"] == first["train-00000.npy"], "what was left out was beyond the limit"
-
-    larger = {"parts_per_batch": 1, "pack": {"max_documents": 100}}
-    _, output = run("copy", larger, code=1, **mirror)
-    assert "are needed now: en_meta_part_4, en_meta_part_5; delete" in output, output[-2000:]
-    for path in (results / "filtered").glob("en_meta_part_[45].*"):
-        path.unlink()
-    _, output = run("copy", larger, **mirror)
-    assert re.search(r"^filter_part +2$", output, re.M), "only the parts that were left out are read"
-    assert sum(json.loads((results / "shards/manifest.json").read_text())["documents"].values()) == 100
+    corpus = run("copy", {"pack": {"max_documents": 40}}, **mirror)
+    assert sum(json.loads(shards(corpus)["manifest.json"])["documents"].values()) == 40
+    parts = {path: path.stat().st_mtime_ns for path in corpus.glob("parts-*/*.npy")}
+    shutil.rmtree(next(corpus.glob("shards-*")))
+    corpus = run("copy", {"parts": 3}, **mirror)
+    assert sum(json.loads(shards(corpus)["manifest.json"])["documents"].values()) == 3 * 24
+    assert {path: path.stat().st_mtime_ns for path in corpus.glob("parts-*/*.npy")} == parts
 
 
 def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, tmp_path):
@@ -139,37 +108,24 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
         {"text": text(draw), "id": f"<urn:uuid:{number}>", "url": "https://good.example/"} for number in range(9)
     ]
     pandas.DataFrame(fineweb).to_parquet(tmp_path / "own/fineweb.parquet")
-    files = {"source": "files", "files": str(tmp_path / "own/**")}
-    results, _ = run("copy", {**files, "filter": {"max_harmful_perplexity": 1e12}}, mirror=str(published))
-    counts = json.loads((results / "filtered/2023-c4.counts.json").read_text())
-    assert (counts["read"], counts["kept"]) == (60, 58)
-    assert {reason: number for reason, number in counts["overlaps"].items() if number} == {
-        "blocked_category": 1,
-        "blocked_url": 1,
-        "quality_warning": 1,
-    }
-    kept = pandas.read_parquet(results / "filtered/fineweb.parquet")
-    assert kept["id"].tolist() == [row["id"] for row in fineweb]
-    assert kept["text"].tolist() == [row["text"] for row in fineweb]
-    digests = {str(path): sha256_of(path) for path in (tmp_path / "own").rglob("*.*")}
-    assert json.loads((results / "sources.json").read_text())["files"] == digests
-    assert len(digests) == 2, "the user's files are nobody's to remove"
+    files = {"source": "files", "files": str(tmp_path / "own/**"), "filter": {"max_harmful_perplexity": 1e12}}
+    corpus = run("copy", files, mirror=str(published))
+    parts = [path for path in corpus.glob("parts-*/*.json") if path.name != "settings.json"]
+    counts = {read_json(path)["counts"]["read"]: (read_json(path)["counts"], path) for path in parts}
+    assert counts.keys() == {60, 9} and counts[60][0]["kept"] == 58 and counts[9][0]["kept"] == 9
+    overlaps = {reason: number for reason, number in counts[60][0]["overlaps"].items() if number}
+    assert overlaps == {"blocked_category": 1, "blocked_url": 1, "quality_warning": 1}
+    index = pandas.read_parquet(counts[9][1].with_suffix(".parquet"))
+    assert index["id"].tolist() == [row["id"] for row in fineweb]
+    assert len(list((tmp_path / "own").rglob("*.*"))) == 2, "the user's files are nobody's to remove"
 
 
 @pytest.mark.campaign
 def test_text_that_oscars_filters_would_drop_is_kept_on_request(run, published, tmp_path):
-    """Short texts without URL; no UT1 archive and no model are asked for, and the report has no table of them."""
-    shutil.copytree(published, tmp_path / "mirror")
-    shutil.rmtree(tmp_path / "mirror/ut1")
-    shutil.rmtree(tmp_path / "mirror/oscar-corpus/harmful-kenlms")
-    draw = random.Random(5)
-    lines = [json.dumps({"text": text(draw).replace("\n", " ")}) + "\n" for _ in range(30)]
-    (tmp_path / "own.jsonl").write_text("".join(lines))
-    files = {"source": "files", "files": str(tmp_path / "own.jsonl")}
-    _, output = run("dropped", files, mirror=str(published), code=1)
-    assert re.search(r"0 of 30 documents were kept \((\w+ \d+, )*quality_warning \d+\), symbert filter-part", output)
-    results, _ = run("copy", files, "--config", "corpus={filter: none}", mirror=str(tmp_path / "mirror"))
-    counts = json.loads((results / "filtered/own.counts.json").read_text())
-    assert (counts["read"], counts["kept"], counts["without_url"]) == (30, 30, 30)
-    tables = results.parent / "report/tables"
-    assert (tables / "corpus.csv").is_file()
+    """Short texts without URL, where no UT1 archive and no model are."""
+    shutil.copytree(published / "google-bert", tmp_path / "mirror/google-bert")
+    lines = [json.dumps({"text": f"Line {number} of ten words that no filter of OSCAR likes."}) for number in range(30)]
+    (tmp_path / "own.jsonl").write_text("\n".join(lines))
+    files = {"source": "files", "files": str(tmp_path / "own.jsonl"), "filter": "none"}
+    corpus = run("kept", files, mirror=str(tmp_path / "mirror"))
+    assert sum(json.loads(shards(corpus)["manifest.json"])["documents"].values()) == 30

@@ -28,10 +28,11 @@ def folder(copy, root) -> Checkout:
     return copy
 
 
-def tiny(folder: Checkout, target: str, *words: str, files: tuple[str, ...]) -> None:
-    """Make a target from the tiny settings with files of README.md above them."""
-    outcome = folder.snakemake(target, *folder.tiny_settings(), *files, *words)
+def tiny(folder: Checkout, *words: str, files: tuple[str, ...]) -> dict[str, int]:
+    """The jobs of the tiny settings with files of README.md above them."""
+    outcome = folder.snakemake(*words, *folder.tiny_settings(), *files)
     assert outcome.code == 0, outcome.output[-5000:]
+    return outcome.jobs
 
 
 @pytest.mark.campaign
@@ -41,19 +42,19 @@ def test_an_operator_a_size_and_a_task_of_ones_own_have_scores(folder):
         (folder.directory / name).write_text(IRONY.format(word))
     table = "results/mine/report/tables/table3_glue.csv"
     sweep = 'sweep={attention: [original, "bounded:Bounded"]}'
-    tiny(folder, table, "--config", "experiment=mine", sweep, files=("deep.yaml", "irony.yaml"))
+    jobs = tiny(folder, "--config", "experiment=mine", sweep, files=("deep.yaml", "irony.yaml"))
+    assert jobs["pretrain"] == 3, "tiny-original is the finished experiment's"
     with open(folder.directory / table, newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
     assert rows.keys() >= {"tiny-original", "tiny-bounded", "deep-original", "deep-bounded"}
     assert all(0 <= float(rows[model]["irony"]) <= 100 for model in rows if model.startswith(("tiny", "deep")))
-    runs = sorted(path.parent.parent.name for path in folder.directory.glob("results/mine/pretrain/*/*/done.json"))
-    assert runs == ["deep-bounded", "deep-original", "tiny-bounded"], "tiny-original is the finished experiment's"
-    done = json.loads((folder.directory / "results/mine/pretrain/deep-bounded/seed-1/done.json").read_text())
+    (path,) = folder.directory.glob("results/runs/encoder/deep-bounded-*/seed-1/done.json")
+    done = json.loads(path.read_text())
     assert done["steps"] == 20 and done["attention"] == "bounded"
 
 
-def write_crawl(folder: Checkout) -> list[str]:
-    """The user's text as each kind of file; gives the names of the parts that they become."""
+def write_crawl(folder: Checkout) -> None:
+    """The user's text as each kind of file."""
     crawl = folder.directory / "crawl"
     crawl.mkdir()
     frame = pandas.DataFrame({"text": TEXTS})
@@ -62,26 +63,27 @@ def write_crawl(folder: Checkout) -> list[str]:
     frame.to_json(crawl / "lines.jsonl", orient="records", lines=True)
     frame.to_parquet(crawl / "columns.parquet")
     Dataset.from_pandas(frame).save_to_disk(crawl / "dataset")
-    return ["columns", "commas", "dataset", "lines", "texts"]
 
 
 @pytest.mark.campaign
 def test_a_corpus_of_ones_own_is_trained_on(folder):
-    parts = write_crawl(folder)
-    tiny(folder, "pretrain", files=("crawl.yaml",))
-    results = folder.directory / "results/crawl"
-    counts = {
-        path.name.split(".")[0]: json.loads(path.read_text()) for path in results.glob("corpus/filtered/*.counts.json")
-    }
-    assert sorted(counts) == parts
-    assert all(count["read"] == count["kept"] == len(TEXTS) for count in counts.values())
-    for part in parts:
-        hashes = np.load(results / f"corpus/tokens/{part}.offsets.npy")["id_hash"]
-        assert hashes.tolist() == [id_hash(text) for text in TEXTS], "the split is by text"
-    manifest = json.loads((results / "corpus/shards/manifest.json").read_text())
+    write_crawl(folder)
+    before = set(folder.directory.glob("results/corpus/*"))
+    tiny(folder, "--until", "pretrain", files=("crawl.yaml",))
+    shards, parts = sorted(
+        {*folder.directory.glob("results/corpus/[ps]*")} - before, key=lambda path: "parts" in str(path)
+    )
+    offsets = sorted(parts.glob("*.offsets.npy"))
+    assert len(offsets) == 5, "a part of each file, of the dataset one"
+    for path in offsets:
+        assert np.load(path)["id_hash"].tolist() == [id_hash(text) for text in TEXTS], "the split is by text"
+    manifest = json.loads((shards / "manifest.json").read_text())
     for attention in ("original", "symmetric"):
-        done = json.loads((results / f"pretrain/tiny-{attention}/seed-1/done.json").read_text())
-        assert done["steps"] == 20 and manifest["hash"] in json.dumps(done)
+        runs = [
+            json.loads(path.read_text())
+            for path in folder.directory.glob(f"results/runs/encoder/tiny-{attention}-*/*/done.json")
+        ]
+        assert [done["steps"] for done in runs if done["corpus_hash"] == manifest["hash"]] == [20]
 
 
 def test_a_corpus_of_the_hub_becomes_files_of_ones_own(tmp_path, monkeypatch, root):
