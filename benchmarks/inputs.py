@@ -17,7 +17,7 @@ from symbert.configuration import filter_of
 from symbert.corpus.digests import digest_of
 from symbert.corpus.wordpiece import write_vocabulary
 from symbert.files import read_json, write_json
-from symbert.study.texts import documentation
+from symbert.corpus.texts import documentation
 
 ROOT = Path(__file__).parents[1]
 

@@ -45,6 +45,7 @@ JOBS: dict[str, str] = {  # that rules run
     "prepare-part": "symbert.corpus.parts:prepare_part",
     "pack": "symbert.corpus.shards:pack",
     "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
+    "write-text": "symbert.corpus.texts:write_text",
     "pretrain": "symbert.pretrain.run:pretrain",
     "extract": "symbert.pretrain.extract:extract",
     "prepare-task": "symbert.glue.prepare:prepare_task",

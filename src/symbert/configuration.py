@@ -379,7 +379,48 @@ class Curve(Settings):
     steps: dict[str, list[Natural]]
 
 
-class Sweep(Settings):
+class OwnText(Settings):
+    """A small text for `sweep.text`, and how it is cut into rows."""
+
+    source: Literal["documentation", "source", "copying"]
+    vocabulary: Annotated[int, Meta(ge=200, le=65536)] | None  # word pieces; null: characters
+    sequence_length: Length
+    validation_sequences: Count
+
+
+SWEPT: dict[str, Any] = {
+    "text": str,
+    **{field.name: field.type for kind in (PackSettings, PretrainSettings) for field in msgspec.structs.fields(kind)},
+}
+"""The keys of the corpus and of pre-training that a sweep may list values of."""
+
+Swept = msgspec.defstruct(
+    "Swept",
+    [(key, Annotated[list[kind], Meta(min_length=1)], msgspec.UNSET) for key, kind in SWEPT.items()],
+    bases=(Settings,),
+)
+
+
+class NamedContrast(Settings):
+    """Two values of axes of a grid, compared at every point of the other axes."""
+
+    question: str
+    first: dict[str, Any]  # values by axis: {attention: pairwise}
+    second: dict[str, Any]
+    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the exit
+
+
+class OwnGrid(Swept, kw_only=True):
+    """A part of a sweep; an axis without values here has the sweep's."""
+
+    hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)] = msgspec.UNSET
+    sizes: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
+    attention: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
+    pretrain_seeds: Seeds = msgspec.UNSET
+    contrasts: dict[Name, NamedContrast] = msgspec.UNSET  # in place of the sweep's
+
+
+class Sweep(Swept, kw_only=True):
     """What is trained and compared."""
 
     hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
@@ -395,6 +436,7 @@ class Sweep(Settings):
     anatomy: bool
     probes: list[str]
     curve: Curve
+    grids: dict[Name, OwnGrid]
 
 
 class Configuration(Common):
@@ -412,6 +454,7 @@ class Configuration(Common):
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]
     tasks: dict[str, OwnTask]
+    texts: dict[Name, OwnText]
     sweep: Sweep
 
 
@@ -516,9 +559,10 @@ def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
     return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
 
 
-def training_of(config: Config, host: str) -> PretrainSettings:
-    """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it."""
-    own = config["hosts"].get(host, {})
+def training_of(config: Config, host: str, swept: Config | None = None) -> PretrainSettings:
+    """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it, and those
+    that are swept."""
+    own = {**config["hosts"].get(host, {}), **(swept or {})}
     return _training({**config, "pretrain": {**config["pretrain"], **own}}, "pretrain", PretrainSettings)
 
 
@@ -682,15 +726,18 @@ def define_own(config: Config) -> None:
         if not isinstance(definition.get("class"), str):
             raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
         operators.define(name, definition)
-    for position, word in enumerate(sweep["attention"]):
-        if ":" in word:
-            name = operators.name_of(word.partition(":")[2])
-            operators.define(name, {"class": word})
-            sweep["attention"][position], config["operators"][name] = name, {"class": word}
+    axes = {"sweep": sweep, **{f"sweep.grids.{name}": grid for name, grid in sweep["grids"].items()}}
+    for words in (part.get("attention", []) for part in axes.values()):
+        for position, word in enumerate(words):
+            if ":" in word:
+                name = operators.name_of(word.partition(":")[2])
+                operators.define(name, {"class": word})
+                words[position], config["operators"][name] = name, {"class": word}
     for key, words, known in (
-        ("sweep.attention", sweep["attention"], operators.OPERATORS),
+        *((f"{key}.attention", part.get("attention", []), operators.OPERATORS) for key, part in axes.items()),
+        *((f"{key}.sizes", part.get("sizes", []), SIZES) for key, part in axes.items()),
+        *((f"{key}.text", part.get("text", []), config["texts"]) for key, part in axes.items()),
         ("sweep.probes", sweep["probes"], operators.OPERATORS),
-        ("sweep.sizes", sweep["sizes"], SIZES),
         ("sweep.curve.sizes", curve["sizes"], SIZES),
         ("sweep.suites", sweep["suites"], SUITES),
         ("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]]),

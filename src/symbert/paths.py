@@ -3,6 +3,7 @@
     results/published/{repository-KEY}/…                   files of the hub, where the source is the hub
     results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
     results/corpus/{shards-KEY}/manifest.json              packed rows; {pairs-KEY} of a parallel text
+    results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
     results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
     results/tasks/{rows}/{task}.parquet                    token ids of a task
@@ -41,7 +42,6 @@ from symbert.config import (
     robustness_of,
     runs_of,
     source_of,
-    training_of,
 )
 from symbert.errors import ConfigError
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
@@ -73,6 +73,7 @@ from symbert.sources import (
     part_file,
 )
 from symbert.suites import SUITES, published_split
+from symbert.sweep import VARIANT, Grid, grids_of, packed_as, text_of, trained_as, variant_of, wording_of
 from symbert.task import Suite, Task
 from symbert.tasks import suite_named, task_named, tasks_of_suite
 
@@ -114,6 +115,7 @@ class Run:
     attention: str
     pretrain_seed: int
     host: str = ENCODER
+    variant: VARIANT = ()  # values of swept keys; records omit them, so that experiments share runs
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -129,7 +131,8 @@ class Run:
 
     def __str__(self) -> str:
         host = "" if self.host == ENCODER else f"{self.host} "
-        return f"{host}{self.size}-{self.attention} seed {self.pretrain_seed}"
+        variant = "".join(f" {key}={value}" for key, value in self.variant)
+        return f"{host}{self.size}-{self.attention}{variant} seed {self.pretrain_seed}"
 
 
 @dataclass(frozen=True)
@@ -170,18 +173,21 @@ class Experiment:
         self.published: dict[str, PublishedFile] = {}  # that are read, by name
         self.requests: dict[str, tuple[list[str], list[int]]] = {}  # tasks and seeds by the name of a request
 
+        self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
+
         self.is_own_text = not SOURCES[source_of(config, "corpus")].is_published
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._keyed("corpus/parts", self._parts_settings())
-        packing = {"parts": list(self.texts), "from": self.parts_folder, "pack": config["corpus"]["pack"]}
-        self.shards = self._keyed("corpus/shards", {**packing, "vocabulary": self.vocabulary})
+        self.shards = self._shards(config["corpus"]["pack"])
+        self._rows_of_variants: dict[VARIANT, str] = {(): self.shards}  # folders
         self.text = self._parallel_text()  # None unless a host translates it
         self.pairs = self.text and self._keyed("corpus/pairs", {"pairs": values_of(self.text)})
         self.models = {run: self._model(run) for run in self.pretrainings()}  # the name of the model of each run
         self.runs_by_folder = {(run.host, model): run for run, model in self.models.items()}
         self.rows: dict[str, Rows] = {}  # by folder below results/tasks
-        self.scorings: dict[str, Scoring] = {scoring.name: scoring for scoring in self._scorings()}
+        scorings = [] if self.grids else self._scorings()
+        self.scorings: dict[str, Scoring] = {scoring.name: scoring for scoring in scorings}
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
@@ -225,6 +231,11 @@ class Experiment:
             settings["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
         return settings
 
+    def _shards(self, packing: Config) -> str:
+        """The folder of the corpus's rows."""
+        settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packing}
+        return self._keyed("corpus/shards", {**settings, "vocabulary": self.vocabulary})
+
     def _parallel_text(self) -> ParallelSettings | None:
         """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
         if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
@@ -260,18 +271,24 @@ class Experiment:
             **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
             "host": run.host,
             "model": run.model,
-            "training": recorded_settings(self.training(run.host)),
+            "training": recorded_settings(self.training(run)),
             "manifest": self.manifest(run),
         }
         model = f"{run.size}-{run.attention}-{key(facts)}"
         folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        source = {"corpus_source": source_of(self.config, "corpus")} if HOSTS[run.host].reads_corpus else {}
+        reads_corpus = HOSTS[run.host].reads_corpus and not text_of(self.config, run.variant)
+        source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         return model
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        return f"{self.shards if HOSTS[run.host].reads_corpus else self.pairs}/manifest.json"
+        if not HOSTS[run.host].reads_corpus:
+            return f"{self.pairs}/manifest.json"
+        if run.variant not in self._rows_of_variants:
+            text, packing = text_of(self.config, run.variant), packed_as(self.config, run.variant)
+            self._rows_of_variants[run.variant] = self._keyed("corpus/text", text) if text else self._shards(packing)
+        return f"{self._rows_of_variants[run.variant]}/manifest.json"
 
     def run_folder(self, run: Run) -> str:
         """The folder of a pre-training."""
@@ -281,13 +298,13 @@ class Experiment:
         """The folder of a checkpoint."""
         return f"{self.run_folder(run)}/step-{step}"
 
-    def training(self, host: str) -> PretrainSettings:
-        """How every run of a host is trained."""
-        return training_of(self.config, host)
+    def training(self, run: Run) -> PretrainSettings:
+        """How a run is trained: as every run of its host, but for swept keys."""
+        return trained_as(self.config, run.host, run.variant)
 
-    def last_step(self, host: str) -> int:
-        """The last step of every run of a host."""
-        return self.training(host).steps
+    def last_step(self, run: Run) -> int:
+        """The last step of a run."""
+        return self.training(run).steps
 
     # Tasks and scores.
 
@@ -462,15 +479,26 @@ class Experiment:
 
     def runs(self, sizes: list[str] | None = None) -> list[Run]:
         """The pre-trainings of the encoder, of these sizes or of all: those that are fine-tuned."""
-        return [Run(*axes) for axes in runs_of(self.config, sizes)]
+        return [] if self.grids else [Run(*axes) for axes in runs_of(self.config, sizes)]
 
     def pretrainings(self) -> list[Run]:
         """All pre-trainings, of the encoder first."""
-        return [*self.runs(), *self.runs_of_others()]
+        swept = [run for grid in self.grids for run in self.runs_of_grid(grid)]
+        return list(dict.fromkeys([*self.runs(), *self.runs_of_others(), *swept]))
+
+    def runs_of_grid(self, grid: Grid) -> list[Run]:
+        """The pre-trainings of a grid, point by point, with each seed."""
+        variants = [(point, variant_of(self.config, point)) for point in grid.points]
+        runs = [Run(point["size"], point["attention"], 0, point["host"], variant) for point, variant in variants]
+        return [replace(run, pretrain_seed=seed) for run in runs for seed in grid.seeds]
 
     def runs_of_others(self) -> list[Run]:
         """The pre-trainings of the other hosts."""
-        return [Run(*axes, host) for host in other_hosts(self.config) for axes in axes_of(self.config)]
+        return (
+            []
+            if self.grids
+            else [Run(*axes, host) for host in other_hosts(self.config) for axes in axes_of(self.config)]
+        )
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
@@ -482,14 +510,16 @@ class Experiment:
         return self._scored_steps(run) if run.host == ENCODER else []
 
     def _scored_steps(self, run: Run) -> list[int]:
-        if run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+        if self.grids or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
             return []
         return sorted({*self.compared, *self.curve_steps(run.size)})
 
     def extracted_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that become models: those that are scored, and those that the report looks at; of
         another host than the encoder, the last one too."""
-        last = [] if run.host == ENCODER and not self.config["sweep"]["anatomy"] else [self.last_step(run.host)]
+        if self.grids:
+            return []
+        last = [] if run.host == ENCODER and not self.config["sweep"]["anatomy"] else [self.last_step(run)]
         return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
     @property
@@ -502,7 +532,7 @@ class Experiment:
         the last."""
         if not (self.has_judges and HOSTS[run.host].has_likelihoods):
             return []
-        training = self.training(run.host)
+        training = self.training(run)
         kept = [step for step in self._scored_steps(run) if step < training.steps and step % training.save_every == 0]
         return sorted({*kept, training.steps})
 
@@ -676,7 +706,7 @@ class Experiment:
         settings = {
             "size": size,
             "models": {run.attention: run.model for run in runs},
-            "training": values_of(self.training(ENCODER)),
+            "training": values_of(self.training(runs[0])),
             "manifest": self.manifest(runs[0]),
             "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
         }
@@ -685,7 +715,7 @@ class Experiment:
     @property
     def anatomy(self) -> str | None:
         """Where the heads of the checkpoints are described; None where nobody asks."""
-        if not self.config["sweep"]["anatomy"]:
+        if self.grids or not self.config["sweep"]["anatomy"]:
             return None
         folders = [self.checkpoint(run, step) for run in self.runs() for step in {*self.steps(run), self.final} - {0}]
         settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
@@ -705,7 +735,7 @@ class Experiment:
         """The files of the report, by what they hold; `symbert report` reads them by these names."""
         runs = {run: self.run_folder(run) for run in self.pretrainings()}
         beside_glue = [suite.name for suite in self.suites if suite.name != "glue"]
-        return {
+        inputs = {
             "runs": [folder for run, folder in runs.items() if run.host == ENCODER],
             "runs_of_others": [folder for run, folder in runs.items() if run.host != ENCODER],
             "scores": {suite: self.final_scores(suite) for suite in ["glue", *beside_glue]},
@@ -718,12 +748,17 @@ class Experiment:
             "anatomy": [self.anatomy] if self.anatomy else [],
             "probes": [self.probes] if self.probes else [],
         }
+        if self.grids:  # whose runs differ in more than size, operator and seed
+            inputs |= {"runs": [], "runs_of_others": [], "parts": [], "manifest": []}
+            inputs["grids"] = {grid.name: list(map(self.run_folder, self.runs_of_grid(grid))) for grid in self.grids}
+        return inputs
 
     @property
     def input_files(self) -> list[str]:
         """The files that the report waits for."""
         inputs = dict(self.inputs)
         runs = [*inputs.pop("runs"), *inputs.pop("runs_of_others")]
+        runs += [run for folders in inputs.pop("grids", {}).values() for run in folders]
         published = [f"{run}/{name}" for run in runs for name in ("done.json", "metrics.jsonl", "timing.json")]
         scores = [file for name in ("scores", "curve") for files in inputs.pop(name).values() for file in files]
         checkpoints = [
@@ -742,7 +777,8 @@ class Experiment:
     @property
     def report_settings(self) -> Config:
         """What captions say of the experiment."""
-        return report_of(self.config)
+        words = {"wording": wording_of(self.config, self.grids), "runs": []} if self.grids else {}
+        return {**report_of(self.config), **words}
 
     @property
     def record(self) -> Config:

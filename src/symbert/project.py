@@ -19,6 +19,7 @@ from symbert.files import reading
 from symbert.glue.own_files import check_files
 from symbert.keys import FOLDER
 from symbert.paths import CONFIGURATION, RESULTS, Experiment
+from symbert.sweep import check_sweep
 from symbert.tasks import task_named
 
 
@@ -34,6 +35,7 @@ def read_config(folder: Path, *changes: Config) -> Config:
 def checked(config: Config) -> Config:
     """A configuration that makes sense, with files of the user's tasks that can be read."""
     check(config)
+    check_sweep(config)
     for task in config["sweep"]["tasks"]:
         if task in config["tasks"]:
             check_files(task_named(task))

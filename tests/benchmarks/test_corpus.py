@@ -7,7 +7,7 @@ from benchmarks import inputs
 from benchmarks.agreement import compare_documents, compare_tokens
 from benchmarks.corpus import compare, contestants, empty, preparations
 from benchmarks.measure import interleave, measure
-from symbert.study.texts import documentation
+from symbert.corpus.texts import documentation
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,7 @@ def test_finished_runs_of_the_same_kind_say_how_fast_a_device_is(experiment):
 def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(changed):
     """By hand: of a row the decoder reads all tokens but the last, and its head is on each of them."""
     experiment = changed({"sweep": {"hosts": ["encoder", "decoder"]}})
-    settings, rows = experiment.training("encoder"), rows_of(experiment, "encoder")
+    settings, rows = experiment.training(ORIGINAL), rows_of(experiment, ORIGINAL)
     layers, head = 2 * (4 * 64**2 + 2 * 64 * 256), 64 * (64 + rows.vocabulary_size)
     sequences = settings.steps * settings.batch_size
     sequences += (

@@ -105,3 +105,14 @@ rule pack_pairs:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
         "python -m symbert --log {log:q} pack-pairs {output:q}"
+
+
+rule write_text:
+    output:
+        "results/corpus/text-{key}/manifest.json",
+    log:
+        "results/corpus/text-{key}/log.txt",
+    conda:
+        "../../envs/symbert.yaml"
+    shell:
+        "python -m symbert --log {log:q} write-text {output:q}"

@@ -25,6 +25,7 @@ from symbert.project import read_experiment
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import SOURCES, located
 from symbert.suites import SUITES, suite_of
+from symbert.sweep import packed_as, text_of
 from symbert.task import Task
 from symbert.tasks import PUBLISHED, task_named
 
@@ -44,6 +45,8 @@ ANNOTATE = 16e6  # bytes of text: harmful perplexity, quality warnings, categori
 TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
 TOKEN_BYTES, DOCUMENT_BYTES = 2, 36  # per token; per document of a part: its place, its line in the index
+
+CHARACTERS = 100  # of a small text without word pieces, about
 
 BYTES_OF_A_ROW = 100  # of a task's file of the user's own, about
 
@@ -106,9 +109,14 @@ def _left(file: str | Path) -> float:
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
-    manifest, config = f"{experiment.shards}/manifest.json", experiment.config
-    source, packed = SOURCES[source_of(config, "corpus")], Path(f"{experiment.shards}/manifest.json").exists()
-    if any(HOSTS[host].reads_corpus for host in config["sweep"]["hosts"]):
+    config = experiment.config
+    source, manifests = (
+        SOURCES[source_of(config, "corpus")],
+        dict.fromkeys(map(experiment.manifest, experiment.pretrainings())),
+    )
+    shards = [manifest for manifest in manifests if "/shards-" in manifest]
+    packed = all(Path(manifest).exists() for manifest in shards)
+    if shards:
         tokens = 0.0
         for part, name in experiment.texts.items():
             file, text, of_part = f"{experiment.parts_folder}/{part}.npy", _text_of(name, source.is_remote), 0.0
@@ -123,9 +131,9 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
             yield Output("corpus", file, left, seconds, bytes=written)
             tokens += of_part
         tokens = min(tokens, config["corpus"]["pack"]["max_documents"] * TOKENS_PER_DOCUMENT)
-        yield Output("corpus", manifest, _left(manifest), tokens / PACK, bytes=TOKEN_BYTES * tokens)
-    if experiment.pairs:
-        yield Output("corpus", f"{experiment.pairs}/manifest.json", _left(f"{experiment.pairs}/manifest.json"))
+        for manifest in shards:
+            yield Output("corpus", manifest, _left(manifest), tokens / PACK, bytes=TOKEN_BYTES * tokens)
+    yield from (Output("corpus", manifest, _left(manifest)) for manifest in manifests if manifest not in shards)
 
 
 def _kept(config: dict[str, Any]) -> float:
@@ -151,11 +159,11 @@ def _text_of(name: str, is_remote: bool) -> float:
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them. A run resumes at the step of its last checkpoint."""
     for run in experiment.pretrainings():
-        settings, rows, shape = experiment.training(run.host), rows_of(experiment, run.host), SIZES[run.size]
+        settings, rows, shape = experiment.training(run), rows_of(experiment, run), SIZES[run.size]
         speed, host = speed_of(experiment, run), HOSTS[run.host]
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         flops = settings.steps * host.step_flops(shape, rows, settings.batch_size)
-        flops += evaluations * host.step_flops(shape, rows, _held_out(experiment, run.host)) / 3  # forward only
+        flops += evaluations * host.step_flops(shape, rows, _held_out(experiment, run)) / 3  # forward only
         storage = storage_of(parameters_of(run, rows.vocabulary_size), settings)
         folder = experiment.run_folder(run)
         left = _left(f"{folder}/done.json") * (1 - step_of(folder) / settings.steps)
@@ -172,22 +180,25 @@ def step_of(run_folder: str) -> int:
     return step if isinstance(step, int) else 0
 
 
-def rows_of(experiment: Experiment, host: str) -> Rows:
-    """The rows of a host; of pairs that are not packed yet, as long as they may be."""
-    if HOSTS[host].reads_corpus:
+def rows_of(experiment: Experiment, run: Run) -> Rows:
+    """The rows of a run; of pairs that are not packed yet, as long as they may be."""
+    config, mask_probability = experiment.config, experiment.training(run).mask_probability
+    if text := text_of(config, run.variant):
+        return Rows(text["vocabulary"] or CHARACTERS, text["sequence_length"], mask_probability)
+    if HOSTS[run.host].reads_corpus:
         vocabulary = Path(located(experiment.vocabulary))
         pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-        config = experiment.config
-        return Rows(pieces, config["corpus"]["pack"]["sequence_length"], config["pretrain"]["mask_probability"])
+        return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
     text, packed = experiment.text, read_json_or_empty(Path(f"{experiment.pairs}/manifest.json"))
     mean = packed.get("mean_tokens", dict.fromkeys(("source", "target"), text.max_length))
     return Rows(packed.get("vocabulary_size", text.vocabulary_size), mean["source"], target_tokens=mean["target"])
 
 
-def _held_out(experiment: Experiment, host: str) -> int:
+def _held_out(experiment: Experiment, run: Run) -> int:
     """How many sequences a validation has, at most."""
-    if HOSTS[host].reads_corpus:
-        return experiment.config["corpus"]["pack"]["validation_sequences"]
+    if HOSTS[run.host].reads_corpus:
+        rows = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
+        return rows["validation_sequences"]
     return sum(1 for _ in read_lines(experiment.text.path("validation_target")))
 
 
@@ -237,7 +248,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     for file, (run, step, scoring) in asked.items():
         speed, kept = configured_speed(experiment, SIZES[run.size]), 0.0
         if weights["keep_finetuned"] and step == experiment.final and scoring.kind == "finetune":
-            parameters = parameters_of(run, rows_of(experiment, run.host).vocabulary_size)
+            parameters = parameters_of(run, rows_of(experiment, run).vocabulary_size)
             kept = FLOAT32 * parameters * len(scoring.tasks) * len(experiment.finetune_seeds(run.size, step))
         seconds = _seconds_of_scores(experiment, run, step, scoring, speed)
         yield Output("glue", file, _left(file), seconds, speed.on_gpu, kept)
@@ -249,7 +260,7 @@ def _seconds_of_scores(experiment: Experiment, run: Run, step: int, scoring: Sco
         sentences = 2 * len(PARADIGMS) * (experiment.judging.max_evaluation_examples or PAIRS_OF_PARADIGM)
         predicted = sentences * (PIECES - 2)
         read = predicted if run.host == ENCODER else sentences
-        head = head_flops(shape, rows_of(experiment, run.host).vocabulary_size, predicted)
+        head = head_flops(shape, rows_of(experiment, run).vocabulary_size, predicted)
         return speed.seconds(encoder_flops(shape, shape.layer_weights, read, PIECES) + head, 0, shape)
     seconds, seeds = 0.0, len(experiment.finetune_seeds(run.size, step))
     glue = experiment.config["glue"]

@@ -76,7 +76,7 @@ def state_of(experiment: Experiment, run: Run) -> str:
     who = holder(folder)
     if not status and who is None:
         return "missing"
-    step = f"step {status.get('step', 0):,} of {experiment.last_step(run.host):,}"
+    step = f"step {status.get('step', 0):,} of {experiment.last_step(run):,}"
     if who:
         return f"{step}, running by {who}"
     ended = status.get("state")

@@ -1,4 +1,4 @@
-"""The texts of studies, as rows of token ids that the trainer of pre-training reads."""
+"""Small texts for `sweep.text`, one of them synthetic, as rows of token ids that pre-training reads."""
 
 import hashlib
 import json
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
+from symbert.configuration import OwnText, settings_from
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
-from symbert.errors import ConfigError, MissingInputError
-from symbert.files import publish, sha256_of, write_json
+from symbert.errors import MissingInputError
+from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import DEMO, DEMO_PARTS, part_file
-from symbert.study.design import StudyText
+from symbert.sweep import CODE
 
 CHARACTERS = 3_000_000  # of a text, at most
-SOURCE_PACKAGE = "transformers"  # whose code is the text `source`; its version is pinned with our dependencies
 RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
 SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
@@ -32,10 +32,10 @@ def documentation() -> str:
 
 def source() -> str:
     """Python code: the modules of transformers that define models, in the order of their names."""
-    package = metadata.distribution(SOURCE_PACKAGE)
+    package = metadata.distribution(CODE)
     names = sorted(str(file) for file in package.files or () if Path(file).match("models/*/modeling_*.py"))
     if not names:
-        raise MissingInputError(f"{SOURCE_PACKAGE}: no module of a model is installed; install the package again")
+        raise MissingInputError(f"{CODE}: no module of a model is installed; install the package again")
     code, length = [], 0
     for name in names:
         code.append(Path(package.locate_file(name)).read_text(encoding="utf-8"))
@@ -61,14 +61,16 @@ def copying() -> str:
 TEXTS: dict[str, Callable[[], str]] = {each.__name__: each for each in (documentation, source, copying)}
 
 
-def write_study_text(text: StudyText, output: Path) -> None:
-    """Publish rows of token ids of a text beside `output`, and their manifest as the trainer reads it.
+def write_text(output: Path, /) -> None:
+    """Write `train-00000.npy` and `validation-00000.npy`, uint16 [rows, sequence_length], and the manifest `output`.
 
-    Rows are cut one after the other, without marks between documents, and dealt to validation and training in a
-    pseudo-random order; validation rows that occur among the training rows are kept.
+    settings.json beside it has the text. Rows are cut one after the other, without marks between documents, and
+    dealt to validation and training in a pseudo-random order; validation rows that occur among the training rows are
+    kept.
     """
-    if text.source not in TEXTS:
-        raise ConfigError(f"study: the text '{text.source}' is unknown; choose from {', '.join(TEXTS)}")
+    file = output.parent / "settings.json"
+    settings = {key: value for key, value in read_json(file, dict).items() if key in OwnText.__struct_fields__}
+    text = settings_from(settings, OwnText, str(file))
     content = TEXTS[text.source]()[:CHARACTERS]
     if text.vocabulary is None:
         pieces, ids = _characters(content)
@@ -80,7 +82,7 @@ def write_study_text(text: StudyText, output: Path) -> None:
         pieces, ids = tokenizer.get_vocab(), np.concatenate([np.array(line.ids, TOKEN) for line in lines])
     rows = ids[: len(ids) // text.sequence_length * text.sequence_length].reshape(-1, text.sequence_length)
     rows = rows[permute(np.arange(len(rows)), len(rows), text.sequence_length)]
-    splits = {"validation": rows[: text.validation_rows], "train": rows[text.validation_rows :]}
+    splits = {"validation": rows[: text.validation_sequences], "train": rows[text.validation_sequences :]}
     shards = []
     for split, part in splits.items():
         path = output.parent / f"{split}-00000.npy"

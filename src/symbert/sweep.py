@@ -1,0 +1,169 @@
+"""The grids of a sweep that lists values of any key of the corpus and of pre-training, and what is compared in them.
+
+Where nothing is swept there are none. Imports no torch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import product
+from typing import Any
+
+from symbert.configuration import (
+    SWEPT,
+    OwnText,
+    PackSettings,
+    PretrainSettings,
+    experiment_name,
+    source_of,
+    training_key,
+    training_of,
+)
+from symbert.declared import suggestion
+from symbert.errors import ConfigError
+from symbert.hosts import HOSTS
+from symbert.sources import EMBEDDED, SOURCES, Config
+
+AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
+CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
+VARIANT = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A comparison of two values of axes, named before the runs, at every point of the other axes."""
+
+    name: str
+    first: Config  # values by axis: {attention: pairwise}
+    second: Config
+    expected: str = "unknown"  # shorter | longer | equal | unknown: the first one's time to the exit
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Points of a sweep: the product of what its axes list."""
+
+    name: str
+    axes: dict[str, list[Any]]  # text, host, size, attention, and swept keys
+    seeds: list[int]
+    contrasts: list[Contrast]
+
+    @property
+    def points(self) -> list[Config]:
+        """Its points, as values by axis; the last axis changes first."""
+        return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
+
+
+def grids_of(config: Config) -> list[Grid]:
+    """The grids of a sweep; none where it lists hosts, sizes, operators and seeds alone."""
+    sweep = config["sweep"]
+    if sweep["grids"]:
+        return [_grid(name, {**sweep, **grid}) for name, grid in sweep["grids"].items()]
+    return [_grid("sweep", sweep)] if SWEPT.keys() & sweep.keys() else []
+
+
+def _grid(name: str, sweep: Config) -> Grid:
+    keys = {"text": "text", **AXES, **{key: key for key in SWEPT}}
+    axes = {axis: sweep[key] for axis, key in keys.items() if key in sweep}
+    return Grid(name, axes, sweep["pretrain_seeds"], list(_contrasts(name, sweep)))
+
+
+def _contrasts(grid: str, sweep: Config) -> Iterator[Contrast]:
+    """The contrasts of a grid: its own, or the sweep's pairs of operators, or each operator with the first."""
+    contrasts, operators = sweep["contrasts"], sweep["attention"]
+    if isinstance(contrasts, dict):
+        for name, sides in contrasts.items():
+            yield Contrast(f"{grid}-{name}", sides["first"], sides["second"], sides["expected"])
+        return
+    for first, second in [(name, operators[0]) for name in operators[1:]] if contrasts is None else contrasts:
+        if first in operators and second in operators:
+            yield Contrast(f"{grid}-{first}-{second}", {"attention": first}, {"attention": second})
+
+
+def variant_of(config: Config, point: Config) -> VARIANT:
+    """The values of swept keys at a point; without those that the configuration has anyway, so that runs of two grids
+    are one where they are equal."""
+    training = training_of(config, point["host"])
+    usual = {**config["corpus"]["pack"], **{name: getattr(training, name) for name in training.__struct_fields__}}
+    usual |= config["texts"].get(point.get("text"), {})
+    return tuple((key, value) for key, value in point.items() if key in SWEPT and value != usual.get(key, ...))
+
+
+def trained_as(config: Config, host: str, variant: VARIANT) -> PretrainSettings:
+    """How a variant is trained."""
+    swept = {key: value for key, value in variant if key in PretrainSettings.__struct_fields__}
+    return training_of(config, host, swept)
+
+
+def packed_as(config: Config, variant: VARIANT) -> Config:
+    """How rows are packed for a variant."""
+    return config["corpus"]["pack"] | {key: value for key, value in variant if key in PackSettings.__struct_fields__}
+
+
+def text_of(config: Config, variant: VARIANT) -> Config | None:
+    """The small text of a variant, and where it is read; None where it reads the corpus."""
+    swept = dict(variant)
+    if "text" not in swept:
+        return None
+    text = config["texts"][swept["text"]]
+    read = {"documentation": EMBEDDED, "source": f"{CODE} {metadata.version(CODE)}", "copying": "nowhere"}
+    own = {key: value for key, value in swept.items() if key in OwnText.__struct_fields__}
+    return {**text, **own, "read": read[text["source"]]}
+
+
+def wording_of(config: Config, grids: list[Grid]) -> Config:
+    """The key `wording` of the report's settings: what is said of an experiment whose sweep has grids."""
+    texts = list(dict.fromkeys(text for grid in grids for text in grid.axes.get("text", [])))
+    swept = list(dict.fromkeys(key for grid in grids for key in grid.axes if key in SWEPT))
+    scale, recipe = config["scale"].rpartition("/")[2].removesuffix(".yaml"), config["recipe"]
+    return {
+        "experiment": f"Experiment {experiment_name(config)}, scale {scale}, recipe {recipe}",
+        "corpus": ", ".join(texts) or SOURCES[source_of(config, "corpus")].corpus,
+        "tasks": "",
+        "pretraining": "Pre-trained at each point of the sweep",
+        "beside_printed": "",
+        "facts": {"Scale": scale, "Recipe": recipe, "Swept": ", ".join(swept)},
+        "warnings": ["This is not the paper’s experiment: its numbers are not comparable with the paper’s."],
+        "other_training": "pre-training is not the paper’s",
+        "other_finetuning": "nothing is fine-tuned",
+    }
+
+
+def check_sweep(config: Config) -> None:
+    """ConfigError where a point of a grid cannot be trained, or a contrast has a value that its grid lacks."""
+    for grid in grids_of(config):
+        for point in grid.points:
+            _check_point(config, point)
+        for contrast in grid.contrasts:
+            for axis, value in [*contrast.first.items(), *contrast.second.items()]:
+                compares = f"config: 'sweep.grids': the contrast {contrast.name} compares {axis} {value}"
+                if axis not in grid.axes:
+                    raise ConfigError(f"{compares}: no axis of its grid{suggestion(axis, grid.axes)}")
+                if value not in grid.axes[axis]:
+                    raise ConfigError(f"{compares}, which its grid lacks{suggestion(value, grid.axes[axis])}")
+            if contrast.first.keys() != contrast.second.keys():
+                raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} has sides of different axes")
+
+
+def _check_point(config: Config, point: Config) -> None:
+    host, training = point["host"], trained_as(config, point["host"], variant_of(config, point))
+    for key in ("text", *PackSettings.__struct_fields__):
+        if key in point and not HOSTS[host].reads_corpus:
+            raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
+    keys = {key: f"sweep.{key}" if key in point else training_key(config, host, key) for key in SWEPT}
+    end = training.schedule_steps or training.steps
+    if training.warmup_steps > training.steps:
+        raise ConfigError(
+            f"config: '{keys['warmup_steps']}' is {training.warmup_steps}, more than the {training.steps} of "
+            f"'{keys['steps']}': the rate would never reach its peak; correct one of them"
+        )
+    if end < training.steps:
+        raise ConfigError(
+            f"config: '{keys['schedule_steps']}' is {end}, before the last of '{keys['steps']}' ({training.steps}): "
+            "nothing is learnt at a rate of 0; correct one of them"
+        )
+    if config["pretrain"]["processes"] > training.batch_size:
+        raise ConfigError(
+            f"config: 'pretrain.processes' is {config['pretrain']['processes']}, more than the {training.batch_size} "
+            f"sequences of '{keys['batch_size']}'; start fewer"
+        )
