@@ -14,6 +14,8 @@ from symbert.paths import Experiment
 from symbert.progress import data_size
 from symbert.project import one_line
 
+LISTED = 20  # models, of which each is named
+
 
 def begin(experiment: Experiment) -> None:
     """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
@@ -35,7 +37,8 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
         if not Path(experiment.run_folder(run), "done.json").is_file():
             trained.setdefault(str(run).rpartition(" ")[0], []).append(str(run.pretrain_seed))
     models = (f"{model} {', '.join(seeds)}" for model, seeds in trained.items())
-    yield f"  trains   {'; '.join(models) or 'nothing'}"
+    many = f"{sum(map(len, trained.values()))} runs of {len(trained)} models"
+    yield f"  trains   {many if len(trained) > LISTED else '; '.join(models) or 'nothing'}"
     there = sum(not output.left for output in outputs)
     yield f"  there    {there:,} of {len(outputs):,} files"
     for mount, (needed, free) in room_for(outputs).items():

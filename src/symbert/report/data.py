@@ -15,6 +15,7 @@ from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.blimp import read_judgements
 from symbert.report.corpus_counts import MANIFEST, Row, read_parts
+from symbert.report.grids import Cells, read_grids
 from symbert.report.hosts import read_courses, read_hosts
 from symbert.report.machines import PretrainedRun, read_pretrained
 from symbert.report.robustness import read_robustness
@@ -55,7 +56,8 @@ class Data:
     `settings` is what captions must say, `parameters` counts by size, `sections` the settings of each stage, `origin`
     where imported scores come from. Lists of files: `scores` and `curve` of the suite that is shown, `suites` those of
     the suites beside GLUE by name, `robustness`, `blimp`, `speeds`, `parts`. One file: `manifest`, `anatomy`, `probes`.
-    Lists of folders: `runs` of the encoder, `hosts` of other hosts. Seeds: `finetune_seeds`, `curve_seeds`, and
+    Lists of folders: `runs` of the encoder, `hosts` of other hosts. `grids` of a sweep of other keys, each with the
+    folders of its runs; `contrasts` those that are compared. Seeds: `finetune_seeds`, `curve_seeds`, and
     `pretrain_seeds` where exits are compared over them. The user's own tasks stand with GLUE's.
 
     Reading raises DataError for a file that is damaged, stale, incomplete, or of another experiment.
@@ -163,7 +165,14 @@ class Data:
     @cached_property
     def machines(self) -> list[PretrainedRun]:
         """What each run was computed on; of imported ones nobody knows."""
-        return [] if self.origin else read_pretrained([*self.given.get("runs", []), *self.given.get("hosts", [])])
+        swept = dict.fromkeys(folder for _, folders in self.given.get("grids", []) for folder in folders)
+        folders = [*self.given.get("runs", []), *self.given.get("hosts", []), *swept]
+        return [] if self.origin else read_pretrained(folders)
+
+    @cached_property
+    def grids(self) -> list[Cells]:
+        """The runs of a sweep of other keys than hosts, sizes, operators and seeds."""
+        return read_grids(self.given["grids"])
 
     @cached_property
     def parts(self) -> list[Row]:

@@ -54,6 +54,7 @@ class Exhibit:
     suite: str = "glue"  # whose scores it reads
     per_size: bool = False  # drawn once for each size of model
     of_imported: bool = True  # whether it can be made of imported scores
+    of_grids: bool = False  # whether it is made of a sweep of other keys than hosts, sizes, operators and seeds
     module: str = ""
     function: str = ""
 

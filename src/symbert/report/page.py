@@ -58,7 +58,7 @@ def write_page(folder: Path, settings: ReportSettings) -> None:
 
     The page says at its top which data are stand-ins, and not again in every heading as single files do.
     """
-    wording = captions.wording_of(settings)
+    wording, summary = captions.wording_of(settings), folder / "texts/summary.txt"
     tables, figures = sorted(folder.glob("tables/*.html")), sorted(folder.glob("figures/*.png"))
     shown = [*map(_table, tables), *map(_figure, figures), _operators()]
     shown.sort(key=lambda shown: shown.exhibit.rank)
@@ -66,7 +66,7 @@ def write_page(folder: Path, settings: ReportSettings) -> None:
         version=__version__,
         experiment=settings.experiment,
         warnings=wording.warnings,
-        summary=_shortened((folder / "texts/summary.txt").read_text(encoding="utf-8")).splitlines(),
+        summary=_shortened(summary.read_text(encoding="utf-8")).splitlines() if summary.is_file() else [],
         first=CHAPTERS[0],
         folded=FOLDED,
         facts=wording.facts | captions.data_of(settings),

@@ -24,9 +24,11 @@ from symbert.report import published
 from symbert.report.data import Data, read_record
 from symbert.report.exhibits import EXHIBITS, Exhibit
 from symbert.report.formats import write_table
+from symbert.report.grids import has_answers
 from symbert.report.page import write_page
 from symbert.sizes import SIZES
 from symbert.suites import SUITES
+from symbert.sweep import grids_of
 from symbert.tasks import tasks_of_suite
 
 Record = dict[str, Any]
@@ -62,6 +64,9 @@ def data_of(record: Record) -> Data:
     of_suites = {
         suite: {"scores": files, "curve": inputs["curve"].get(suite)} for suite, files in inputs["scores"].items()
     }
+    grids = (
+        [(grid, inputs["grids"][grid.name]) for grid in grids_of(record["configuration"])] if "grids" in inputs else []
+    )
     known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
     return Data(
         settings=settings,
@@ -74,6 +79,8 @@ def data_of(record: Record) -> Data:
         curve_seeds=sweep["curve"]["finetune_seeds"],
         pretrain_seeds=sweep["pretrain_seeds"] if len(sweep["pretrain_seeds"]) >= FEWEST_SEEDS else [],
         runs=inputs["runs"],
+        grids=grids,
+        contrasts=[grid for grid, _ in grids if has_answers(grid)],
         hosts=inputs.get("runs_of_others"),
         manifest=inputs.get("manifest"),
         **{name: inputs.get(name) for name in ("robustness", "blimp", "speeds", "parts")},
@@ -115,6 +122,8 @@ def exhibits_of(data: Data) -> list[Exhibit]:
     """Those that there are data for, in the order of the page."""
     known = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite in data.by_suite]
     made = [exhibit for exhibit in known if all(map(data.by_suite[exhibit.suite].has, exhibit.reads))]
+    if data.has("grids"):
+        return [exhibit for exhibit in made if exhibit.of_grids]
     return [exhibit for exhibit in made if data.origin is None or exhibit.of_imported]
 
 

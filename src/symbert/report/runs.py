@@ -31,7 +31,10 @@ def read_runs(folders: list[Path], steps: int, wanted: Iterable[Sequence[str | i
     dropouts, and the first of the `wanted` (size, attention, pretrain_seed) that is not there; IntegrityError the
     metrics.jsonl that is not the run's.
     """
-    runs = [_read_run(folder / "done.json", folder / "metrics.jsonl", steps) for folder in folders]
+    runs = [read_run(folder / "done.json", folder / "metrics.jsonl") for folder in folders]
+    for folder, run in zip(folders, runs, strict=True):
+        if run["steps"] != steps:
+            raise DataError(f"{folder}/done.json: the run has {run['steps']} steps, expected {steps}; {REMEDY}")
     runs.sort(key=lambda run: (model_rank(run["size"], run["attention"]), run["pretrain_seed"]))
     present = [tuple(run[key] for key in RUN) for run in runs]
     for run, following in pairwise(present):
@@ -93,12 +96,11 @@ def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     return f"{size}-{attention} seed {pretrain_seed}"
 
 
-def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:
-    """The columns of a run, with lists of steps and losses, and the attention dropout where the device decides it."""
+def read_run(done: Path, log: Path) -> dict[str, Any]:
+    """The columns of a run, with lists of steps and losses, its last step, and the attention dropout where the device
+    decides it."""
     run = read_json(done, RUN | {"steps": int}, REMEDY)
     lines = read_log(log, run)
-    if run["steps"] != steps:
-        raise DataError(f"{done}: the run has {run['steps']} steps, expected {steps}; {REMEDY}")
     points = [(line["step"], line["loss"]) for line in lines if line.get("split") == "validation"]
     if not points or any(step >= following for (step, _), (following, _) in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
@@ -109,7 +111,7 @@ def _read_run(done: Path, log: Path, steps: int) -> dict[str, Any]:
             )
     settings = run.get("settings")
     return {
-        **{key: run[key] for key in RUN},
+        **{key: run[key] for key in (*RUN, "steps")},
         "step": [step for step, _ in points],
         "loss": [loss for _, loss in points],
         **_initial(log, lines),

@@ -31,6 +31,7 @@ PACKAGES = (
     heading="What made this report",
     reads=("sections",),
     may_read=("machines",),
+    of_grids=True,
 )
 def provenance_table(data: Data) -> Table:
     """What made this report: version and Git commit of symbert, with the word modified where files differed from the
@@ -97,6 +98,7 @@ PAPER: dict[str, Any] = {  # appendix A, and what `symbert.report.published` has
     heading="Settings, and the paper’s",
     reads=("settings",),
     of_imported=False,
+    of_grids=True,
 )
 def settings_table(data: Data) -> Table:
     """Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its authors'
@@ -153,6 +155,7 @@ MACHINE, COMPUTING = ("device", "processor"), ("processes", "threads", "precisio
     heading="What the models were computed on",
     reads=("settings",),
     may_read=("machines", "origin"),
+    of_grids=True,
 )
 def runs_table(data: Data) -> Table:
     """What each model was pre-trained on: device, processor, precision, sessions, hours, hashes of settings and

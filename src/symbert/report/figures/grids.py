@@ -1,0 +1,56 @@
+"""The losses and the exits at each point of a sweep."""
+
+import math
+
+from matplotlib.figure import Figure
+
+from symbert.report import captions
+from symbert.report.data import Data
+from symbert.report.exhibits import exhibit
+from symbert.report.grids import Cell
+from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
+from symbert.report.plots import Plot
+from symbert.report.style import GREY, PAGE_WIDTH, looks_of
+
+PANEL_HEIGHT = 1.7  # inches
+PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
+
+
+@exhibit(
+    chapter="At a glance",
+    place=1,
+    heading="Losses and exits at each point of the sweep",
+    reads=("settings", "grids"),
+    of_grids=True,
+)
+def grids_figure(data: Data) -> Plot:
+    """Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau."""
+    places: dict[str, list[Cell]] = {}
+    for runs in data.grids:
+        for cell in runs.cells:
+            places.setdefault(f"{runs.grid.name}\n{runs.place(cell.point)}", []).append(cell)
+    looks = looks_of(list(dict.fromkeys(cell.point["attention"] for cells in places.values() for cell in cells)))
+    columns = min(PANELS, len(places))
+    rows = math.ceil(len(places) / columns)
+    figure = Figure(figsize=(PAGE_WIDTH, PANEL_HEIGHT * 2 * rows + 0.6))
+    panels = figure.subplots(2 * rows, columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_visible(False)
+    for position, (place, cells) in enumerate(places.items()):
+        above, below = (panels[2 * (position // columns) + part, position % columns] for part in (0, 1))
+        above.set_title(place, fontsize=7)
+        above.set_ylabel("loss (nats)" if position % columns == 0 else "")
+        below.set_ylabel("on the plateau" if position % columns == 0 else "")
+        below.set_xlabel("step")
+        for panel in (above, below):
+            panel.set_visible(True)
+        for cell in cells:
+            look, steps = looks[cell.point["attention"]], cell.losses.columns
+            draw_seeds(above, steps, cell.losses.to_numpy(), look, marker="")
+            draw_survival(below, cell.exits, steps[0], steps[-1], look)
+            for panel in (above, below):
+                set_log_steps(panel, steps[0], steps[-1], TICKS)
+        below.axhline(0.5, color=GREY, linewidth=0.4)
+    handles = [panels[0, 0].plot([], [], **look.line(), label=name)[0] for name, look in looks.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=7, frameon=False)
+    return Plot(figure, f"{captions.wording_of(data.settings).experiment}.")

@@ -1,0 +1,126 @@
+"""The exits of a sweep's runs, point by point, and what the contrasts that were named beforehand show."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from symbert.configuration import SWEPT
+from symbert.errors import DataError
+from symbert.report.exits import FEWEST
+from symbert.report.inference import holm
+from symbert.report.runs import read_run, survival_of
+from symbert.report.survival import ExitComparison, Exits, compare, median_exit
+from symbert.sources import Config
+from symbert.sweep import Contrast, Grid
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs at a point of a grid."""
+
+    point: Config  # values by axis
+    losses: pd.DataFrame  # validation losses: a row per pre-training seed, a column per step
+
+    @property
+    def exits(self) -> Exits:
+        """Where the runs leave the plateau."""
+        return survival_of(self.losses)
+
+    @property
+    def median(self) -> float:
+        """The median exit; infinite where half of the runs or more stay."""
+        exits = self.exits
+        return float(median_exit(exits.steps, exits.left))
+
+    @property
+    def exit_in_words(self) -> str:
+        """The median exit and its range over seeds: '825 (700–never)'."""
+        exits = self.exits
+        steps = np.where(exits.left, exits.steps, np.inf)
+        median, lowest, highest = (
+            f"{step:,.0f}" if math.isfinite(step) else "never" for step in (self.median, steps.min(), steps.max())
+        )
+        return median if lowest == highest else f"{median} ({lowest}–{highest})"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A grid and its runs, in the order of its points."""
+
+    grid: Grid
+    cells: list[Cell]
+
+    @property
+    def varied(self) -> list[str]:
+        """The axes that have several values."""
+        return [axis for axis, values in self.grid.axes.items() if len(values) > 1]
+
+    def place(self, point: Config) -> str:
+        """Where a point lies beside its operator, in words."""
+        axes = [axis for axis in self.varied if axis != "attention"] or [next(iter(self.grid.axes))]
+        return ", ".join(in_words(axis, point[axis]) for axis in axes)
+
+
+def in_words(axis: str, value: Any) -> str:
+    """A value of an axis; a text, a host, a size and an operator say themselves what they are."""
+    return f"{axis.replace('_', ' ')} {value}" if axis in SWEPT and axis != "text" else str(value)
+
+
+def read_grids(grids: list[tuple[Grid, list[Path]]]) -> list[Cells]:
+    """Grids from the folders of their runs, point by point and seed by seed.
+
+    DataError names a folder that has another run.
+    """
+    read = []
+    for grid, folders in grids:
+        cells, of_point = [], len(grid.seeds)
+        for at, point in enumerate(grid.points):
+            losses = {}
+            for seed, folder in zip(grid.seeds, folders[at * of_point : (at + 1) * of_point], strict=True):
+                run = read_run(folder / "done.json", folder / "metrics.jsonl")
+                for key, value in {**point, "pretrain_seed": seed}.items():
+                    if run.get(key, value) != value:
+                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; delete it")
+                losses[seed] = dict(zip(run["step"], run["loss"], strict=True))
+            cells.append(Cell(point, pd.DataFrame.from_dict(losses, orient="index").sort_index()))
+        read.append(Cells(grid, cells))
+    return read
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A contrast at one point of the other axes."""
+
+    contrast: Contrast
+    place: Config
+    first: Cell
+    second: Cell
+    result: ExitComparison
+    corrected: float  # p value with Holm's correction over all answers from the same grid
+
+    @property
+    def verdict(self) -> str:
+        """Whether the first one's time to the exit is shorter, longer, within 25 %, or undecided."""
+        return self.result.verdict(self.corrected)
+
+
+def has_answers(grid: Grid) -> bool:
+    """Whether a grid has contrasts, and seeds to answer them."""
+    return bool(grid.contrasts) and len(grid.seeds) >= FEWEST
+
+
+def answers_of(runs: Cells) -> list[Answer]:
+    """The contrasts of a grid at every point of its other axes."""
+    compared = []
+    for contrast in runs.grid.contrasts:
+        for first in runs.cells:
+            if contrast.first.items() <= first.point.items():
+                second = next(cell for cell in runs.cells if cell.point == {**first.point, **contrast.second})
+                place = {axis: value for axis, value in first.point.items() if axis not in contrast.first}
+                compared.append((contrast, place, first, second, compare(first.exits, second.exits)))
+    corrected = holm([result.p_value for *_, result in compared]) if compared else []
+    return [Answer(*answer, float(p_value)) for answer, p_value in zip(compared, corrected, strict=True)]

@@ -1,1 +1,0 @@
-"""Studies: many small trainings that answer one question, with its hypotheses written down before they run."""
