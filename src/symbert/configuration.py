@@ -413,7 +413,6 @@ class NamedContrast(Settings):
 class OwnGrid(Swept, kw_only=True):
     """A part of a sweep; an axis without values here has the sweep's."""
 
-    hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)] = msgspec.UNSET
     sizes: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
     attention: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
     pretrain_seeds: Seeds = msgspec.UNSET

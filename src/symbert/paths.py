@@ -73,7 +73,7 @@ from symbert.sources import (
     part_file,
 )
 from symbert.suites import SUITES, published_split
-from symbert.sweep import VARIANT, Grid, grids_of, packed_as, text_of, trained_as, variant_of, wording_of
+from symbert.sweep import VARIANT, Grid, grids_of, packed_as, report_of_grids, text_of, trained_as, variant_of
 from symbert.task import Suite, Task
 from symbert.tasks import suite_named, task_named, tasks_of_suite
 
@@ -725,7 +725,7 @@ class Experiment:
     def probes(self) -> str | None:
         """Where is measured what operators can express; None where nobody asks."""
         operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
-        if not operators:
+        if self.grids or not operators:
             return None
         settings = {"operators": {one.name: {"operator_code": one.code, **one.own_definition} for one in operators}}
         return f"{self._keyed('measured/probes', settings)}/probes.csv"
@@ -777,8 +777,7 @@ class Experiment:
     @property
     def report_settings(self) -> Config:
         """What captions say of the experiment."""
-        words = {"wording": wording_of(self.config, self.grids), "runs": []} if self.grids else {}
-        return {**report_of(self.config), **words}
+        return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 
     @property
     def record(self) -> Config:

@@ -14,7 +14,7 @@ from symbert.configuration import (
     OwnText,
     PackSettings,
     PretrainSettings,
-    experiment_name,
+    report_of,
     source_of,
     training_key,
     training_of,
@@ -111,22 +111,32 @@ def text_of(config: Config, variant: VARIANT) -> Config | None:
     return {**text, **own, "read": read[text["source"]]}
 
 
-def wording_of(config: Config, grids: list[Grid]) -> Config:
-    """The key `wording` of the report's settings: what is said of an experiment whose sweep has grids."""
+def report_of_grids(config: Config, grids: list[Grid]) -> Config:
+    """The report's settings of an experiment whose sweep has grids: nothing is fine-tuned, and no run is like another
+    of the same size, operator and seed."""
     texts = list(dict.fromkeys(text for grid in grids for text in grid.axes.get("text", [])))
     swept = list(dict.fromkeys(key for grid in grids for key in grid.axes if key in SWEPT))
-    scale, recipe = config["scale"].rpartition("/")[2].removesuffix(".yaml"), config["recipe"]
-    return {
-        "experiment": f"Experiment {experiment_name(config)}, scale {scale}, recipe {recipe}",
+    settings = report_of(config)
+    wording = {
+        "experiment": f"Experiment {settings['experiment']}, scale {settings['scale']}, recipe {settings['recipe']}",
         "corpus": ", ".join(texts) or SOURCES[source_of(config, "corpus")].corpus,
         "tasks": "",
         "pretraining": "Pre-trained at each point of the sweep",
         "beside_printed": "",
-        "facts": {"Scale": scale, "Recipe": recipe, "Swept": ", ".join(swept)},
+        "facts": {"Scale": settings["scale"], "Recipe": settings["recipe"], "Swept": ", ".join(swept)},
         "warnings": ["This is not the paper’s experiment: its numbers are not comparable with the paper’s."],
         "other_training": "pre-training is not the paper’s",
         "other_finetuning": "nothing is fine-tuned",
     }
+    values = {
+        f"sweep.grids.{grid.name}.{key}": ", ".join(map(str, values))
+        for grid in grids
+        for key, values in grid.axes.items()
+        if key in SWEPT
+    }
+    runs = {"runs": [], "scored_runs": [], "curve_runs": []}
+    nothing = {"tasks": [], "glue": {}, "settings_hash": None}
+    return {**settings, **runs, **nothing, "overrides": {**settings.get("overrides", {}), **values}, "wording": wording}
 
 
 def check_sweep(config: Config) -> None:

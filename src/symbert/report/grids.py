@@ -77,18 +77,20 @@ def read_grids(grids: list[tuple[Grid, list[Path]]]) -> list[Cells]:
     """
     read = []
     for grid, folders in grids:
-        cells, of_point = [], len(grid.seeds)
-        for at, point in enumerate(grid.points):
-            losses = {}
-            for seed, folder in zip(grid.seeds, folders[at * of_point : (at + 1) * of_point], strict=True):
-                run = read_run(folder / "done.json", folder / "metrics.jsonl")
-                for key, value in {**point, "pretrain_seed": seed}.items():
-                    if run.get(key, value) != value:
-                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; delete it")
-                losses[seed] = dict(zip(run["step"], run["loss"], strict=True))
-            cells.append(Cell(point, pd.DataFrame.from_dict(losses, orient="index").sort_index()))
-        read.append(Cells(grid, cells))
+        files = iter(folders)
+        losses = [{seed: _losses_of(next(files), point, seed) for seed in grid.seeds} for point in grid.points]
+        frames = [pd.DataFrame.from_dict(of_seeds, orient="index").sort_index() for of_seeds in losses]
+        read.append(Cells(grid, list(map(Cell, grid.points, frames))))
     return read
+
+
+def _losses_of(folder: Path, point: Config, seed: int) -> dict[int, float]:
+    """The validation losses of a run by step."""
+    run = read_run(folder / "done.json", folder / "metrics.jsonl")
+    for key, value in {**point, "pretrain_seed": seed}.items():
+        if run.get(key, value) != value:
+            raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; delete it")
+    return dict(zip(run["step"], run["loss"], strict=True))
 
 
 @dataclass(frozen=True)

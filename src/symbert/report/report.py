@@ -64,9 +64,8 @@ def data_of(record: Record) -> Data:
     of_suites = {
         suite: {"scores": files, "curve": inputs["curve"].get(suite)} for suite, files in inputs["scores"].items()
     }
-    grids = (
-        [(grid, inputs["grids"][grid.name]) for grid in grids_of(record["configuration"])] if "grids" in inputs else []
-    )
+    swept = grids_of(record["configuration"]) if "grids" in inputs else []
+    grids = [(grid, inputs["grids"][grid.name]) for grid in swept]
     known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
     return Data(
         settings=settings,

@@ -1,4 +1,4 @@
-"""The texts of studies and their rows."""
+"""Small texts of a sweep and their rows."""
 
 import json
 from collections import Counter
@@ -6,11 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from symbert.errors import ConfigError
+from symbert.corpus import texts
+from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, source, write_text
+from symbert.files import write_json
 from symbert.pretrain.data import PackedRows, verify_manifest, verify_shards
-from symbert.study import texts
-from symbert.study.design import StudyText
-from symbert.study.texts import DISTANCE, SPAN, TEXTS, copying, source, write_study_text
 
 TEXT = "def f(x):\n    return x\n" * 200
 
@@ -22,8 +21,10 @@ def short(monkeypatch) -> None:
 
 
 def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> tuple[dict, dict[str, np.ndarray]]:
-    monkeypatch.setitem(TEXTS, "mine", lambda: content)
-    write_study_text(StudyText("mine", vocabulary, length, 10), tmp_path / "manifest.json")
+    monkeypatch.setitem(TEXTS, "copying", lambda: content)
+    settings = {"source": "copying", "vocabulary": vocabulary, "sequence_length": length, "validation_sequences": 10}
+    write_json(tmp_path / "settings.json", {**settings, "read": "nowhere"})
+    write_text(tmp_path / "manifest.json")
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     rows = {split: PackedRows(tmp_path / "manifest.json", split) for split in ("train", "validation")}
     return manifest, {split: packed[np.arange(len(packed))] for split, packed in rows.items()}
@@ -73,8 +74,3 @@ def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distan
 
 def test_source_is_code_of_the_pinned_package(short):
     assert source()[:30_000].count("import ") > 10
-
-
-def test_an_unknown_text_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="the text 'novels' is unknown; choose from documentation, source, copying"):
-        write_study_text(StudyText("novels", None, 8, 10), tmp_path / "manifest.json")

@@ -1,14 +1,19 @@
-"""The committed results of studies: the tables of each page follow from its runs, and so do the numbers of its text."""
+"""The committed results of studies: the numbers of each page follow from its runs."""
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from symbert.study.page import write_study
+from symbert.configuration import ReportSettings, settings_from
+from symbert.project import read_chosen
+from symbert.report.grids import Cell, Cells
+from symbert.report.tables.grids import contrasts_table
+from symbert.sweep import Grid, grids_of, report_of_grids, trained_as, variant_of
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "docs/evidence"
@@ -23,20 +28,68 @@ PAIRED = {  # ratios of steps with 2, 4 and 8 layers, first to second, worked ou
     ("pairwise-narrow", "original"): (0.99, 0.98, 0.96),
 }
 
+AXES = ("text", "size", "attention", "learning_rate")
+STATISTICS = ("contrast", "seeds", "first_median_exit", "second_median_exit", "ratio", "low", "high", "narrow_low")
+STATISTICS += ("narrow_high", "p_value", "holm_p_value", "verdict")
+
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
 
+def cells_of(name: str) -> list[Cells]:
+    """The grids of a study's configuration, with the curves of its runs.csv."""
+    config = read_chosen(ROOT, None, [ROOT / f"studies/{name}.yaml"], None)
+    frame = pd.read_csv(EVIDENCE / name / "runs.csv", dtype={"exit": str, "losses": str})
+    return [Cells(grid, [_cell(config, grid, point, frame) for point in grid.points]) for grid in grids_of(config)]
+
+
+def _cell(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> Cell:
+    """The runs of a point; each has the exit that runs.csv says."""
+    training = trained_as(config, "encoder", variant_of(config, point))
+    wanted = {axis: point[axis] for axis in ("text", "size", "attention")}
+    wanted |= {key: getattr(training, key) for key in ("learning_rate", "batch_size", "steps", "evaluate_every")}
+    chosen = frame[frame["seed"].isin(grid.seeds) & (frame[[*wanted]] == pd.Series(wanted)).all(axis=1)]
+    chosen = chosen.sort_values("seed")
+    assert chosen["seed"].tolist() == grid.seeds
+    steps = range(training.evaluate_every, training.steps + 1, training.evaluate_every)
+    losses = [list(map(float, losses.split())) for losses in chosen["losses"]]
+    cell = Cell(point, pd.DataFrame(losses, index=grid.seeds, columns=list(steps)))
+    exits = [str(int(step)) if left else "never" for step, left in zip(cell.exits.steps, cell.exits.left, strict=True)]
+    assert exits == chosen["exit"].tolist()
+    return cell
+
+
+def tables_of(page: str) -> list[list[list[str]]]:
+    """The tables of a page, as rows of cells."""
+    tables = [part for part in page.split("\n\n") if part.startswith("|")]
+    return [[[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()] for table in tables]
+
+
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_tables_of_a_page_come_out_of_its_runs(name, tmp_path):
-    write_study(ROOT / f"studies/{name}.yaml", EVIDENCE / name / "runs.csv", tmp_path / "README.md")
-    committed = {file.name for file in (EVIDENCE / name).iterdir()} - {"runs.csv"}
-    assert {file.name for file in tmp_path.iterdir()} == committed
-    page = (EVIDENCE / name / "README.md").read_text(encoding="utf-8")
-    made = (tmp_path / "README.md").read_text(encoding="utf-8")
-    tables = [part for part in made.split("\n\n") if part.startswith("|")]
-    assert tables and all(table in page for table in tables)
-    for file in tmp_path.glob("*.csv"):
-        assert file.read_text(encoding="utf-8") == (EVIDENCE / name / file.name).read_text(encoding="utf-8"), file.name
+def test_the_exits_of_a_page_come_out_of_its_runs(name):
+    committed = tables_of((EVIDENCE / name / "README.md").read_text(encoding="utf-8"))
+    for runs in cells_of(name):
+        places = list(dict.fromkeys(runs.place(cell.point) for cell in runs.cells))
+        rows: dict[str, list[str]] = {}
+        for place in places:
+            for cell in runs.cells:
+                if runs.place(cell.point) == place:
+                    rows.setdefault(cell.point["attention"], []).append(cell.exit_in_words)
+        tables = [table for table in committed if table[0] == ["operator", *places]]
+        assert [[operator, *exits] for operator, exits in rows.items()] in [table[2:] for table in tables]
+
+
+def test_the_contrasts_of_a_page_come_out_of_its_runs():
+    config = read_chosen(ROOT, None, [ROOT / "studies/plateau.yaml"], None)
+    settings = settings_from(report_of_grids(config, grids_of(config)), ReportSettings, "plateau")
+    table = contrasts_table(SimpleNamespace(grids=cells_of("plateau"), settings=settings))
+    committed, page = EVIDENCE / "plateau/contrasts.csv", (EVIDENCE / "plateau/README.md").read_text(encoding="utf-8")
+    expected = pd.read_csv(committed).to_dict("records")
+    for row, wanted in zip(table.frame.to_dict("records"), expected, strict=True):
+        axes = [axis for axis in AXES if row[axis] and pd.notna(wanted[axis])]
+        assert [row[key] for key in (*axes, *STATISTICS)] == [wanted[key] for key in (*axes, *STATISTICS)]
+    rows = [row for table in tables_of(page) for row in table]
+    for row in table.readable.drop(columns="grid").to_dict("records"):
+        assert [cell for cell in row.values() if cell] in rows
 
 
 Steps = dict[str, dict[int, float]]  # to a loss, by operator and seed; NaN for never

@@ -1,0 +1,121 @@
+"""Sweeps of any key: the runs that they plan, their keys, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from symbert.errors import ConfigError
+from symbert.paths import Experiment, Run
+from symbert.project import read_chosen
+
+pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+
+STUDIES = Path(__file__).parents[1] / "studies"
+COPIES = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}
+CONTRAST = {
+    "question": "Why?",
+    "first": {"learning_rate": 1e-3},
+    "second": {"learning_rate": 2e-3},
+    "expected": "equal",
+}
+
+
+@pytest.fixture
+def start(root, tmp_path):
+    """The experiment of the demo with changes."""
+
+    def start(**changes) -> Experiment:
+        import yaml
+
+        Path("changes.yaml").write_text(yaml.safe_dump({"sweep": {"attention": ["original", "pairwise"]}}))
+        Path("more.yaml").write_text(yaml.safe_dump(changes))
+        return Experiment(read_chosen(root, None, [Path("changes.yaml"), Path("more.yaml")], None))
+
+    return start
+
+
+def runs_of(experiment: Experiment) -> set[tuple]:
+    return {(run.attention, run.pretrain_seed, *run.variant) for run in experiment.pretrainings()}
+
+
+def test_a_swept_rate_plans_a_run_at_each_value(start):
+    experiment = start(sweep={"learning_rate": [1e-3, 2e-3]})
+    rates = [("learning_rate", 1e-3), ("learning_rate", 2e-3)]
+    assert runs_of(experiment) == {
+        (name, seed, rate) for name in ("original", "pairwise") for seed in (1, 2, 3) for rate in rates
+    }
+    settings = [experiment.settings[f"{experiment.run_folder(run)}/run.json"] for run in experiment.pretrainings()]
+    assert sorted(run["training"]["learning_rate"] for run in settings) == [1e-3] * 6 + [2e-3] * 6
+    assert {run["training"]["steps"] for run in settings} == {1000}
+    assert len(experiment.input_files) == 3 * 12, "three files of each run, and nothing is fine-tuned"
+
+
+def test_the_value_that_a_key_has_anyway_is_the_run_that_there_is(start):
+    usual, swept = start(), start(sweep={"learning_rate": [1.5e-3, 2e-3]})
+    run = Run("tiny", "original", 1)
+    assert swept.run_folder(run) == usual.run_folder(run)
+    folder = f"{usual.run_folder(run)}/run.json"
+    assert swept.settings[folder] == usual.settings[folder] and usual.key != swept.key
+
+
+def test_a_swept_key_of_the_corpus_packs_it_anew_from_the_same_parts(start):
+    experiment = start(sweep={"sequence_length": [8, 16]})
+    manifests = {experiment.manifest(run) for run in experiment.pretrainings()}
+    packed = [experiment.settings[manifest.replace("manifest", "settings")] for manifest in manifests]
+    assert sorted(settings["pack"]["sequence_length"] for settings in packed) == [8, 16]
+    assert len({settings["from"] for settings in packed}) == 1
+    assert start().manifest(Run("tiny", "original", 1)) in manifests
+
+
+def test_a_text_is_read_in_place_of_the_corpus(start):
+    experiment = start(texts=COPIES, sweep={"text": ["copies"], "sequence_length": [16, 24]})
+    manifests = {experiment.manifest(run) for run in experiment.pretrainings()}
+    settings = [experiment.settings[manifest.replace("manifest", "settings")] for manifest in manifests]
+    assert all(manifest.startswith("results/corpus/text-") for manifest in manifests)
+    assert sorted(text["sequence_length"] for text in settings) == [16, 24]
+
+
+def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
+    rates = {"learning_rate": [1e-3, 2e-3], "attention": ["original"], "pretrain_seeds": [1]}
+    more = {"learning_rate": [1e-3], "pretrain_seeds": [1, 9]}
+    experiment = start(sweep={"grids": {"rates": rates, "more": more}})
+    low, high = ("learning_rate", 1e-3), ("learning_rate", 2e-3)
+    names = ("original", "pairwise")
+    assert runs_of(experiment) == {("original", 1, high), *((name, seed, low) for name in names for seed in (1, 9))}
+    assert {name: len(folders) for name, folders in experiment.inputs["grids"].items()} == {"rates": 2, "more": 4}
+    assert experiment.inputs["grids"]["rates"][0] == experiment.inputs["grids"]["more"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sweep": {"learning_rte": [1]}}, r"unknown key 'learning_rte' in 'sweep'; did you mean 'learning_rate'"),
+        ({"sweep": {"learning_rate": [-1]}}, r"'sweep\.learning_rate\.0' is -1"),
+        ({"sweep": {"learning_rate": []}}, r"'sweep\.learning_rate' is \[\]"),
+        ({"sweep": {"grids": {"a": {"stps": [1]}}}}, r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'"),
+        ({"sweep": {"text": ["copis"]}, "texts": COPIES}, r"'sweep\.text\.0' is 'copis'; did you mean 'copies'"),
+        ({"sweep": {"grids": {"a": {"attention": ["pairwis"]}}}}, r"'sweep\.grids\.a\.attention\.0' is 'pairwis'"),
+        ({"sweep": {"steps": [50]}}, r"'pretrain\.warmup_steps' is 100, more than the 50 of 'sweep\.steps'"),
+        ({"sweep": {"steps": [9000]}}, r"'pretrain\.schedule_steps' is 1600, before the last of 'sweep\.steps'"),
+        ({"sweep": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}}}, "compares learning_rate 0.001: no axis"),
+        (
+            {"sweep": {"grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}}},
+            "compares learning_rate 0.002, which its grid lacks",
+        ),
+        (
+            {"sweep": {"hosts": ["encoder-decoder"], "sequence_length": [8]}},
+            r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text",
+        ),
+    ],
+)
+def test_a_wrong_sweep_is_refused_with_its_key(start, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        start(**changes)
+
+
+@pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8)])
+def test_the_studies_of_the_project_plan_their_runs_and_have_their_text(root, name, count):
+    experiment = Experiment(read_chosen(root, None, [STUDIES / f"{name}.yaml"], None))
+    assert len(experiment.pretrainings()) == len({*map(experiment.run_folder, experiment.pretrainings())}) == count
+    text = (STUDIES / f"{name}.md").read_text()
+    assert "## Question" in text and "## Analysis" in text
