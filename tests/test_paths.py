@@ -137,6 +137,11 @@ EFFECTS = {
         {"own": {"train": "a", "validation": "b", "columns": ["x"], "metric": "f1", "labels": ["n", "y"]}},
         NOTHING,
     ),
+    "texts": (
+        {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}},
+        NOTHING,
+    ),
+    "sweep.grids": ({"one": {"pretrain_seeds": [7]}}, {*TRAINED, *ROWS, "noisy rows", "blimp", "probes"}),  # no scores
 }
 # Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
 MORE = {

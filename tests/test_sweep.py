@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from symbert.errors import ConfigError
 from symbert.paths import Experiment, Run
@@ -12,12 +13,8 @@ pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 
 STUDIES = Path(__file__).parents[1] / "studies"
 COPIES = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}
-CONTRAST = {
-    "question": "Why?",
-    "first": {"learning_rate": 1e-3},
-    "second": {"learning_rate": 2e-3},
-    "expected": "equal",
-}
+SIDES = {"first": {"learning_rate": 1e-3}, "second": {"learning_rate": 2e-3}}
+CONTRAST = {"question": "Why?", **SIDES, "expected": "equal"}
 
 
 @pytest.fixture
@@ -25,8 +22,6 @@ def start(root, tmp_path):
     """The experiment of the demo with changes."""
 
     def start(**changes) -> Experiment:
-        import yaml
-
         Path("changes.yaml").write_text(yaml.safe_dump({"sweep": {"attention": ["original", "pairwise"]}}))
         Path("more.yaml").write_text(yaml.safe_dump(changes))
         return Experiment(read_chosen(root, None, [Path("changes.yaml"), Path("more.yaml")], None))

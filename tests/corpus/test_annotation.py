@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from symbert.corpus.stand_ins import estimate, write_arpa
 
 from corpus.mirrored import mirrored_documents
 from corpus.oscar import refuse
 from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import Document, Metadata, WarcHeaders, documents
+from symbert.corpus.stand_ins import estimate, write_arpa
 from symbert.errors import DataError, MissingInputError
 from symbert.sources import HARMFUL_MODEL, part_file
 
