@@ -65,8 +65,11 @@ VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt"
 
 
 def located(name: str) -> str:
-    """The path of a published file by its name in settings, which omit where the package is installed."""
-    return f"{DEMO}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
+    """The path of a published file by its name in settings, which omit where the package is installed.
+
+    It is relative, because Snakemake compares the inputs of a job, and a copy of the project runs nothing again.
+    """
+    return f"{os.path.relpath(DEMO)}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
 
 
 def verified(name: str) -> Path:
