@@ -105,7 +105,9 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     }
     configuration = {"sweep": sweep, "tasks": {}}
     written = {"experiment": name, "key": key(inputs, settings), "configuration": configuration}
-    write_json(folder / "experiment.json", {**written, "report": settings, "inputs": inputs, "settings": {}})
+    write_json(
+        folder / "experiment.json", {**written, "report": settings, "inputs": inputs, "checkpoints": [], "settings": {}}
+    )
     for model in sorted(models, key=lambda model: order.model_rank(*model)):
         print(f"{model_name(*model)}: {_counted(model, records)}")
     report(folder)
