@@ -119,8 +119,8 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "table": [("src/symbert/report/tables/last_losses.py", "", TABLE)],
     "figure": [("src/symbert/report/figures/last_losses.py", "", FIGURE)],
     "key": [
-        ("config.yaml", "  evaluate_every: 250", KEY),
-        ("src/symbert/settings.py", "\n\nclass TaskSettings", "    label_smoothing: Share = 0.0\n"),
+        ("workflow/defaults.yaml", "  evaluate_every: 250", KEY),
+        ("src/symbert/configuration.py", "\n\nclass TaskSettings", "    label_smoothing: Share = 0.0\n"),
     ],
     "metric": [
         ("src/symbert/pretrain/train.py", "\n\nclass Trainer:", "    perplexity: float\n"),
@@ -192,33 +192,25 @@ def test_an_addition_edits_as_few_files_as_it_should(extended, addition):
     assert len(extended.edited[addition]) == PLACES[addition], extended.edited[addition]
 
 
-def test_the_new_table_and_figure_have_rules_and_the_new_operator_and_size_have_runs(extended):
+def test_the_new_operator_and_size_have_runs(extended):
     said = extended.snakemake("--dry-run")
-    assert re.search(r"^tabulate_last_losses +1$", said, re.M) and re.search(r"^draw_last_losses +1$", said, re.M)
-    assert "pretrain/slim-shifted/seed-1/done.json" in said and "pretrain/slim-original/seed-1/done.json" in said
-    assert re.search(r"^pretrain_model +2$", said, re.M), "no other size and operator"
+    for attention in ("original", "shifted"):
+        assert re.search(rf"runs/encoder/slim-{attention}-[0-9a-f]{{8}}/seed-1/done.json", said)
+    assert re.search(r"^pretrain +2$", said, re.M), "no other size and operator"
 
 
 TEXT_OF_FIGURES = """
 import json
 from pathlib import Path
 from matplotlib.text import Text
-from symbert.project import read_chosen
-from symbert.report.data import Data
+from symbert.configuration import define_own
+from symbert.report.data import read_record
 from symbert.report.exhibits import EXHIBITS
+from symbert.report.report import data_of
 
-read_chosen(Path(), None, [Path("own.yaml")], None)
-results = Path("results/demo-handbook")
-runs, scores = sorted(results.glob("pretrain/slim-*/seed-1")), sorted(results.glob("glue/slim-*/seed-1/step-*/*.json"))
-data = Data(
-    settings=results / "settings/report.json",
-    parameters=results / "report/parameters.json",
-    done=[run / "done.json" for run in runs],
-    metrics=[run / "metrics.jsonl" for run in runs],
-    curve=scores,
-    curve_seeds=[1],
-    size="slim",
-)
+_, record = read_record(Path("demo-handbook"))
+define_own(record["configuration"])
+data = data_of(record)
 texts = {}
 for name in ("figure2", "figure3_checkpoints"):
     figure = EXHIBITS[f"figure-{name}"].load()(data).figure
@@ -254,7 +246,7 @@ class TestChain:
         for table in ("table2_parameters", "table2_training", "table3_glue", "scores", "statistics", "milestones"):
             assert "shifted" in text_of(results, table), table
         assert "slim-shifted seed 1" in text_of(results, "runs")
-        checkpoint = results / "pretrain/slim-shifted/seed-1/step-20"
+        (checkpoint,) = results.parent.glob("runs/encoder/slim-shifted-*/seed-1/step-20")
         assert formula in (checkpoint / "README.md").read_text(encoding="utf-8")
         config = json.loads((checkpoint / "config.json").read_text())
         assert config["operator"] == {"class": "outside_package.operators:Biased"}
@@ -271,19 +263,21 @@ class TestChain:
         caption = (results / "report/tables/table3_glue.md").read_text(encoding="utf-8")
         assert "Pre-trained for 20 steps" in caption and "on half of a corpus made from documentation" in caption
         assert "Scores in percent on stand-in tasks made from documentation text, not GLUE" in caption
-        card = (results / "pretrain/slim-original/seed-1/step-20/README.md").read_text(encoding="utf-8")
-        assert "half of the documentation" in card
+        (card,) = results.parent.glob("runs/encoder/slim-original-*/seed-1/step-20/README.md")
+        assert "half of the documentation" in card.read_text(encoding="utf-8")
         said = extended.run("-m", "symbert", "plan", "--configfile", "own.yaml")
         assert "corpus handbook" in said and "results/demo-handbook" in said
 
     def test_the_size_is_in_table_2_and_has_runs(self, results):
         assert "slim" in text_of(results, "table2_parameters")
         for attention in ("original", "shifted"):
-            done = json.loads((results / f"pretrain/slim-{attention}/seed-1/done.json").read_text())
-            assert (done["size"], done["attention"], done["steps"]) == ("slim", attention, 20)
+            (done,) = results.parent.glob(f"runs/encoder/slim-{attention}-*/seed-1/done.json")
+            told = json.loads(done.read_text())
+            assert (told["size"], told["attention"], told["steps"]) == ("slim", attention, 20)
 
     def test_the_task_has_scores_beside_the_glue_score_and_is_no_stand_in(self, results):
-        scores = json.loads((results / "glue/slim-shifted/seed-1/step-20/shouting.json").read_text())
+        (file,) = results.parent.glob("scores/shouting-*/encoder/slim-shifted-*/seed-1/step-20/*.json")
+        scores = json.loads(file.read_text())
         assert [list(record["metrics"]) for record in scores] == [["shouting"]] and not scores[0]["stand_in"]
         row = next(row for row in rows_of(results, "table3_glue") if row["model"] == "slim-shifted")
         counted = [float(row[f"{task} (stand-in)"]) for task in ("rte", "sst2")]
@@ -296,15 +290,19 @@ class TestChain:
         file = extended.directory.parent / "data/train.csv"
         content = file.read_text()
         file.write_text(content + "one more,no\n")
-        said = extended.snakemake("--dry-run", "glue")
+        said = extended.snakemake("--dry-run")
         file.write_text(content)
         jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.partition("Job stats:")[2].partition("\n\n")[0], re.M))
-        jobs = {name: int(count) for name, count in jobs.items() if name not in ("total", "glue")}
-        assert jobs == {"write_settings": 1, "download_task": 1, "prepare_task": 1, "finetune": 4}
+        assert {name: int(count) for name, count in jobs.items() if name not in ("total", "all")} == {
+            "prepare_task": 2,
+            "score": 4,
+            "report": 1,
+        }
 
     def test_the_reason_of_the_filter_is_counted_and_in_the_table_of_the_corpus(self, results):
-        files = (results / "corpus/filtered").glob("*.counts.json")
-        counted = sum(json.loads(file.read_text())["dropped"]["too_short"] for file in files)
+        files = results.parent.glob("corpus/parts-*/*.json")
+        parts = [json.loads(file.read_text()) for file in files if file.name != "settings.json"]
+        counted = sum(part["counts"]["dropped"]["too_short"] for part in parts)
         assert counted > 0
         total = next(row for row in rows_of(results, "corpus") if row["part"] == "total")
         assert total["too_short"] == str(counted)
@@ -321,11 +319,11 @@ class TestChain:
     def test_the_key_is_in_the_table_of_settings_and_in_the_record_of_the_run(self, results):
         values = {row["setting"]: row for row in rows_of(results, "settings")}
         assert values["pretrain.label_smoothing"]["here"] == "0.1"
-        done = json.loads((results / "pretrain/slim-original/seed-1/done.json").read_text())
-        assert done["settings"]["label_smoothing"] == 0.1
+        (done,) = results.parent.glob("runs/encoder/slim-original-*/seed-1/done.json")
+        assert json.loads(done.read_text())["settings"]["label_smoothing"] == 0.1
 
     def test_the_metric_is_in_the_log_of_the_training(self, results):
-        lines = (results / "pretrain/slim-shifted/seed-1/metrics.jsonl").read_text().splitlines()
-        logged = [line for line in map(json.loads, lines) if line["split"] == "train"]
+        (log,) = results.parent.glob("runs/encoder/slim-shifted-*/seed-1/metrics.jsonl")
+        logged = [line for line in map(json.loads, log.read_text().splitlines()) if line["split"] == "train"]
         assert [line["step"] for line in logged] == [10, 20]
         assert all(line["perplexity"] == pytest.approx(2.718281828 ** line["loss"], rel=1e-6) for line in logged)

@@ -71,20 +71,20 @@ def facts_after(folder: Path) -> Iterator[Fact]:
         yield from _run(above / run)
     suites = [files for option in ("scores", "curve") for files in inputs[option].values()]
     scores = [above / file for files in [*suites, inputs.get("robustness", [])] for file in files]
-    for file in dict.fromkeys(scores):
+    for file in filter(Path.is_file, dict.fromkeys(scores)):
         yield from _records(json.loads(file.read_text()))
     for checkpoint in dict.fromkeys(file.parent for file in scores):
         for file in sorted(checkpoint.glob("finetuned/*/seed-*.json")):
             yield from _finetuned(file)
-    for file in inputs.get("blimp", []):
-        yield from _judgement(json.loads((above / file).read_text()))
+    for file in filter(Path.is_file, (above / judged for judged in inputs.get("blimp", []))):
+        yield from _judgement(json.loads(file.read_text()))
     for rows in (folder for folder in keyed if folder.parent.name == "tasks"):
         edited = " robustness" if KEYED.sub("", rows.name).endswith("-robustness") else ""
         for file in sorted(rows.glob("*.parquet")):
             yield from _rows(f"{file.stem}{edited}", file)
-    for file in inputs.get("parts", []):
-        content = json.loads((above / file).read_text())
-        yield from _part(above / file, content["counts"], content["record"])
+    for file in filter(Path.is_file, (above / part for part in inputs.get("parts", []))):
+        content = json.loads(file.read_text())
+        yield from _part(file, content["counts"], content["record"])
     for place in keyed:
         if place.parent.name == "corpus" and (kind := KEYED.sub("", place.name)) in ("shards", "pairs"):
             yield from _packed(kind, place)
@@ -96,7 +96,9 @@ def facts_after(folder: Path) -> Iterator[Fact]:
 
 
 def _run(folder: Path) -> Iterator[Fact]:
-    """A pre-training: what it measured, and its checkpoints."""
+    """A pre-training: what it measured, and its checkpoints; nothing where it is not finished."""
+    if not (folder / "done.json").is_file():
+        return
     done = _renamed(json.loads((folder / "done.json").read_text()))
     run = _name(done)
     yield "metrics.jsonl", run, _digest((folder / "metrics.jsonl").read_bytes())

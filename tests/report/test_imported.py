@@ -278,6 +278,8 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
         *("table1_operators", "table2_parameters", "figure2", "figure3_checkpoints", "runs", "summary")
     }, "neither corpus nor speed nor settings"
     assert (folder / "report/report.html").is_file()
+    capsys.readouterr()
+    assert main(["prune"]) == 0 and capsys.readouterr().out == "nothing to remove\n"
     assert [file.name for file in folder.glob("report/*.json")] == [f"experiment-{experiment['key']}.json"]
 
 

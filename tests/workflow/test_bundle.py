@@ -5,13 +5,13 @@ import re
 
 from rocrate.rocrate import ROCrate
 
-from symbert.bundle import contents_of
+from symbert.bundle import MODEL, contents_of
 from symbert.files import read_json
 
 
 def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, tmp_path):
     folder = finished.directory / "results/demo-embedded"
-    contents = contents_of([folder])
+    contents = contents_of(folder)
     for name, content in contents.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -19,10 +19,12 @@ def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, 
         assert not [text for text in (content, *held) if str(finished.directory).encode() in text], name
     assert ROCrate(tmp_path).mainEntity.id == "Snakefile"
     report = {file.relative_to(folder / "report") for file in (folder / "report").rglob("*") if file.is_file()}
-    assert all((tmp_path / file).is_file() for file in report)
-    scores = [record for file in folder.glob("glue/*/seed-*/step-*/*.json") for record in read_json(file)]
-    columns = sum(len(record["metrics"]) for record in scores)
+    assert all((tmp_path / file).is_file() for file in report if not file.name.startswith("experiment-"))
+    files = folder.parent.glob("scores/glue-*/encoder/*/seed-*/step-*/*.json")
+    records = {tuple(record[key] for key in MODEL): record for file in files for record in read_json(file)}
+    columns = sum(len(record["metrics"]) for record in records.values() if "metrics" in record)
     assert contents["scores.csv"].count(b"\n") == 1 + columns and columns > 0
-    assert not any("host" in read_json(file) for file in tmp_path.glob("pretrain/*/seed-*/timing.json"))
+    timings = list(tmp_path.glob("runs/*/*/seed-*/timing.json"))
+    assert timings and not any("host" in read_json(file) for file in timings)
     addresses = re.findall(r'(?:href|src)="([^"]*)"', contents["report.html"].decode())
     assert not [address for address in addresses if not address.startswith(("#", "data:", "https://"))]

@@ -103,9 +103,9 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
         "finetune_seeds": sorted({record["finetune_seed"] for record in final}),
         "curve": {"finetune_seeds": sorted({record["finetune_seed"] for record in curve})},
     }
-    configuration = {"sweep": sweep, "tasks": {}}
-    written = {"experiment": name, "key": key(inputs, settings), "configuration": configuration}
-    write_json(folder / "experiment.json", {**written, "report": settings, "inputs": inputs, "settings": {}})
+    written = {"experiment": name, "key": key(inputs, settings), "configuration": {"sweep": sweep, "tasks": {}}}
+    written |= {"report": settings, "inputs": inputs, "checkpoints": [], "settings": {}}
+    write_json(folder / "experiment.json", written)
     for model in sorted(models, key=lambda model: order.model_rank(*model)):
         print(f"{model_name(*model)}: {_counted(model, records)}")
     report(folder)
