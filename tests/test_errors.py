@@ -47,13 +47,11 @@ def test_an_exit_code_says_who_has_to_act():
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
         (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
-        (["pack", "manifest.json"], 65, "settings.json"),
         (["pack", "cut.json/manifest.json"], 65, "cut.json"),
     ],
 )
 def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, code, told, project, capsys):
-    for name in ("cut.json", "settings.json"):
-        project.joinpath(name).write_text('{"parts": ')
+    project.joinpath("cut.json").write_text('{"documents": ')
     project.joinpath("mine.yaml").write_text("pretrain: {steps: [")
     assert cli.main(words) == code
     said = capsys.readouterr().err
