@@ -15,9 +15,9 @@ import zstandard
 from benchmarks.web import LISTED_SUFFIXES, Web, domains, frequent_words
 from symbert.configuration import filter_of
 from symbert.corpus.digests import digest_of
+from symbert.corpus.texts import documentation
 from symbert.corpus.wordpiece import write_vocabulary
 from symbert.files import read_json, write_json
-from symbert.corpus.texts import documentation
 
 ROOT = Path(__file__).parents[1]
 

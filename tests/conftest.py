@@ -1,7 +1,6 @@
 """Shared by all tests: where real input lies, and the demo's configuration."""
 
 import gc
-import json
 import os
 import shutil
 import sys
@@ -13,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 from symbert import operators, sizes, tasks
-from symbert.config import merge
+from symbert.configuration import merge
 from symbert.paths import Experiment
 from symbert.project import read_config
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from symbert import configuration, operators, sizes, tasks
 from symbert.configuration import (
     PAPERS_FILTERS,
-    Challenge,
     Configuration,
     GlueSettings,
     MinimalPairSettings,
@@ -42,7 +41,6 @@ from symbert.configuration import (
 )
 from symbert.declared import mistake_in
 from symbert.errors import ConfigError, MissingInputError
-from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.noise import EDITS
 from symbert.paths import Experiment, Run
 from symbert.project import read_config, read_yaml
@@ -118,7 +116,6 @@ def test_the_words_of_a_key_are_those_of_its_registry_in_the_stage():
     """They are read from its source: importing torch takes seconds."""
     assert get_args(Recipe) == tuple(RECIPES)
     assert get_args(NoiseKind) == (*EDITS, "mixed")
-    assert get_args(Challenge) == tuple(COLLECTIONS)
     program = "import sys, symbert.configuration; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

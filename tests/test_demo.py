@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from symbert.configuration import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 from symbert.corpus.lines import read_lines
 from symbert.files import sha256_of
-from symbert.keys import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, DEMO_PIECES, SOURCES, VOCABULARY, part_file
 from tools.demo_documentation import PACKAGES
 

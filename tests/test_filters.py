@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.oscar import record
+from symbert.configuration import FilterSettings
 from symbert.corpus.document import decode
 from symbert.errors import ConfigError
 from symbert.filters import FILTERS, REASONS, check_categories, make_rules
-from symbert.settings import FilterSettings
 
 NOTHING = frozenset()  # the categories of a URL that is in no list; None: of no URL
 PHISHING = frozenset({"phishing"})

@@ -4,8 +4,7 @@ import subprocess
 
 import pytest
 
-from symbert.checks import check
-from symbert.config import merge
+from symbert.configuration import check, merge
 from symbert.errors import ConfigError
 from symbert.launch import launcher, threads_per_process
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from symbert import operators, sources
-from symbert.config import merge
+from symbert.configuration import merge
 from symbert.errors import ConfigError
 from symbert.files import write_json
 from symbert.paths import Experiment, Run

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from symbert.checks import check
-from symbert.config import merge
+from symbert.configuration import check, merge
 from symbert.errors import ConfigError, UsageError
 from symbert.glue import forms
 from symbert.glue.heads import HEADS

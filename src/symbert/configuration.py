@@ -16,6 +16,7 @@ import yaml
 from msgspec import Meta, to_builtins
 
 from symbert import operators, sizes, tasks
+from symbert.challenges import COLLECTIONS
 from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import read_json
@@ -51,7 +52,7 @@ OPTIMIZERS = "|".join(keys_of("symbert.training.optimizer", "OPTIMIZERS"))
 Optimizer = Annotated[str, Meta(pattern=rf"^({OPTIMIZERS}|\w[\w.]*:\w+)$")]  # or module:function of the user's own
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
-Challenge = Literal[keys_of("symbert.glue.challenges", "COLLECTIONS")]
+Challenge = Literal[tuple(COLLECTIONS)]
 Axes = list[str | int]  # of a run: size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")

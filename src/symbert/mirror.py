@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.commit import PROJECT
-from symbert.config import merge, source_of
+from symbert.configuration import merge, source_of
 from symbert.corpus import published
 from symbert.corpus.digests import Digest, listed_digest
 from symbert.errors import ConfigError, InputOutputError, IntegrityError, PreemptedError

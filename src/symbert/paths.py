@@ -26,8 +26,16 @@ import yaml
 from msgspec.structs import replace as replaced
 
 from symbert.blimp import PARADIGMS, published_pairs
-from symbert.config import (
+from symbert.challenges import challenges_for
+from symbert.configuration import (
+    NUMBERS_TEXT,
+    PARALLEL_FILES,
     Config,
+    GlueSettings,
+    MinimalPairSettings,
+    ParallelSettings,
+    PretrainSettings,
+    TaskSettings,
     annotations_of,
     axes_of,
     experiment_name,
@@ -38,26 +46,19 @@ from symbert.config import (
     other_hosts,
     protocol_of,
     protocol_of_pairs,
+    recorded_settings,
     report_of,
     robustness_of,
     runs_of,
+    settings_from,
     source_of,
+    values_of,
 )
 from symbert.errors import ConfigError
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
 from symbert.hosts import ENCODER, HOSTS
-from symbert.keys import NUMBERS_TEXT, PARALLEL_FILES, ParallelSettings
 from symbert.launch import launcher, threads_per_process
 from symbert.operators import operator_named
-from symbert.settings import (
-    GlueSettings,
-    MinimalPairSettings,
-    PretrainSettings,
-    TaskSettings,
-    recorded_settings,
-    settings_from,
-    values_of,
-)
 from symbert.shapes import hash_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
@@ -453,8 +454,6 @@ class Experiment:
         chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
         if chosen["noise"] or not chosen["sets"]:
             return tasks if chosen["noise"] else []
-        from symbert.glue.challenges import challenges_for  # imports pyarrow
-
         if measured := [task for task in tasks if challenges_for(task_named(task), chosen["sets"])]:
             return measured
         sets = ", ".join(chosen["sets"])

@@ -10,14 +10,12 @@ from typing import Any
 
 import yaml
 
-from symbert.checks import check
 from symbert.commit import PROJECT
-from symbert.config import Config, merge
+from symbert.configuration import FOLDER, Config, check, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
 from symbert.files import reading
 from symbert.glue.own_files import check_files
-from symbert.keys import FOLDER
 from symbert.paths import CONFIGURATION, RESULTS, Experiment
 from symbert.sweep import check_sweep
 from symbert.tasks import task_named

@@ -60,7 +60,7 @@ def tasks_of_suite(suite: str, tasks: list[str]) -> list[str]:
 
 
 def define(name: str, definition: dict[str, Any]) -> Task:
-    """Make a task of the user's own known to this process: `definition` has the keys of `symbert.keys.OwnTask`.
+    """Make a task of the user's own known to this process: `definition` has the keys of `configuration.OwnTask`.
 
     ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
     not fit them.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-from symbert.config import filter_of
+from symbert.configuration import filter_of
 from symbert.corpus.parts import prepare_part
 from symbert.files import read_json, write_json
 from symbert.project import PROJECT, read_config

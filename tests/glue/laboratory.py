@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from glue.protocol import SETTINGS
+from symbert.configuration import values_of
 from symbert.files import write_json
 from symbert.glue.kept import checked
 from symbert.glue.prepare import prepare_task
@@ -11,7 +12,6 @@ from symbert.glue.score import score
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
 from symbert.model.network import initialize
 from symbert.paths import key
-from symbert.settings import values_of
 from symbert.sources import DEMO
 from symbert.tasks import suite_named
 

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from transformers import get_linear_schedule_with_warmup
 
+from symbert.configuration import GlueSettings
 from symbert.draws import permute
-from symbert.settings import GlueSettings
 
 SETTINGS = GlueSettings(
     epochs=2,

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
+from symbert.configuration import TaskSettings
 from symbert.errors import DataError
 from symbert.glue import forms
 from symbert.glue.batches import read_rows, shuffled_batches
@@ -22,7 +23,6 @@ from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, sample
 from symbert.glue.sources import published_schema
-from symbert.settings import TaskSettings
 from symbert.sources import DEMO
 from symbert.suites import SUITES
 

@@ -11,8 +11,7 @@ import yaml
 
 from glue.laboratory import records_in
 from symbert import tasks
-from symbert.checks import check
-from symbert.config import merge
+from symbert.configuration import check, merge
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.export import export_classifier

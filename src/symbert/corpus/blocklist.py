@@ -20,10 +20,10 @@ from typing import Literal, NamedTuple
 import can_ada
 import marisa_trie
 
+from symbert.configuration import Match
 from symbert.corpus.digests import listed_digest
 from symbert.errors import DataError, MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.settings import Match
 from symbert.sources import verified
 
 Listing = Literal["domains", "urls"]

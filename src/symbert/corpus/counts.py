@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symbert.configuration import FilterSettings
 from symbert.errors import DataError
 from symbert.filters import REASONS
-from symbert.settings import FilterSettings
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent
     from symbert.corpus.document import Document

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from symbert.configuration import FilterSettings, settings_from
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally, histogram
@@ -28,7 +29,6 @@ from symbert.errors import IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
-from symbert.settings import FilterSettings, settings_from
 from symbert.sources import RESTORE, listed_sha256, located, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}

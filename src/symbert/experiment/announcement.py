@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from symbert.config import source_of
+from symbert.configuration import source_of
 from symbert.experiment.plan import outputs_of, room_for
 from symbert.files import read_json_or_empty
 from symbert.paths import Experiment

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES
-from symbert.config import annotations_of, source_of
+from symbert.configuration import annotations_of, source_of
 from symbert.corpus.lines import read_lines
 from symbert.errors import InputOutputError
 from symbert.files import free_space, read_json_or_empty, reading

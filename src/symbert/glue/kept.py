@@ -8,7 +8,7 @@ from typing import Any
 
 from symbert.errors import IntegrityError
 from symbert.files import read_json
-from symbert.settings import hash_of
+from symbert.shapes import hash_of
 
 Record = dict[str, Any]
 

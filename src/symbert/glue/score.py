@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 
 from symbert.blimp import PARADIGMS
+from symbert.configuration import GlueSettings, settings_from, values_of
 from symbert.errors import DivergedError, IntegrityError
 from symbert.files import read_json, sha256_of, single_writer, write_json
 from symbert.glue.batches import TaskRows, read_rows, read_sets
@@ -38,7 +39,7 @@ from symbert.model.loading import load_model
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import extracted_sha256
 from symbert.progress import Progress
-from symbert.settings import GlueSettings, hash_of, settings_from, values_of
+from symbert.shapes import hash_of
 from symbert.task import Task
 from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision

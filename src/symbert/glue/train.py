@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from symbert.configuration import GlueSettings
 from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.glue.spans import answers_of
 from symbert.model.network import Classifier, SpanModel
 from symbert.model.packed import Encoder, encode, encoder_for
 from symbert.model.weights import fill, read_checkpoint
-from symbert.settings import GlueSettings
 from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels

@@ -1,5 +1,0 @@
-"""Moved to symbert.configuration; this file goes in an hour."""
-
-from symbert.configuration import *  # noqa: F403
-
-VARIABLE = "SYMBERT_OWN"
