@@ -20,10 +20,15 @@ from torch.utils.data import Dataset
 from transformers import BertForSequenceClassification, default_data_collator
 
 from benchmarks.trainers import Clock, now, timed
-from symbert.configuration import GlueSettings
+from symbert.configuration import GlueSettings, TaskSettings, protocol_of, values_of
+from symbert.files import write_json
 from symbert.glue.batches import read_rows
+from symbert.glue.prepare import prepare_task
 from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
+from symbert.project import read_config
+from symbert.sources import VOCABULARY
+from symbert.suites import suite_of
 from symbert.task import Task
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"
@@ -31,6 +36,23 @@ EVALUATE_EVERY = 0.005  # of all steps (authors): 200 times
 EVALUATION_BATCH_SIZE = 128  # rows (authors)
 MAX_LENGTH = 128  # tokens, to which the authors pad
 UNTIMED = 1  # step before the clock starts, each time
+PAPER = read_config(Path(__file__).parents[1], {"scale": "paper", "source": "hub"})
+
+
+def prepared(task: Task, mirror: Path, folder: Path, **limits: int) -> Path:
+    """All rows of a task as the workflow prepares them for the paper, from a directory in the publishers' layout."""
+    files = {"source": mirror / suite_of(task).repository, "vocabulary": mirror / VOCABULARY.location}
+    wanted = {**values_of(protocol_of(PAPER, "glue", TaskSettings)), **limits}
+    del wanted["allow_partial"]
+    settings = {"kind": "tasks", **wanted, **{name: str(path) for name, path in files.items()}}
+    write_json(folder / "settings.json", settings)
+    prepare_task(folder / f"{task.name}.parquet", allow_partial=True)
+    return folder / f"{task.name}.parquet"
+
+
+def finetuning_settings() -> GlueSettings:
+    """The paper's protocol of fine-tuning."""
+    return protocol_of(PAPER, "glue", GlueSettings)
 
 
 @dataclass(frozen=True)

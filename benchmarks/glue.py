@@ -1,6 +1,6 @@
 """Fine-tuning measured beside the authors' way, in interleaved rounds: `make bench-glue`.
 
-`finetuners` says who fine-tunes and what is timed; `prepared` on which rows.
+`finetuners` says who fine-tunes, what is timed, and on which rows.
 """
 
 import argparse
@@ -10,20 +10,18 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.finetuners import UNTIMED, Authors, Finetuning, Ours, stock_classifier
+from benchmarks.finetuners import UNTIMED, Authors, Finetuning, Ours, finetuning_settings, prepared, stock_classifier
 from benchmarks.host import machine, versions
 from benchmarks.learned import compare
-from benchmarks.measure import Figure, spread
-from benchmarks.paper import finetuning_settings
-from benchmarks.prepared import LENGTHS, is_stand_in, real_rows, stand_in
+from benchmarks.measure import Figure, Seconds, ratio, spread
 from benchmarks.pretrain import progress
-from benchmarks.promises import Seconds, ratio
 from benchmarks.protocol import STOCK
 from benchmarks.tables import figure_table, table
 from symbert.files import write_json
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel, initialize
 from symbert.model.weights import write_weights
+from symbert.sources import DEMO
 from symbert.tasks import GLUE
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")
@@ -70,6 +68,7 @@ def conditions(options: argparse.Namespace) -> list[str]:
     return [
         machine(),
         versions(PACKAGES),
+        f"rows of {'the demo, which are stand-ins' if options.mirror == DEMO else 'GLUE'}",
         f"BERT-{options.size} as initialised; fp32 on a CPU; {torch.get_num_threads()} threads; all in one process",
         f"interleaved rounds: {options.rounds}; steps that are not timed, before those that are: {UNTIMED}",
         "peer: Hugging Face's Trainer, rows padded to 128 tokens, without saving or logging meanwhile",
@@ -79,10 +78,9 @@ def conditions(options: argparse.Namespace) -> list[str]:
 def describe(finetuning: Finetuning) -> str:
     """Which rows are fine-tuned on, and which part of a fine-tuning is timed."""
     rows, steps, interval = finetuning.rows, finetuning.steps, finetuning.interval
-    origin = "a stand-in with the lengths of GLUE's rows" if is_stand_in(finetuning.data) else "GLUE's rows"
     evaluated = rows["validation"] / finetuning.settings.batch_size
     return (
-        f"{finetuning.task.name}: {origin}, {rows['train']:,} to train on and {rows['validation']:,} to evaluate on; "
+        f"{finetuning.task.name}: {rows['train']:,} to train on and {rows['validation']:,} to evaluate on; "
         f"timed in each round: {interval} of {steps:,} steps ({100 * interval / steps:.1f} %) and one evaluation; the "
         f"Trainer evaluates every {interval} steps ({evaluated / interval:.2f} rows for each row trained), this "
         f"project once, after {steps:,} ({evaluated / steps:.3f})"
@@ -98,11 +96,9 @@ def write_checkpoint(size: str, attention: str, folder: Path) -> Path:
     return folder
 
 
-def prepare(name: str, mirror: Path | None, folder: Path) -> Finetuning:
-    """A task in the paper's protocol, on GLUE's rows where there is a mirror."""
-    task = GLUE[name]
-    data = real_rows(task, mirror, folder) if mirror else stand_in(task, folder)
-    return Finetuning(task, data, finetuning_settings())
+def prepare(name: str, mirror: Path, folder: Path, **limits: int) -> Finetuning:
+    """A task in the paper's protocol."""
+    return Finetuning(GLUE[name], prepared(GLUE[name], mirror, folder, **limits), finetuning_settings())
 
 
 def build(finetuning: Finetuning, checkpoints: dict[str, Path], folder: Path) -> Finetuners:
@@ -159,12 +155,12 @@ def speed_table(rounds: Sequence[Seconds]) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", nargs="+", choices=list(LENGTHS), default=list(LENGTHS))
+    parser.add_argument("--tasks", nargs="+", choices=["rte", "mrpc"], default=["rte", "mrpc"])
     parser.add_argument("--operators", nargs="*", default=["pairwise"], help="beside the original")
     parser.add_argument("--size", default="small")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--mirror", type=Path, help="GLUE's rows and BERT's vocabulary, in the publishers' layout")
+    parser.add_argument("--mirror", type=Path, default=DEMO, help="in the publishers' layout")
     parser.add_argument("--work", type=Path, default=Path("results/bench-glue"), help="folder for a while")
     parser.add_argument("--output", type=Path, default=Path("results/bench-glue.md"))
     return parser.parse_args()

@@ -32,7 +32,7 @@ FIGURES: list[Figure[Usages]] = [
     Figure(f"{PAPER}: CPU time", "s", lambda round: round[PAPER].cpu),
     Figure(f"{PAPER}: CPU time beside {EMPTY}", "s", lambda round: round[PAPER].cpu - round[EMPTY].cpu),
     Figure(f"{PAPER}: peak memory", "MB", lambda round: round[PAPER].memory, at_most=400),
-    Figure(f"{MANY}: wall time", "s", lambda round: round[MANY].wall, at_most=180),
+    Figure(f"{MANY}: wall time", "s", lambda round: round[MANY].wall, at_most=60),
 ]
 
 

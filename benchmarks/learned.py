@@ -3,6 +3,9 @@
 import dataclasses
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import torch
 from msgspec.structs import replace
 from transformers import BertForSequenceClassification, default_data_collator
@@ -16,7 +19,6 @@ from benchmarks.finetuners import (
     classifier,
     stock_classifier,
 )
-from benchmarks.prepared import first_rows
 from symbert.glue.batches import read_rows
 from symbert.glue.heads import Grades
 from symbert.glue.train import predict, train
@@ -50,7 +52,9 @@ def compare(finetuning: Finetuning, checkpoints: dict[str, Path], folder: Path) 
 
 def few_rows(finetuning: Finetuning, folder: Path) -> Finetuning:
     """The same fine-tuning of ROWS rows, without dropout, in one batch an epoch."""
-    data = first_rows(finetuning.data, finetuning.task, ROWS, folder / f"{finetuning.task.name}-few.parquet")
+    data, table = folder / f"{finetuning.task.name}-few.parquet", pq.read_table(finetuning.data)
+    splits = [table.filter(pc.field("split") == split).slice(0, ROWS) for split in finetuning.task.splits]
+    pq.write_table(pa.concat_tables(splits), data)
     settings = replace(finetuning.settings, dropout=0.0, batch_size=ROWS)
     return Finetuning(finetuning.task, data, settings)
 

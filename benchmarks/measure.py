@@ -42,6 +42,9 @@ class Contestant:
     workers: int = 1
 
 
+Seconds = dict[str, float]
+"""One round: seconds by the name of what took them, one after another; only `<size>: peak` is in FLOP/s."""
+
 Usages = dict[str, Usage]
 """One round: usage by the contestant's name, measured one after another."""
 
@@ -68,6 +71,11 @@ class Figure(Generic[Round]):
     def met(self, value: float) -> bool:
         """Whether a value reaches the target; without one, any does."""
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+
+def ratio(first: str, second: str) -> Callable[[Seconds], float]:
+    """How many times the second the first is, in one round."""
+    return lambda round: round[first] / round[second]
 
 
 @dataclass(frozen=True)

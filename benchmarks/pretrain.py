@@ -1,6 +1,6 @@
 """Pre-training measured beside the authors' way, in interleaved rounds: `make bench-pretrain`.
 
-`builders` says who trains; `protocol` how much on which device; `promises` what is promised.
+`builders` says who trains; `protocol` how much on which device; `figures` what is promised.
 """
 
 import argparse
@@ -15,11 +15,9 @@ import torch
 
 from benchmarks.gpu_steps import measure_peak
 from benchmarks.host import machine, versions
-from benchmarks.measure import spread
+from benchmarks.measure import Figure, Seconds, ratio, spread
 from benchmarks.packed import write_corpus
-from benchmarks.promises import COLLATOR, RESUME, Seconds, figures
-from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, PAPER_BATCH, STOCK, Protocol, settings_of, task_of
-from benchmarks.resuming import measure_resuming
+from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, STOCK, Protocol, task_of
 from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
 from benchmarks.twins import compare_losses
@@ -51,20 +49,46 @@ def measure_size(present: Builders, size: str, rounds: int, steps: int) -> tuple
 
 
 def measure_round(built: dict[str, Ours | Authors], size: str, number: int, steps: int) -> Seconds:
-    """Every contestant's seconds of a step, beginning with another one each round; then what surrounds the steps."""
+    """Every contestant's seconds of a step, beginning with another one each round."""
     names, found = list(built), Seconds()
     for name in names[number % len(names) :] + names[: number % len(names)]:
         found[name] = built[name].seconds(steps)
         progress(f"round {number + 1}: {name}: {found[name]:.3f} s a step")
     if torch.cuda.is_available():
         found[f"{size}: peak"] = measure_peak(pick_device(), "bf16")
-    ours = next(one for one in built.values() if isinstance(one, Ours))
-    found[f"{size}: assembling"] = ours.assembling(ours.task.settings.batch_size)
-    found[f"{size}: saving"] = ours.saving()
-    found["assembling"] = ours.assembling(PAPER_BATCH)
-    for authors in [one for one in built.values() if isinstance(one, Authors)][:1]:
-        found["collating"] = authors.collating(PAPER_BATCH)
     return found
+
+
+def figures(size: str, protocol: Protocol, flops: dict[str, float]) -> list[Figure[Seconds]]:
+    """Tokens per second beside each peer's, the paper's operators beside the original, and, where `flops` has the
+    operations of a step of each contestant of ours, the share of the card's rate in a dense bf16 product."""
+    speeds = [
+        Figure(
+            f"{size}: tokens/s, {attention}, {recipe} / {peer}", "×",
+            ratio(f"{size}: {peer}", f"{size}: {attention}, {recipe}"),
+            at_least=protocol.speed.get(size) if recipe == protocol.promising and peer == STOCK else None,
+        )
+        for peer in protocol.peers
+        for recipe in protocol.recipes
+        for attention in OPERATORS
+    ]  # fmt: skip
+    operators = [
+        Figure(
+            f"{size}: step time, {attention} / original, {recipe}", "×",
+            ratio(f"{size}: {attention}, {recipe}", f"{size}: original, {recipe}"), at_most=1,
+        )
+        for recipe in protocol.recipes
+        for attention in ("symmetric", "pairwise")
+    ]  # fmt: skip
+    rates = [
+        Figure(
+            f"{name}: MFU", "%",
+            lambda round, name=name: 100 * flops[name] / round[name] / round[f"{size}: peak"],
+            at_least=45 if size == "base" and name.endswith("fast") else None,
+        )
+        for name in flops
+    ]  # fmt: skip
+    return [*speeds, *operators, *rates]
 
 
 def step_table(rounds: Sequence[Seconds], protocol: Protocol) -> str:
@@ -137,13 +161,13 @@ def measure(sizes: Sequence[str], rounds: int, folder: Path) -> str:
     for task in tasks.values():
         lines.append(compare_losses(task, OPERATORS, protocol.recipes, folder / "twins"))
         progress(lines[-1])
-    found = measure_resuming(folder, settings_of("demo", steps=2, save_every=1), rounds, torch.get_num_threads())
+    found = [Seconds() for _ in range(rounds)]
     for size, task in tasks.items():
         more, flops = measure_size(builders(task, protocol, folder / size), size, rounds, protocol.steps[size])
         found = [{**before, **after} for before, after in zip(found, more, strict=True)]
         promised += figures(size, protocol, flops)
     head = "\n".join(["# Figures of pre-training", "", *(f"* {line}" for line in lines), ""])
-    return "\n".join([head, figure_table([*promised, COLLATOR, RESUME], found), step_table(found, protocol)])
+    return "\n".join([head, figure_table(promised, found), step_table(found, protocol)])
 
 
 def _options() -> argparse.Namespace:

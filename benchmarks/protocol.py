@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.trainers import Task
-from symbert.configuration import PretrainSettings, merge, training_of
+from symbert.configuration import PretrainSettings, training_of
 from symbert.hosts import ENCODER
 from symbert.project import read_yaml
 
@@ -59,12 +59,9 @@ CUDA = Protocol(
 )
 
 
-def settings_of(scale: str | None = None, **changes: Any) -> PretrainSettings:
-    """The pre-training settings of encoders: the paper's values, those of a scale, changes."""
-    config = read_yaml(ROOT / "workflow/defaults.yaml")
-    if scale:
-        config = merge(config, read_yaml(ROOT / f"workflow/scales/{scale}.yaml"))
-    return replace(training_of(config, ENCODER), **changes)
+def settings_of(**changes: Any) -> PretrainSettings:
+    """The paper's settings of pre-training, with changes."""
+    return replace(training_of(read_yaml(ROOT / "workflow/defaults.yaml"), ENCODER), **changes)
 
 
 def task_of(size: str, protocol: Protocol, manifest: Path) -> Task:

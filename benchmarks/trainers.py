@@ -4,7 +4,6 @@ The authors' way is Hugging Face's `Trainer` with `DataCollatorForLanguageModeli
 docs/benchmarks.md says how it differs from their scripts. It needs accelerate, which only this benchmark has.
 """
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +18,9 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from symbert.configuration import PretrainSettings
 from symbert.paths import Run
-from symbert.pretrain.checkpoint import CheckpointStore, Position
-from symbert.pretrain.masked_tokens import masked_batch
-from symbert.pretrain.objective import sequences_of
 from symbert.pretrain.pace import model_flops
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
-
-REPEATS = 5  # of what takes milliseconds; the median counts
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class Ours:
 
     def __init__(self, task: Task, attention: str, recipe: str, state: Path) -> None:
         settings = replace(task.settings, recipe=recipe)
-        self.task, self.state, self.completed, self.saved = task, state, 0, 0
+        self.task, self.completed = task, 0
         self.trainer = Trainer(
             Run(task.size, attention, 1), settings, task.manifest, state, micro_batch_size=task.micro_batch_size
         )
@@ -67,27 +61,6 @@ class Ours:
         sequences, tokens = self.task.settings.batch_size, self.task.tokens
         masked = sequences * tokens * self.task.settings.mask_probability
         return model_flops(self.trainer.model, sequences, tokens, masked)
-
-    def assembling(self, sequences: int) -> float:
-        """Seconds in which a batch of so many sequences is gathered and masked."""
-        objective = self.trainer.objective
-        rows, masker = objective.training, objective.masker
-        return median_of(lambda step: masked_batch(rows, masker, *sequences_of(step, sequences, len(rows), 1)))
-
-    def saving(self) -> float:
-        """Seconds that the training stands still for a kept file of weights and a checkpoint.
-
-        Each time of another step: weights that are already kept are not written again.
-        """
-        store = CheckpointStore(self.state)
-        self.saved += 1
-        position = Position(self.saved, 0, self.trainer.updater.scaler.state_dict())
-        return timed(
-            lambda: (
-                store.keep_weights(self.trainer.model, position.step),
-                store.save(self.trainer.model, self.trainer.optimizer, position),
-            )
-        )
 
 
 class Authors:
@@ -119,11 +92,6 @@ class Authors:
         self.clock.first, self.clock.last = self.task.untimed, self.task.untimed + steps
         self.trainer.train()
         return (self.clock.ended - self.clock.begun) / steps
-
-    def collating(self, sequences: int) -> float:
-        """Seconds in which the collator makes a batch of so many sequences that are already read."""
-        examples = [self.rows[index] for index in range(sequences)]
-        return median_of(lambda _: self.collator(examples))
 
 
 class ListedRows(Dataset):
@@ -212,9 +180,3 @@ def timed(work: Callable[[], object]) -> float:
     begun = now()
     work()
     return now() - begun
-
-
-def median_of(work: Callable[[int], object]) -> float:
-    """Median seconds of some work, which is told how often it ran before; the first time does not count."""
-    times = [timed(lambda number=number: work(number)) for number in range(REPEATS + 1)]
-    return statistics.median(times[1:])

@@ -13,17 +13,14 @@ from benchmarks import learned
 from benchmarks.finetuners import (
     MAX_LENGTH,
     UNTIMED,
-    Finetuning,
     PaddedRows,
     stock_classifier,
 )
-from benchmarks.glue import write_checkpoint
+from benchmarks.glue import prepare, write_checkpoint
 from benchmarks.learned import compare
-from benchmarks.paper import finetuning_settings
-from benchmarks.prepared import stand_in
-from symbert.tasks import GLUE
+from symbert.sources import DEMO
 
-ROWS = {"train": 960, "validation": 24}  # 300 steps: the Trainer evaluates after every second
+LIMITS = {"max_examples": 960, "max_evaluation_examples": 24}  # 300 steps: the Trainer evaluates after every second
 MEASURE = """
 import json, sys
 from pathlib import Path
@@ -56,8 +53,8 @@ print(json.dumps({
 
 
 def finetuning_in(folder):
-    """A made-up MRPC of few rows in the paper's protocol."""
-    return Finetuning(GLUE["mrpc"], stand_in(GLUE["mrpc"], folder / "rows", ROWS), finetuning_settings())
+    """The demo's MRPC of few rows in the paper's protocol."""
+    return prepare("mrpc", DEMO, folder / "rows", **LIMITS)
 
 
 @pytest.fixture(scope="module")

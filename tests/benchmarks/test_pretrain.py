@@ -10,11 +10,9 @@ import pytest
 
 from benchmarks import twins
 from benchmarks.packed import write_corpus
-from benchmarks.protocol import CPU, OPERATORS, settings_of, task_of
-from benchmarks.resuming import measure_resuming
+from benchmarks.protocol import CPU, OPERATORS, task_of
 from benchmarks.trainers import ListedRows, stock_model
 from benchmarks.twins import compare_losses, losses_of
-from symbert.files import read_json
 from symbert.pretrain.data import PackedRows
 
 TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
@@ -33,7 +31,7 @@ torch.isnan = lambda tensor: losses_read.append(tensor) or isnan(tensor)
 seconds = [authors.seconds(2), authors.seconds(2)]
 trainer, keys = authors.trainer, ("weight_decay", "eps", "betas", "fused", "lr")
 print(json.dumps({
-    "seconds": [*seconds, authors.collating(8)],
+    "seconds": seconds,
     "losses_read": len(losses_read),
     "steps": trainer.state.global_step,
     "sequences": trainer.state.global_step * trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps,
@@ -74,17 +72,6 @@ def test_another_loss_than_the_stock_model_s_stops_the_benchmark(folder, task, m
     assert abs(ours - stock) > 1e-4
     with pytest.raises(SystemExit, match="tiny, original, faithful: the contestants do not compute the same"):
         compare_losses(task, ("original",), TINY.recipes, folder)
-
-
-@pytest.mark.campaign
-def test_a_run_is_resumed_at_its_last_step_and_not_trained_anew(tmp_path):
-    settings = settings_of("demo", steps=2, save_every=1, batch_size=8)
-    (found,) = measure_resuming(tmp_path, settings, 1, threads=1)
-    assert found.keys() == {"importing", "resuming"}
-    (first,) = (tmp_path / "resuming/before/resume").iterdir()
-    assert first.name == "step-00000001"
-    sessions = read_json(tmp_path / "resuming/run/state/provenance.json")["sessions"]
-    assert [session["step"] for session in sessions] == [2, 2]  # the second one resumed
 
 
 @pytest.fixture(scope="module")
