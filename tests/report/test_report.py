@@ -18,6 +18,7 @@ from symbert.suites import BESIDE_GLUE
 TASKS = ["cola", "rte"]
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
 OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
+OF_GRIDS = {"figure-grids", "table-grid_exits", "table-grid_contrasts"}
 GIVEN = ("settings", "sections", "parameters", "scores", "curve", "robustness", "runs", "hosts", "speeds", "parts")
 GIVEN += ("manifest", "anatomy", "probes", "blimp", "pretrain_seeds")
 
@@ -161,7 +162,13 @@ def made_of(*without, suites=FINE_TUNED):
 
 
 def test_an_experiment_of_ones_own_has_every_exhibit():
-    assert made_of() == list(EXHIBITS)
+    assert made_of() == [name for name in EXHIBITS if name not in OF_GRIDS]
+
+
+def test_an_experiment_of_a_swept_key_has_its_exits_its_settings_and_its_machines():
+    swept = Data(settings={"a": 1}, sections={"a": 1}, parameters={"a": 1}, grids=["a grid"], contrasts=["a grid"])
+    of_runs = {"table-settings", "table-provenance", "table-runs"}
+    assert {exhibit.id for exhibit in exhibits_of(swept)} == OF_GRIDS | of_runs
 
 
 @pytest.mark.parametrize(
@@ -177,12 +184,12 @@ def test_an_experiment_of_ones_own_has_every_exhibit():
     ],
 )
 def test_what_was_not_asked_for_has_no_exhibit(without, lost):
-    assert set(EXHIBITS) - {*made_of(without)} == lost
+    assert set(EXHIBITS) - {*made_of(without)} == lost | OF_GRIDS
 
 
 def test_a_suite_that_was_not_chosen_has_no_exhibit():
     chosen = [suite for suite in FINE_TUNED if suite != "superglue"]
-    assert set(EXHIBITS) - {*made_of(suites=chosen)} == OF_SUPERGLUE
+    assert set(EXHIBITS) - {*made_of(suites=chosen)} == OF_SUPERGLUE | OF_GRIDS
 
 
 def test_the_exhibits_never_import_torch():
