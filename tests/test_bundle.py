@@ -229,6 +229,12 @@ def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder
     assert not any(b"secret-node" in content for content in contents.values())
 
 
+def test_the_runs_of_grids_are_inside(folder):
+    change_inputs(folder, runs=[], parts=[], manifest=[], grids={"rates": INPUTS["runs"], "sizes": INPUTS["runs"][:1]})
+    contents = contents_of(folder)
+    assert all(f"{run}/metrics.jsonl" in contents for run in RUNS.values())
+
+
 def test_scores_that_this_experiment_does_not_report_stay_out(folder):
     """Other experiments keep theirs in the same folders."""
     before = contents_of(folder)

@@ -112,9 +112,11 @@ def _read_by_report(folder: Path, record: Record) -> list[Path]:
     """The files that the report was made of, but for scores, and the records beside the settings of keyed folders."""
     inputs = record["inputs"]
     of_run = [name for name in OF_RUN if "origin" not in inputs or name != "timing.json"]  # of imports nobody knows it
-    files = [run / name for runs in ("runs", "runs_of_others") for run in inputs.get(runs, []) for name in of_run]
+    swept = [run for runs in inputs.get("grids", {}).values() for run in runs]
+    runs = dict.fromkeys([*inputs["runs"], *inputs.get("runs_of_others", []), *swept])
+    files = [run / name for run in runs for name in of_run]
     files += [file for option in MEASURED for file in inputs.get(option, [])]
-    files += [inputs["manifest"]] if "manifest" in inputs else []
+    files += [inputs["manifest"]] if inputs.get("manifest") else []
     beside = [folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE]
     return [*files, *(file for file in beside if file.is_file())]
 
