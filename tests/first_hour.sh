@@ -3,7 +3,7 @@
 # ends with pictures of the page at two widths, light and dark.
 #
 #   tests/first_hour.sh [FOLDER]      a new folder to work in; a temporary one where none is given
-#   FINISHED=DIR                      a finished results/demo-embedded, which is copied first and spares its six minutes
+#   FINISHED=DIR                      results/ with a finished demo, which are copied first and spare its six minutes
 #   SKIP='make test'                  a line of README.md that is left out
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -38,7 +38,7 @@ awk '
   inside { print }
 ' "$origin/README.md" | sed \
   -e "s#^git clone REPOSITORY#git clone --quiet '$origin'#" \
-  -e 's#^cd symbert$#&\ncp -r ../own/. .'"${FINISHED:+\\ncp -a '$FINISHED' results/}"'#' \
+  -e 's#^cd symbert$#&\ncp -r ../own/. .'"${FINISHED:+\\ncp -a '$FINISHED/.' results/}"'#' \
   -e 's#^\. .venv/bin/activate$#set +v; &; set -v#' \
   -e 's#^symbert plan .*#& || test $? = 65  \# README.md: the disk is too small#' \
   -e "${SKIP:+\\#^$SKIP\$#d}" > "$folder/commands.sh"
