@@ -1,4 +1,4 @@
-"""Counting GPUs and claiming one, without any."""
+"""Whether there is a GPU, and claiming one, without any."""
 
 import resource
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from symbert.gpus import claim_gpu, count_chosen, count_gpus, who_counts_a_gpu
+from symbert.gpus import claim_gpu, who_counts_a_gpu
 
 LISTED = "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
 HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.gpus import claim_gpu\n"
@@ -34,34 +34,14 @@ def driver(tmp_path):
     return tmp_path / "gpus"
 
 
-@pytest.mark.parametrize(
-    ("chosen", "count"),
-    [
-        ("0,1", 2),
-        ("", 0),
-        ("-1", 0),
-        ("0,-1,1", 1),  # CUDA reads up to the first that is none
-        ("NoDevFiles", 0),  # what Slurm writes where it gives none
-        ("GPU-8932f937,GPU-11", 2),
-    ],
-)
-def test_the_chosen_gpus_are_counted_as_cuda_reads_them(chosen, count):
-    assert count_chosen(chosen, present=4) == count
-    assert count_chosen(chosen, present=0) == 0
-
-
 def test_gpus_are_those_that_nvidia_smi_lists_and_not_their_slices(nvidia_smi, driver):
     nvidia_smi(f"echo '{LISTED}'")
-    assert count_gpus({}, driver) == 2
-    assert count_gpus({"CUDA_VISIBLE_DEVICES": "1"}, driver) == 1
-    assert count_gpus({"CUDA_VISIBLE_DEVICES": ""}, driver) == 0
+    assert who_counts_a_gpu({}, driver) == "this machine shows 2 GPUs (nvidia-smi, or the driver)"
 
 
-def test_without_an_answer_of_nvidia_smi_the_driver_is_looked_at(nvidia_smi, driver, tmp_path):
-    assert count_gpus({}, driver) == 3
+def test_without_an_answer_of_nvidia_smi_the_driver_is_looked_at(nvidia_smi, driver):
     nvidia_smi("echo 'Failed to initialize NVML' >&2; exit 18")
-    assert count_gpus({}, driver) == 3
-    assert count_gpus({}, tmp_path / "none") == 0
+    assert who_counts_a_gpu({}, driver) == "this machine shows 3 GPUs (nvidia-smi, or the driver)"
 
 
 def test_a_gpu_is_counted_by_machine_scheduler_or_configuration_and_the_user_may_choose_none(
@@ -74,7 +54,8 @@ def test_a_gpu_is_counted_by_machine_scheduler_or_configuration_and_the_user_may
     assert who_counts_a_gpu({"SLURM_GPUS_ON_NODE": "2"}, nowhere) == "Slurm gave this job GPUs (SLURM_GPUS_ON_NODE=2)"
     assert who_counts_a_gpu({"SYMBERT_GPUS": "1"}, nowhere) == "Snakemake gave this job GPUs (SYMBERT_GPUS=1)"
     assert who_counts_a_gpu({"SLURM_GPUS_ON_NODE": "0", "SYMBERT_GPUS": "0", "SLURM_JOB_GPUS": ""}, nowhere) is None
-    assert who_counts_a_gpu({"CUDA_VISIBLE_DEVICES": "4"}, nowhere) == "CUDA_VISIBLE_DEVICES is 4"
+    for chosen in ("4", "0,-1,1", "GPU-8932f937,GPU-11"):
+        assert who_counts_a_gpu({"CUDA_VISIBLE_DEVICES": chosen}, nowhere) == f"CUDA_VISIBLE_DEVICES is {chosen}"
     for none in ("", "-1", "NoDevFiles"):
         assert (
             who_counts_a_gpu({"CUDA_VISIBLE_DEVICES": none, "SLURM_JOB_GPUS": "0", "SYMBERT_GPUS": "1"}, driver) is None

@@ -1,4 +1,4 @@
-"""The GPUs of this machine: how many there are, and which is free. Imports no torch, so that the workflow can ask."""
+"""The GPUs of this machine: whether there are any, and which is free. Imports no torch."""
 
 import os
 import subprocess
@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from itertools import takewhile
 from pathlib import Path
 
 from symbert.errors import SymbertError
@@ -26,22 +25,6 @@ TIMEOUT = 20  # seconds for nvidia-smi, which wakes a driver that sleeps
 _claims = ExitStack()  # of this process; released when it ends, however it ends
 
 
-def count_gpus(environment: Mapping[str, str] = os.environ, driver: Path = DRIVER) -> int:
-    """NVIDIA GPUs that a process with this environment sees here: CUDA_VISIBLE_DEVICES chooses among those present."""
-    present, chosen = _present(driver), environment.get("CUDA_VISIBLE_DEVICES")
-    return present if chosen is None else count_chosen(chosen, present)
-
-
-def count_chosen(chosen: str, present: int) -> int:
-    """GPUs that CUDA_VISIBLE_DEVICES chooses of those present: the entries before the first that names none of them."""
-
-    def names_one(entry: str) -> bool:
-        return int(entry) < present if entry.isdecimal() else entry.startswith(("GPU-", "MIG-"))
-
-    entries = (entry.strip() for entry in chosen.split(","))
-    return len(list(takewhile(names_one, entries))) if present else 0
-
-
 def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path | None = None) -> str | None:
     """Which program or variable gives this process a GPU, in words; None without one, or where CUDA_VISIBLE_DEVICES
     chooses none.
@@ -50,7 +33,9 @@ def who_counts_a_gpu(environment: Mapping[str, str] = os.environ, driver: Path |
     """
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
-        return f"CUDA_VISIBLE_DEVICES is {chosen}" if count_chosen(chosen, present=sys.maxsize) else None
+        first = chosen.partition(",")[0].strip()  # CUDA reads up to the first entry that names no GPU
+        names_a_gpu = first.isdecimal() or first.startswith(("GPU-", "MIG-"))
+        return f"CUDA_VISIBLE_DEVICES is {chosen}" if names_a_gpu else None
     for giver, name, none in GIVEN:
         if environment.get(name, "") not in none:
             return f"{giver} gave this job GPUs ({name}={environment[name]})"
