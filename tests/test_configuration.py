@@ -61,8 +61,8 @@ def own_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 
 
-def files_of(config) -> dict[str, str]:
-    """The user's files by part."""
+def files_of(config) -> list[str]:
+    """The user's files."""
     return SOURCES["files"].files_in_place(config)
 
 
@@ -235,7 +235,7 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
         (tmp_path / "crawl" / path).touch()
     own = own_files(config, tmp_path / "crawl" / "**")
     check(own)
-    assert [*files_of(own).values()] == [f"{tmp_path}/crawl/{path}" for path in paths]
+    assert files_of(own) == [f"{tmp_path}/crawl/{path}" for path in paths]
     assert SOURCES["files"].beside(own, "corpus").name == "hub"
     assert SOURCES["files"].beside({**own, "mirror": "."}, "corpus").name == "mirror"
 
@@ -249,7 +249,7 @@ def test_json_of_other_names_text_tables_and_folders_of_datasets_are_parts(confi
         (tmp_path / name).touch()
     (tmp_path / "both/dataset_dict.json").touch()
     for pattern in ("*", "**", "**/*"):
-        found = {Path(path).name for path in files_of(own_files(config, tmp_path / pattern)).values()}
+        found = {Path(path).name for path in files_of(own_files(config, tmp_path / pattern))}
         assert found == {*(name for name in names if "/" not in name), "saved", "both"}
 
 
@@ -261,7 +261,7 @@ def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tm
         check(own_files(config, tmp_path / "**"))
     others = ", ".join(str(tmp_path / name) for name in ("b.jsonl.bz2", "c.JSONL", "e.jsonl"))
     assert f"5 of 7 files that match {tmp_path}/** cannot be read: {others} and 2 more; " in str(stop.value)
-    assert [Path(path).name for path in files_of(own_files(config, tmp_path / "[ad].*[lt]")).values()] == [
+    assert [Path(path).name for path in files_of(own_files(config, tmp_path / "[ad].*[lt]"))] == [
         "a.jsonl",
         "d.parquet",
     ]
@@ -300,7 +300,7 @@ def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypat
     glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
     own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
     check(own)
-    assert [*files_of(own).values()] == [f"{tmp_path}/own.jsonl"]
+    assert files_of(own) == [f"{tmp_path}/own.jsonl"]
     told = (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"], own["glue"]["robustness"]["files"])
     assert told == (str(tmp_path), f"{tmp_path}/", f"{tmp_path}/ut1", f"{tmp_path}/ood")
     check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))

@@ -828,7 +828,7 @@ def _check_braces(config: Config) -> None:
     source = SOURCES[source_of(config, "corpus")]
     for key, path in [
         ("mirror", config["mirror"]),
-        *(("corpus.files", path) for path in source.files_in_place(config).values()),
+        *(("corpus.files", path) for path in source.files_in_place(config)),
     ]:
         if set(path or "") & set("{}"):
             raise ConfigError(

@@ -216,7 +216,7 @@ class Experiment:
         SHA-256 is its name and place, so that a file may be renamed."""
         source = SOURCES[source_of(self.config, "corpus")]
         if self.is_own_text:
-            return dict(sorted((known_sha256(path)[:16], path) for path in source.files_in_place(self.config).values()))
+            return dict(sorted((known_sha256(path)[:16], path) for path in source.files_in_place(self.config)))
         return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
 
     def _parts_settings(self) -> Config:

@@ -125,17 +125,9 @@ class TextSource:
         """Names of the corpus parts, in the order in which documents are taken from them."""
         return [f"en_meta_part_{number}" for number in range(1, config["corpus"]["parts"] + 1)]
 
-    def files_in_place(self, config: Config) -> dict[str, str]:
-        """The files of parts that are read where they lie, by part; none where parts are copied or downloaded first."""
-        return {}
-
-    def files_of_parts(self, config: Config) -> list[Path]:
-        """Files whose sizes say how much text the parts hold; none where they are not here yet."""
+    def files_in_place(self, config: Config) -> list[str]:
+        """The user's own files, which are parts; none of another source."""
         return []
-
-    def text(self, config: Config) -> float | None:
-        """Bytes of text in all parts, about, where no file says it; None: as OSCAR's parts."""
-        return None
 
     def other_domains(self, config: Config) -> str | None:
         """The directory of out-of-domain sets, unless `glue.robustness.files` names one."""
@@ -160,10 +152,6 @@ class EmbeddedSource(TextSource):
         """The first ones of DEMO_PARTS."""
         return super().parts(config)[:DEMO_PARTS]
 
-    def text(self, config: Config) -> float:
-        """Documentation of the pinned packages."""
-        return 7e6
-
 
 class MirrorSource(TextSource):
     """A local directory in the publishers' layout."""
@@ -184,10 +172,6 @@ class MirrorSource(TextSource):
     def root(self, config: Config, stage: str) -> str:
         """The configured directory."""
         return config["mirror"]
-
-    def files_of_parts(self, config: Config) -> list[Path]:
-        """OSCAR's files in it."""
-        return [Path(config["mirror"]) / part_file(part).location for part in self.parts(config)]
 
     def other_domains(self, config: Config) -> str:
         """A folder of it."""
@@ -233,12 +217,8 @@ class FilesSource(TextSource):
             return self
         return SOURCES["mirror" if config["mirror"] else "hub"]
 
-    def parts(self, config: Config) -> list[str]:
-        """A part is a file."""
-        return list(self.files_in_place(config))
-
-    def files_in_place(self, config: Config) -> dict[str, str]:
-        """Those that `corpus.files` matches, by the path below their common folder.
+    def files_in_place(self, config: Config) -> list[str]:
+        """The files that `corpus.files` matches.
 
         ConfigError names files that the pattern matches and that are of no kind that is read.
         """
@@ -263,20 +243,7 @@ class FilesSource(TextSource):
                 f"{names}; what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst), .txt, .csv, .tsv (each "
                 "also .gz), .parquet or .arrow, or is a folder of datasets.save_to_disk: narrow the pattern"
             )
-        common = Path(os.path.commonpath([path.parent for path in paths]))
-        files: dict[str, str] = {}
-        for path in paths:
-            name = re.sub(r"\W+", "-", TEXT_FILE.sub("", str(path.relative_to(common)))).strip("-") or "part"
-            if name in files:
-                raise ConfigError(
-                    f"config: 'corpus.files': {path} and {files[name]} would both be part {name}; rename one"
-                )
-            files[name] = str(path)
-        return files
-
-    def files_of_parts(self, config: Config) -> list[Path]:
-        """The files themselves."""
-        return list(map(Path, self.files_in_place(config).values()))
+        return list(map(str, paths))
 
 
 SOURCES: dict[str, TextSource] = {
