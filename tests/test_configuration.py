@@ -82,8 +82,8 @@ def test_the_configuration_holds_the_papers_values(paper):
 
 
 def keys_of(kind, above=""):
-    """Every key that a class declares, and those of its sections."""
-    for field in msgspec.structs.fields(kind):
+    """Every key that a class wants, and those of its sections."""
+    for field in (field for field in msgspec.structs.fields(kind) if field.default is not msgspec.UNSET):
         yield above + field.name
         if isinstance(field.type, type) and issubclass(field.type, Settings):
             yield from keys_of(field.type, f"{above}{field.name}.")

@@ -56,8 +56,8 @@ def test_another_host_changes_no_folder_of_the_encoder(both, experiment):
 def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
     own = {"decoder": {"steps": 300, "schedule_steps": 900}}
     experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
-    assert (experiment.last_step("decoder"), experiment.last_step(ENCODER)) == (300, experiment.final)
     decoder = next(run for run in experiment.pretrainings() if run.host == "decoder")
+    assert (experiment.last_step(decoder), experiment.last_step(experiment.runs()[0])) == (300, experiment.final)
     assert experiment.extracted_steps(decoder) == [300]
     assert experiment.report_settings["host_steps"]["decoder"] == 300
     assert experiment.report_settings["overrides"]["hosts.decoder.steps"] == 300
