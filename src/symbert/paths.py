@@ -748,7 +748,8 @@ class Experiment:
             "probes": [self.probes] if self.probes else [],
         }
         if self.grids:  # whose runs differ in more than size, operator and seed
-            inputs |= {"runs": [], "runs_of_others": [], "parts": [], "manifest": []}
+            inputs |= {"runs": [], "runs_of_others": [], "parts": []}
+            del inputs["manifest"]
             inputs["grids"] = {grid.name: list(map(self.run_folder, self.runs_of_grid(grid))) for grid in self.grids}
         return inputs
 

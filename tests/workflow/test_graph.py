@@ -72,6 +72,19 @@ def test_hosts_and_suites_are_wildcards_of_the_same_rules(checkout):
     assert alone["pretrain"] == 12 and "prepare_part" not in alone
 
 
+def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(checkout):
+    sweep = "sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"
+    outcome = checkout.snakemake("--dry-run", "--config", sweep)
+    assert outcome.code == 0, outcome.output
+    assert outcome.jobs == {"build_blocklist": 1, "prepare_part": 4, "pack": 2, "pretrain": 24, "report": 1, "all": 1}
+
+
+def test_the_studies_are_experiments(checkout, root):
+    outcome = checkout.snakemake("--dry-run", "--configfile", str(root / "studies/search.yaml"))
+    assert outcome.code == 0, outcome.output
+    assert outcome.jobs == {"write_text": 6, "pretrain": 8, "report": 1, "all": 1}
+
+
 def test_the_sweep_asks_for_more_beside_the_comparison_on_request(checkout):
     plain = "attention: [original], pretrain_seeds: [1], probes: []"
     jobs = checkout.snakemake("--dry-run", "--config", f"sweep={{{plain}}}").jobs
