@@ -294,7 +294,7 @@ class TestChain:
         file.write_text(content)
         jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.partition("Job stats:")[2].partition("\n\n")[0], re.M))
         assert {name: int(count) for name, count in jobs.items() if name not in ("total", "all")} == {
-            "prepare_task": 2,
+            "prepare_task": 1,
             "score": 4,
             "report": 1,
         }
