@@ -147,6 +147,16 @@ def test_a_documented_run_of_snakemake_has_options_targets_and_a_configuration(c
     read_chosen(ROOT, None, options.configfile, values)
 
 
+def test_every_documented_test_exists():
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+    }
+    named = {(page.name, name) for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))}
+    assert len(named) > 15 and {(page, name) for page, name in named if name not in defined} == set()
+
+
 def test_every_documented_target_of_make_exists_with_its_variables():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in of("make"):
