@@ -10,6 +10,7 @@ from symbert.card import model_card
 from symbert.cli import main
 from symbert.experiment.plan import rows_of
 from symbert.hosts import HOSTS, Rows
+from symbert.paths import Run
 from symbert.sizes import SIZES
 from symbert.sources import located
 
@@ -30,13 +31,13 @@ def translated(changed, folder):
 
 
 def test_before_pairs_are_packed_they_are_as_long_as_they_may_be(translated):
-    assert rows_of(translated, "encoder-decoder") == Rows(200, 32, target_tokens=32)
+    assert rows_of(translated, translated.pretrainings()[0]) == Rows(200, 32, target_tokens=32)
 
 
 def test_packed_pairs_are_known_by_their_means(translated):
     packed = json.loads(pack(translated).read_text())
     mean = packed["mean_tokens"]
-    assert rows_of(translated, "encoder-decoder") == Rows(
+    assert rows_of(translated, translated.pretrainings()[0]) == Rows(
         packed["vocabulary_size"], mean["source"], target_tokens=mean["target"]
     )
 
@@ -45,9 +46,9 @@ def test_packed_pairs_are_known_by_their_means(translated):
 def test_rows_of_a_corpus_are_known_before_it_is_packed(experiment, host):
     tokens = experiment.config["corpus"]["pack"]["sequence_length"]
     pieces = len(Path(located(experiment.vocabulary)).read_text(encoding="utf-8").splitlines())
-    assert rows_of(experiment, host) == Rows(pieces, tokens, 0.15)
+    assert rows_of(experiment, Run("tiny", "original", 1, host)) == Rows(pieces, tokens, 0.15)
     experiment.vocabulary = "not/downloaded/vocab.txt"
-    assert rows_of(experiment, host) == Rows(30522, tokens, 0.15)
+    assert rows_of(experiment, Run("tiny", "original", 1, host)) == Rows(30522, tokens, 0.15)
 
 
 def test_without_a_text_of_ones_own_the_stand_in_is_packed_and_run_and_card_say_so(changed):
