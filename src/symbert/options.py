@@ -19,7 +19,6 @@ OPTIONS: dict[str, str] = {
     "results": "experiments and imports by name or folder, or csv files of others' scores",
     # Corpus.
     "directory": "folder of the mirror; made where it does not exist",
-    "filtered": "folder of kept documents",
     "split": "train or validation",
     "row": "number of the row, from 0",
     # Models and operators.

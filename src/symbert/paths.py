@@ -329,7 +329,7 @@ class Experiment:
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
             settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
-        rows = self._rows(name, settings, {task: self._files_of(task_named(task)) for task in tasks})
+        rows = self._rows(name, settings, {task: self.files_of(task_named(task)) for task in tasks})
         protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
         scoring = self._scoring(name, "finetune", suite.name, rows, tasks, protocol)
         yield scoring
@@ -362,7 +362,7 @@ class Experiment:
         published = PublishedFile("dataset", suite.repository, "")
         return {"source": self._published_folder(published, "glue", suite.revision or None)}
 
-    def _files_of(self, task: Task) -> list[str]:
+    def files_of(self, task: Task) -> list[str]:
         """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
         if task.files:
             return [task.files[split] for split in task.splits]

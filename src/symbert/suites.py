@@ -156,7 +156,6 @@ _SUPERGLUE = (
         has_label=False,
         row_tokens=250,
         rows_of_row=10,
-        rows_of_stand_in=4,
     ),
     Task(
         "superglue_rte",

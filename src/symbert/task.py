@@ -37,7 +37,6 @@ class Task:
     has_label: bool = True  # the hub has a column of labels; none: the form makes them
     row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
     rows_of_row: int = 1  # that the form makes of one, about
-    rows_of_stand_in: int = 0  # that it makes of a stand-in's row, at most; 0: as many
 
     @property
     def num_labels(self) -> int:

@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES
 from symbert.configuration import annotations_of, source_of
 from symbert.corpus.lines import read_lines
@@ -297,13 +299,16 @@ def example_tokens(experiment: Experiment, task: str) -> int:
 
 
 def _rows_of_split(experiment: Experiment, task: Task, split: str) -> int:
-    """Rows of a split as a classifier reads them: those published, as far as the limit; of own files about."""
+    """Rows of a split as a classifier reads them, as far as the limit: of its file, or those published; of files of the
+    user's about."""
     if task.files:
         path = Path(task.files[split])
         files = (file for file in (path, *path.rglob("*")) if file.is_file())
         rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
     else:
-        rows = task.official_rows[split]
+        names = dict(zip(task.splits, experiment.files_of(task), strict=False))  # none of GLUE's original files
+        table = Path(located(names[split])) if split in names else None
+        rows = pq.read_metadata(table).num_rows if table and table.is_file() else task.official_rows[split]
     settings = experiment.preparation(task.name)
     limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
     return min(rows, limit or rows) * task.rows_of_row
