@@ -10,6 +10,7 @@ from typing import Any
 from symbert.configuration import source_of
 from symbert.experiment.plan import outputs_of, room_for
 from symbert.files import read_json_or_empty
+from symbert.operators import unfollowed_code
 from symbert.paths import Experiment
 from symbert.progress import data_size
 from symbert.project import one_line
@@ -44,6 +45,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     for mount, (needed, free) in room_for(outputs).items():
         warning = "  warning: too small" if needed > free else ""
         yield f"  disk     {data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
+    yield from (f"  warning  {line}" for line in unfollowed_code())
 
 
 def differences(before: Any, after: Any, key: str = "") -> Iterator[str]:
