@@ -399,6 +399,7 @@ def test_texts_of_the_command_line_become_the_values_that_their_types_want(confi
         ({"pretrain": {"stepz": 1}}, ["'stepz' in 'pretrain'", "did you mean 'steps'"]),
         ({"corpus": {"filter": {"rules": ["perplexty"]}}}, ["did you mean 'perplexity'"]),
         ({"experiment": "../elsewhere"}, ["experiment"]),
+        ({"experiment": "scores"}, ["'experiment' is scores"]),
         ({"sweep": {"curve": {"steps": {"tiny": [301]}}}}, ["'sweep.curve.steps' has 301", "pretrain.save_every"]),
         ({"sweep": {"curve": {"sizes": ["base"]}}}, ["sweep.curve.sizes", "base"]),
         ({"sweep": {"sizes": ["tiny", "small"], "curve": {"sizes": ["small"]}}}, ["no steps of size 'small'"]),

@@ -753,6 +753,7 @@ def define_own(config: Config) -> None:
 # Checks: every mistake is one line with its remedy, before anything runs.
 
 
+TAKEN = ("published", "corpus", "runs", "tasks", "scores", "robustness", "measured", "paper", "logs")  # in results/
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 
 
@@ -767,6 +768,10 @@ def check(config: Config) -> None:
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
     define_own(config)
     config["experiment"] = experiment_name(config)
+    if config["experiment"] in TAKEN:
+        raise ConfigError(
+            f"config: 'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
+        )
     _refuse_repeated(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
