@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm import cluster
+from slurm.copies import log_of
 from slurm.jobs import ask, jobs_of
 from slurm.story import Story, tell, trainings_of
 from symbert.files import sha256_of
@@ -80,9 +81,8 @@ def test_a_training_that_may_not_be_requeued_fails_and_goes_on_in_attempts_with_
     assert [told["JobState"] for told in attempts[:3]] == ["FAILED", "PREEMPTED", "COMPLETED"]
     assert [told["MinMemoryNode"] for told in attempts[:3]] == ["2000M", "4000M", "6000M"]
     assert {told["Restarts"] for told in attempts} == {"0"} and len(sessions(story.run("pairwise"))) == 3
-    first = attempts[0]
-    said = Path(first["StdOut"]).read_text()
-    assert "SIGUSR1: saved at step" in said and f"job {first['JobId']} is not requeued" in said
+    assert "tiny-pairwise seed 1: SIGUSR1: saved at step" in log_of(story.directory).read_text()
+    assert f"job {attempts[0]['JobId']} is not requeued" in story.not_requeued
 
 
 def test_a_killed_snakemake_is_started_again_after_a_line_that_says_how(story):
@@ -92,7 +92,10 @@ def test_a_killed_snakemake_is_started_again_after_a_line_that_says_how(story):
 def test_a_job_of_the_new_snakemake_names_that_of_the_killed_one_and_goes_on_once_it_is_cancelled(story):
     _, left, refused, *_, last = trainings_of("original")
     assert [told["JobState"] for told in (left, refused, last)] == ["CANCELLED", "FAILED", "COMPLETED"]
-    assert f"Slurm job {left['JobId']}" in Path(refused["StdOut"]).read_text()
+    said = log_of(story.directory).read_text()
+    assert re.search(
+        rf"symbert pretrain: .*: in use by .*, Slurm job {left['JobId']};.*\n.*/{refused['JobId']}\.log", said
+    )
 
 
 def test_the_token_is_in_the_environment_of_jobs_alone(story):

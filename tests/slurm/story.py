@@ -44,6 +44,7 @@ class Story:
     drained: dict[str, str] = field(default_factory=dict)  # the job of original while the node was drained
     questions: int = 0  # that the queue did not answer
     in_silence: list[str] = field(default_factory=list)  # states of the jobs of pairwise at the end of the silence
+    not_requeued: str = ""  # the log of pairwise then
     locked: str = ""  # what Snakemake said when it was started again after its kill
     joint: Training | None = None  # that of several processes
     command_lines: set[str] = field(default_factory=set)
@@ -137,6 +138,7 @@ def silent_queue(story: Story) -> Iterator[None]:
         yield
         time.sleep(max(end - time.monotonic(), 0))
         story.questions, story.in_silence = len((folder / "asked").read_text()), states_of("pairwise")
+        story.not_requeued = (story.run("pairwise") / "log.txt").read_text()
     finally:
         (folder / "silent").unlink()
 

@@ -84,7 +84,8 @@ def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(ro
     content[len(content) // 2] ^= 1
     (folder / "en_meta_part_1.jsonl.zst").write_bytes(content)
     shutil.copytree(mirror / "google-bert", fake / "google-bert")
-    outcome = copy.tiny("--until", "prepare_part", "--config", "source=mirror", f"mirror={fake}", "corpus={parts: 1}")
+    only_text = ("source=mirror", f"mirror={fake}", "corpus={parts: 1, filter: none}", "glue={source: embedded}")
+    outcome = copy.tiny("--until", "prepare_part", "--config", *only_text)
     assert outcome.code == 1 and "symbert prepare-part: " in outcome.output
     assert "en_meta_part_1.jsonl.zst" in outcome.output and "sha256" in outcome.output
     left = [path.name for path in copy.directory.glob("results/corpus/parts-*/*") if path.is_file()]
