@@ -60,7 +60,7 @@ rule all:
     default_target: True
     input:
         rules.report.output,
-        EXPERIMENT.input_files,  # so that a lost one is made again, though the report is there
+        EXPERIMENT.everything,
 
 
 onstart:

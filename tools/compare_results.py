@@ -103,7 +103,7 @@ def _run(folder: Path) -> Iterator[Fact]:
     run = _name(done)
     yield "metrics.jsonl", run, _digest((folder / "metrics.jsonl").read_bytes())
     yield from _items("done.json", run, done)
-    for checkpoint in sorted(folder.glob("step-*")):
+    for checkpoint in sorted(folder.glob("step-*[0-9]/")):
         step = f"{run} step {int(checkpoint.name.removeprefix('step-'))}"
         yield from _weights("weights", step, checkpoint / "model.safetensors")
         for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):

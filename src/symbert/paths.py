@@ -769,6 +769,21 @@ class Experiment:
         rest = [[files] if isinstance(files, str) else files for files in inputs.values()]
         return list(dict.fromkeys([*published, *scores, *checkpoints, *(file for files in rest for file in files)]))
 
+    @property
+    def everything(self) -> list[str]:
+        """A file of every job. The target `all` asks for them: inputs of jobs are `ancient`, because what lies under a
+        key never changes its meaning, and Snakemake looks behind such a file only for what a target asks for."""
+        runs = self.pretrainings()
+        manifests = [self.manifest(run) for run in runs]
+        checkpoints = [
+            f"{self.checkpoint(run, step)}/{file}"
+            for run in runs
+            for step in self.extracted_steps(run)
+            for file in CHECKPOINT_FILES
+        ]
+        rows = [ROWS.format(rows=one.rows, task=task) for one in self.scorings.values() for task in one.tasks]
+        return list(dict.fromkeys([*self.input_files, *manifests, *checkpoints, *rows]))
+
     @cached_property
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""

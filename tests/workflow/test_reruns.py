@@ -50,7 +50,7 @@ def only(checkout: Checkout, pattern: str) -> Path:
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file below a folder, but for logs, locks and what tells times."""
     files = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix not in (".log", ".txt"))
-    told = ("lock", "timing.json", "provenance.json", "status.json", "digests.json")
+    told = ("lock", "timing.json", "provenance.json", "status.json", "digests.json", "experiment.json", "config.yaml")
     return {
         str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in files

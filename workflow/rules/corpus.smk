@@ -22,7 +22,7 @@ rule download_file:
 
 rule download_part:
     input:
-        checksums="results/published/{repository}/en_meta/checksum.sha256",
+        checksums=ancient("results/published/{repository}/en_meta/checksum.sha256"),
     output:
         PART if config["corpus"]["keep_raw"] else temp(PART),
     log:
@@ -39,7 +39,7 @@ rule download_part:
 
 rule build_blocklist:
     input:
-        EXPERIMENT.blocklist_files,
+        ancient(EXPERIMENT.blocklist_files),
     output:
         blocklist="results/corpus/blocklist-{key}/blocklist.marisa",
         summary="results/corpus/blocklist-{key}/blocklist.json",
@@ -56,8 +56,8 @@ rule build_blocklist:
 
 rule prepare_part:
     input:
-        EXPERIMENT.read_with_parts,
-        text=EXPERIMENT.text_of_part,
+        ancient(EXPERIMENT.read_with_parts),
+        text=ancient(EXPERIMENT.text_of_part),
     output:
         tokens="results/corpus/parts-{key}/{part}.npy",
         offsets="results/corpus/parts-{key}/{part}.offsets.npy",
@@ -78,7 +78,7 @@ rule prepare_part:
 
 rule pack:
     input:
-        EXPERIMENT.read_by_pack,
+        ancient(EXPERIMENT.read_by_pack),
     output:
         "results/corpus/shards-{key}/manifest.json",
     log:
@@ -94,7 +94,7 @@ rule pack:
 
 rule pack_pairs:
     input:
-        EXPERIMENT.parallel_files,
+        ancient(EXPERIMENT.parallel_files),
     output:
         "results/corpus/pairs-{key}/manifest.json",
     log:

@@ -7,7 +7,7 @@ localrules:
 
 rule prepare_task:
     input:
-        EXPERIMENT.read_by_task,
+        ancient(EXPERIMENT.read_by_task),
     output:
         "results/tasks/{rows}/{task}.parquet",
     log:
@@ -22,8 +22,8 @@ rule prepare_task:
 
 rule score:
     input:
-        [f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES],
-        EXPERIMENT.read_by_score,
+        ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
+        ancient(EXPERIMENT.read_by_score),
     output:
         SCORES,
     log:

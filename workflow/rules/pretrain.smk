@@ -5,7 +5,7 @@ OF_JOB = "results/runs/{wildcards.host}/{wildcards.model:q}/seed-{wildcards.seed
 
 rule pretrain:
     input:
-        EXPERIMENT.rows_of_run,
+        ancient(EXPERIMENT.rows_of_run),
     output:
         f"{RUN}/done.json",
         f"{RUN}/metrics.jsonl",
@@ -27,8 +27,8 @@ rule pretrain:
 
 rule extract:
     input:
-        f"{RUN}/done.json",
-        EXPERIMENT.vocabulary_of,
+        ancient(f"{RUN}/done.json"),
+        ancient(EXPERIMENT.vocabulary_of),
     output:
         [f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES],
     log:

@@ -3,7 +3,7 @@
 
 rule measure_speeds:
     input:
-        f"{EXPERIMENT.shards}/manifest.json",
+        ancient(f"{EXPERIMENT.shards}/manifest.json"),
     output:
         "results/measured/speeds-{size}-{key}/speeds.json",
     log:
@@ -20,7 +20,7 @@ rule measure_speeds:
 
 rule measure_operators:
     input:
-        EXPERIMENT.read_by_measure,
+        ancient(EXPERIMENT.read_by_measure),
     output:
         "results/measured/{measure}-{key}/{measure}.csv",
     log:
