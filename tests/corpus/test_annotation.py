@@ -13,9 +13,9 @@ from corpus.oscar import refuse
 from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import Document, Metadata, WarcHeaders, documents
-from symbert.corpus.stand_ins import estimate, write_arpa
+from symbert.corpus.sources import HARMFUL_MODEL, part_file
 from symbert.errors import DataError, MissingInputError
-from symbert.sources import HARMFUL_MODEL, part_file
+from symbert.sources import DEMO
 
 LONG = "word " * 20 + "ending"  # 106 letters and spaces
 SHORT = "word"
@@ -92,30 +92,26 @@ def test_words_stand_between_unicode_white_space(text):
     assert words(text) == [word for word in spaced.split(" ") if word]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "en.arpa"
-    write_arpa(estimate(["the file is read", "the file is the file"] * 3, ["click the button"]), path)
-    return path
+MODEL = DEMO / HARMFUL_MODEL.location  # knows "click the" and no zebra
 
 
-def test_perplexity_is_the_formula_over_words_and_the_end(model):
+def test_perplexity_is_the_formula_over_words_and_the_end():
     unigrams = {}
     bigrams = {}
     backoffs = {}
-    for line in model.read_text().splitlines():
+    for line in MODEL.read_text(encoding="utf-8").split("\n"):
         log10, *columns = line.split("\t")
-        if len(columns) == 2:
-            unigrams[columns[0]], backoffs[columns[0]] = float(log10), float(columns[1])
+        if columns and " " in columns[0]:
+            bigrams[tuple(columns[0].split(" "))] = float(log10)
         elif columns:
-            bigrams[tuple(columns[0].split())] = float(log10)
+            unigrams[columns[0]], backoffs[columns[0]] = float(log10), float((*columns, 0)[1])
     sentence = ["<s>", "click", "the", "file", "<unk>", "</s>"]
     total = 0.0
     for history, word in pairwise(sentence):
         seen = bigrams.get((history, word))
         total += backoffs[history] + unigrams[word] if seen is None else seen
     expected = math.pow(10, -total / 5)
-    assert harmful_perplexity(model)("click the\n file\u00a0zebra") == pytest.approx(expected, rel=1e-5)
+    assert harmful_perplexity(MODEL)("click the\n file\u00a0zebra") == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +123,9 @@ def test_perplexity_is_the_formula_over_words_and_the_end(model):
         ("\0", "zebra"),
     ],
 )
-def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word(model, text, in_words):
+def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word(text, in_words):
     """Upstream gives KenLM each word with its length, so that a word with a NUL is one that it does not know."""
-    perplexity = harmful_perplexity(model)
+    perplexity = harmful_perplexity(MODEL)
     assert perplexity(text) == perplexity(in_words)
 
 
@@ -151,14 +147,13 @@ def test_perplexity_equals_that_of_the_mirror_to_the_last_bit(mirror):
     assert len(other) < 5
 
 
-def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(tmp_path, make_blocklist):
+def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(make_blocklist):
     blocklist = make_blocklist({"adult": (["bad.example"], []), "press": (["bad.example"], [])})
-    write_arpa(estimate(["the file is read"], ["the file"]), tmp_path / "en.arpa")
     long = "the file is read and read again by all of the readers who ever read a file of that kind or any other kind"
     good, bad = "\n".join([long] * 10), "the file"
-    perplexity = harmful_perplexity(tmp_path / "en.arpa")
+    perplexity = harmful_perplexity(MODEL)
     for match, categories in (("exact", None), ("suffix", ["adult", "press"])):
-        annotate = annotator(tmp_path / "en.arpa", partial(blocklist.look_up, match=match))
+        annotate = annotator(MODEL, partial(blocklist.look_up, match=match))
         url = WarcHeaders("https://www.bad.example/")
         assert annotate(Document(good, Metadata(), url)) == Metadata(perplexity(good), None, categories)
         found = annotate(Document(bad, Metadata(), None))

@@ -36,7 +36,7 @@ rule measure_operators:
 
 rule report:
     input:
-        EXPERIMENT.input_files,
+        ancient(EXPERIMENT.input_files),
     output:
         report(
             f"{EXPERIMENT.folder}/report/report.html",
