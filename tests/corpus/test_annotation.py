@@ -13,9 +13,8 @@ from corpus.oscar import refuse
 from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
 from symbert.corpus.blocklist import Blocklist
 from symbert.corpus.document import Document, Metadata, WarcHeaders, documents
-from symbert.corpus.sources import HARMFUL_MODEL, part_file
 from symbert.errors import DataError, MissingInputError
-from symbert.sources import DEMO
+from symbert.sources import DEMO, HARMFUL_MODEL, part_file
 
 LONG = "word " * 20 + "ending"  # 106 letters and spaces
 SHORT = "word"
