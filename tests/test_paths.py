@@ -296,6 +296,41 @@ def test_text_of_the_users_own_counts_by_content(start):
     assert {kind for kind in before if before[kind] != after[kind]} == with_all_below({"shards"})
 
 
+def test_text_of_the_users_own_that_is_read_otherwise_is_another_part(start):
+    """Lines of JSON in a file named .txt are learned as they stand; renamed, they are not."""
+    Path("en/one.txt").write_text('{"text": "one"}\n')
+    before = own_text(start, "en/one*")
+    Path("en/one.txt").rename("en/one.jsonl")
+    after = own_text(start, "en/one*")
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below({"shards"})
+    Path("en/one.jsonl").rename("en/one.ndjson")
+    assert own_text(start, "en/one*") == after
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({"glue": {"source": "files", "files": "theirs"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}, {"rows"}),
+        ({"glue": {"robustness": {"files": "theirs", "sets": ["hans"]}}}, {"noisy rows"}),
+    ],
+)
+def test_original_files_and_sets_of_other_domains_count_by_content(start, changes, changed):
+    Path("theirs").mkdir()
+    Path("theirs/train.tsv").write_text("a")
+    before = keys_of(start(changes))
+    os.utime("theirs/train.tsv", (1, 1))
+    assert keys_of(start(changes)) == before
+    Path("theirs/train.tsv").write_text("b")
+    after = keys_of(start(changes))
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below(changed)
+
+
+def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
+    """Snakemake computes again what has other parameters: two experiments would score a checkpoint in turns."""
+    requests = [start({"sweep": {"tasks": tasks}}).requests for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"])]
+    assert requests[0] == requests[1]
+
+
 def own_task(start, **files) -> dict[str, set[str]]:
     definition = {"columns": ["text"], "metric": "f1", "labels": ["no", "yes"], **files}
     tasks = {"tasks": {"irony": definition}, "sweep": {"tasks": ["rte", "irony"]}}

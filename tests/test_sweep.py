@@ -101,6 +101,10 @@ def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
             {"sweep": {"hosts": ["encoder-decoder"], "sequence_length": [8]}},
             r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text",
         ),
+        (
+            {"sweep": {"text": ["copies"], "max_documents": [10, 20]}, "texts": COPIES},
+            r"'sweep\.max_documents': a small text is not packed so",
+        ),
     ],
 )
 def test_a_wrong_sweep_is_refused_with_its_key(start, changes, message):

@@ -71,6 +71,7 @@ from symbert.sources import (
     PublishedFile,
     harmful_model_file,
     located,
+    name_of_text,
     part_file,
 )
 from symbert.suites import SUITES, published_split
@@ -213,10 +214,10 @@ class Experiment:
 
     def _texts(self) -> dict[str, str]:
         """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
-        SHA-256 is its name and place, so that a file may be renamed."""
+        SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
         source = SOURCES[source_of(self.config, "corpus")]
         if self.is_own_text:
-            return dict(sorted((known_sha256(path)[:16], path) for path in source.files_in_place(self.config)))
+            return dict(sorted((name_of_text(path), path) for path in source.files_in_place(self.config)))
         return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
 
     def _parts_settings(self) -> Config:
@@ -335,6 +336,8 @@ class Experiment:
         yield scoring
         if measured := [task for task in tasks if task in self.measured_tasks]:
             settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
+            if root := settings["robustness"]["root"]:
+                settings["other_domains"] = known_sha256(root)
             edited = self._rows(f"{name}-robustness", settings, {task: rows.files[task] for task in measured})
             yield self._scoring(name, "robustness", suite.name, edited, measured, trained=scoring)
 
@@ -358,7 +361,8 @@ class Experiment:
             return {}
         source = SOURCES[source_of(self.config, "glue")]
         if not source.is_published:
-            return {"original_files": str(source.root(self.config, "glue"))}
+            folder = str(source.root(self.config, "glue"))
+            return {"original_files": folder, "sha256": {"original_files": known_sha256(folder)}}
         published = PublishedFile("dataset", suite.repository, "")
         return {"source": self._published_folder(published, "glue", suite.revision or None)}
 
@@ -402,7 +406,7 @@ class Experiment:
     def request(self, tasks: list[str], seeds: list[int]) -> str:
         """The name of a file of scores, which says the tasks and fine-tuning seeds that it holds."""
         name = f"{len(tasks)}x{len(seeds)}-{key(sorted(tasks), sorted(seeds))}"
-        self.requests[name] = (tasks, seeds)
+        self.requests[name] = (sorted(tasks), sorted(seeds))  # the same options in whatever order they are configured
         return name
 
     def scoring_of(self, kind: str, suite: str) -> list[Scoring]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import verify_sha256
+from symbert.files import known_sha256, verify_sha256
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
@@ -62,6 +62,13 @@ BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
 CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
 HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
+
+
+def name_of_text(path: str) -> str:
+    """The name of a part that is a file of the user's own: its content, and what it is read as."""
+    suffix = Path(re.sub(r"\.(gz|zst)$", "", path)).suffix[1:]
+    kind = "folder" if Path(path).is_dir() else re.sub(r"^(jsonl|ndjson)$", "json", suffix)
+    return f"{known_sha256(path)[:16]}-{kind}"
 
 
 def located(name: str) -> str:

@@ -160,6 +160,8 @@ def _check_point(config: Config, point: Config) -> None:
     for key in ("text", *PackSettings.__struct_fields__):
         if key in point and not HOSTS[host].reads_corpus:
             raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
+        if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
+            raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
     keys = {key: f"sweep.{key}" if key in point else training_key(config, host, key) for key in SWEPT}
     end = training.schedule_steps or training.steps
     if training.warmup_steps > training.steps:

@@ -23,7 +23,7 @@ from symbert.corpus.tokens import OFFSET, count_words
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.filters import REASONS
-from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, part_file
+from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
 
 BAD_URL = "https://phishing.example/a"
 MANY = TEXTS * 5 + [f"the value of {number} and the given function" for number in range(900)]
@@ -306,6 +306,20 @@ def test_a_part_is_its_documents_one_after_another(tmp_path, vocabulary):
     assert offsets["line"].tolist() == list(range(2, 2 * len(TEXTS) + 1, 2))
     assert sum(facts["histogram"]) == len(TEXTS)
     assert facts["histogram"][int(np.searchsorted(EDGES["tokens"], len(pieces[0]), side="right"))] >= 1
+
+
+def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp_path, vocabulary):
+    """Its token ids would lie under the digest of another text."""
+    text = tmp_path / "own.txt"
+    text.write_text("one document\n")
+    folder = write_settings(
+        tmp_path / "parts", vocabulary, {"split_by_content": True}, rules=[], annotations="computed"
+    )
+    output = folder / f"{name_of_text(str(text))}.npy"
+    prepare_part(text, output)
+    text.write_text("another document\n")
+    with pytest.raises(DataError, match=r"own\.txt: changed since the workflow was started; start it again"):
+        prepare_part(text, output)
 
 
 def test_the_record_says_what_the_files_hold(tmp_path, vocabulary):

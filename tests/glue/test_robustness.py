@@ -127,6 +127,13 @@ def test_damaged_weights_are_named_and_the_model_is_fine_tuned_again(finetuned, 
     assert line == f"warning: {weights}: sha256 is not that in seed-1.json; fine-tuned again"
 
 
+def test_weights_fine_tuned_from_another_checkpoint_are_not_taken(laboratory, finetuned, measured, trained, capfd):
+    finetuned(keep=True)
+    shutil.copy(laboratory.checkpoint(weights=2) / "model.safetensors", laboratory.checkpoint())
+    measured()
+    assert trained == [1, 1] and "of an earlier checkpoint or other rows; fine-tuned again" in capfd.readouterr().err
+
+
 def test_a_task_without_sets_trains_nothing(measured, trained):
     (record,) = measured(facts={})
     assert trained == [] and (record["clean"], record["sets"]) == ({}, {})

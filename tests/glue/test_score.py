@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pyarrow as pa
@@ -97,6 +98,14 @@ def test_results_of_another_origin_are_never_mixed_in(finetune, counted, other, 
     (first,) = records_in(finetune(seeds=[1]))
     changed, _ = records_in(finetune(seeds=[1, 2], **other))
     assert counted == [1, 1, 2] and changed[key] != first[key]
+
+
+def test_scores_of_a_checkpoint_that_was_replaced_are_not_copied(laboratory, finetune, counted):
+    """A training that was forced on a GPU, extracted again: another request had the scores of its weights before."""
+    (before,) = records_in(finetune(seeds=[1]))
+    shutil.copy(laboratory.checkpoint(weights=2) / "model.safetensors", laboratory.checkpoint(weights=1))
+    digests = [record["checkpoint_sha256"] for record in records_in(finetune(seeds=[1, 2]))]
+    assert counted == [1, 1, 2] and digests[0] == digests[1] != before["checkpoint_sha256"]
 
 
 def test_predictions_are_kept_beside_the_scores(finetune, prepared):

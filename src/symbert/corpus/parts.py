@@ -5,6 +5,7 @@ part; the text of kept documents is written nowhere.
 """
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,13 +26,14 @@ from symbert.corpus.document import Document, documents
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
-from symbert.errors import IntegrityError, UsageError
+from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.filters import check_categories, make_rules
 from symbert.progress import Progress
-from symbert.sources import RESTORE, listed_sha256, located, verified
+from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
+OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
 INDEX = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string()}
 WORDS = pyarrow.list_(pyarrow.string())
 REJECTED = {
@@ -69,6 +71,8 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, settings.get("checksums"))
+    if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
+        raise DataError(f"{text}: changed since the workflow was started; start it again")
     vocabulary = verified(settings["vocabulary"])
     reference = Reference(encoder(vocabulary))
     part = _Part(text, output, settings, keep_rejected)

@@ -76,17 +76,20 @@ def score(
             write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"])))
         elif settings["kind"] == "robustness":
             protocol = Protocol(suite.parents[1] / "scores" / settings["trained"] / place)
-            write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows).record))
+            write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows)))
         else:
             protocol = Protocol(folder, keep_weights)
-            write_json(file, _records(file, tasks, seeds, lambda task: Finetuning(protocol, task).record))
-    shutil.rmtree(folder / "state", ignore_errors=True)
+            write_json(file, _records(file, tasks, seeds, lambda task: Finetuning(protocol, task)))
+        shutil.rmtree(folder / "state", ignore_errors=True)  # while it is ours: the next job keeps its own there
 
 
 def _records(
-    file: Path, tasks: list[str], seeds: list[int], of_task: Callable[[str], Callable[[int], Record]]
+    file: Path, tasks: list[str], seeds: list[int], of_task: Callable[[str], "Finetuning | Robustness"]
 ) -> list[Record]:
-    """The records of tasks and seeds: of another request, or of an interrupted job, or measured."""
+    """The records of tasks and seeds: of another request, or of an interrupted job, or measured.
+
+    One of other weights or rows counts for nothing: a training that was forced may have given others.
+    """
     known = {}
     for other in sorted(file.parent.glob("*.json")):
         if other != file:
@@ -95,12 +98,12 @@ def _records(
                 known[record["task"], record["finetune_seed"]] = record
     records = []
     for task in tasks:
-        measure = of_task(task)
+        measured = of_task(task)
         for seed in seeds:
             state = file.parent / "state" / f"{task}-seed-{seed}.json"
-            if (task, seed) not in known:
-                if not state.is_file():
-                    write_json(state, hashed(measure(seed)))
+            if not measured.is_of(known.get((task, seed), {})):
+                if not (state.is_file() and measured.is_of(read_json(state, dict, REMEDY))):
+                    write_json(state, hashed(measured.record(seed)))
                 known[task, seed] = read_json(state, {"task": str, "finetune_seed": int, "hash": str})
                 checked(known[task, seed], str(state), REMEDY)
             records.append(known[task, seed])
@@ -227,6 +230,11 @@ class Finetuning:
         """How a record was made."""
         return {**self.protocol.provenance, "data_sha256": self.data_sha256}
 
+    def is_of(self, record: Record) -> bool:
+        """Whether a record is of the weights and rows that are there now."""
+        found = {"checkpoint_sha256": self.protocol.checkpoint.sha256, "data_sha256": self.data_sha256}
+        return found.items() <= record.items()
+
     def label(self, seed: int) -> str:
         """What lines about a seed begin with."""
         name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
@@ -265,6 +273,7 @@ class Robustness:
 
     def __init__(self, protocol: Protocol, task: str, rows: Path) -> None:
         self.finetuning, self.data = Finetuning(protocol, task), rows / f"{task}.parquet"
+        self.is_of = self.finetuning.is_of
 
     def record(self, seed: int) -> Record:
         """The record of a seed."""
@@ -292,7 +301,11 @@ class Robustness:
         weights = kept.with_suffix(".safetensors")
         if not (kept.is_file() and weights.is_file()):
             return finetuning.trained(seed)
-        if read_kept(kept, {}).get("weights_sha256") != sha256_of(weights):
+        content = read_kept(kept, {"record": dict})
+        if not self.is_of(content["record"]):
+            print(f"warning: {weights}: of an earlier checkpoint or other rows; fine-tuned again", file=sys.stderr)
+            return finetuning.trained(seed)
+        if content.get("weights_sha256") != sha256_of(weights):
             print(f"warning: {weights}: sha256 is not that in {kept.name}; fine-tuned again", file=sys.stderr)
             return finetuning.trained(seed)
         model = finetuning.protocol.classifier(finetuning.task, seed)
