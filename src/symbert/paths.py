@@ -775,17 +775,17 @@ class Experiment:
 
     @property
     def everything(self) -> list[str]:
-        """A file of every job. The target `all` asks for them: inputs of jobs are `ancient`, because what lies under a
-        key never changes its meaning, and Snakemake looks behind such a file only for what a target asks for."""
-        runs = self.pretrainings()
-        manifests = [self.manifest(run) for run in runs]
-        checkpoints = [
-            f"{self.checkpoint(run, step)}/{file}"
-            for run in runs
-            for step in self.extracted_steps(run)
-            for file in CHECKPOINT_FILES
-        ]
-        rows = [ROWS.format(rows=one.rows, task=task) for one in self.scorings.values() for task in one.tasks]
+        """The inputs of the report, and a file of every job whose results are not all there yet.
+
+        The target `all` asks for them. Inputs of jobs are `ancient`, because what lies under a key never changes its
+        meaning, and Snakemake looks behind such a file only for what a target asks for. Checkpoints and rows of tasks
+        may be deleted once their scores are there.
+        """
+        unscored = [(run, step, one) for file, (run, step, one) in self.asked_scores() if not Path(file).is_file()]
+        rows = [ROWS.format(rows=one.rows, task=task) for _, _, one in unscored for task in one.tasks]
+        folders = dict.fromkeys(self.checkpoint(run, step) for run, step, _ in unscored)
+        checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
+        manifests = [self.manifest(run) for run in self.pretrainings()]
         return list(dict.fromkeys([*self.input_files, *manifests, *checkpoints, *rows]))
 
     @cached_property
