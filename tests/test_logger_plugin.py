@@ -50,7 +50,7 @@ class Run:
         self.handler.handle(record)
         return self.capsys.readouterr().err.splitlines()
 
-    def start(self, number: int, rule: str = "finetune", text: str | None = None, **wildcards: str) -> str:
+    def start(self, number: int, rule: str = "score", text: str | None = None, **wildcards: str) -> str:
         """Begin a job whose log has this text; gives the log."""
         log = self.folder / f"{number}.log"
         self.tell(LogEvent.JOB_INFO, jobid=number, rule_name=rule, wildcards=wildcards, log=[str(log)])
@@ -66,8 +66,8 @@ class Run:
 @pytest.fixture
 def run(capsys, tmp_path):
     run = Run(capsys, tmp_path)
-    said = run.tell(LogEvent.RUN_INFO, stats={"filter_part": 2, "pretrain_model": 1, "total": 3})
-    assert said == ["3 jobs: filter_part 2, pretrain_model 1"]
+    said = run.tell(LogEvent.RUN_INFO, stats={"prepare_part": 2, "pretrain": 1, "total": 3})
+    assert said == ["3 jobs: prepare_part 2, pretrain 1"]
     yield run
     run.handler.close()
 
@@ -87,9 +87,9 @@ def test_progress_is_the_last_line_of_each_log_and_the_time_left_is_by_rule(run,
         progress.begun = time.monotonic() - 100
         progress.update(100, "loss 4.1")
     sys.stderr = sys.__stderr__
-    run.start(1, "filter_part", "", part="en_1")
-    run.start(2, "pretrain_model", (tmp_path / "progress").read_text(), size="tiny")
-    run.start(3, "filter_part", part="en_2")
+    run.start(1, "prepare_part", "", part="en_1")
+    run.start(2, "pretrain", (tmp_path / "progress").read_text(), size="tiny")
+    run.start(3, "prepare_part", part="en_2")
     started = time.time() - 100
     run.handler.start = started
     run.handler.running = {number: (*job[:3], started) for number, job in run.handler.running.items()}
@@ -98,14 +98,14 @@ def test_progress_is_the_last_line_of_each_log_and_the_time_left_is_by_rule(run,
     assert summary.startswith("1 of 3 jobs in 0:01:40, 1 run, 1 wait, about ")
     # 600 s of work in all, of which 300 s are done, 3 at once: as much time again
     assert re.search(r"about 0:01:(39|40|41) left$", summary), summary
-    assert places == ["pretrain_model tiny: 100/400 steps, 1.0/s, 5 min left, loss 4.1"]
+    assert places == ["pretrain tiny: 100/400 steps, 1.0/s, 5 min left, loss 4.1"]
 
 
 def test_a_failed_job_is_the_line_that_matters(run):
-    log = run.start(1, text="filter: 9 documents, 3.0/s\nsymbert filter-part: en_1: truncated; fetch it again\nend\n")
+    log = run.start(1, text="filter: 9 documents, 3.0/s\nsymbert prepare-part: en_1: truncated; fetch it again\nend\n")
     assert run.fail(1, log) == [
-        "failed: finetune",
-        "  symbert filter-part: en_1: truncated; fetch it again",
+        "failed: score",
+        "  symbert prepare-part: en_1: truncated; fetch it again",
         f"  log: {log}",
     ]
     status, silent = run.start(2, text="Segmentation fault\n"), run.start(3)
@@ -116,18 +116,18 @@ def test_a_failed_job_is_the_line_that_matters(run):
 
 
 def test_of_a_failed_group_the_jobs_that_said_why_are_named(run):
-    good, bad = run.start(1, text="well\n"), run.start(2, text="symbert filter-part: y: z\n", part="en_2")
+    good, bad = run.start(1, text="well\n"), run.start(2, text="symbert prepare-part: y: z\n", part="en_2")
     lines = run.tell(LogEvent.GROUP_ERROR, level=logging.ERROR, groupid="parts", aux_logs=["slurm.log"])
     assert lines == ["failed: group parts", "  log: slurm.log"]
     assert run.fail(1, good, indent=True) == []
-    assert run.fail(2, bad, indent=True)[0] == "failed: finetune en_2"
+    assert run.fail(2, bad, indent=True)[0] == "failed: score en_2"
 
 
 def test_warnings_of_jobs_and_of_snakemake_are_shown_once_and_long_ones_whole(run):
     long = "warning: " + 30 * "/a/path"
     run.start(1, text=f"{long}\nwarning: GPU 0 is shared\nx: UserWarning: y\n")
     run.start(2, text="warning: GPU 0 is shared\n")
-    assert run.tell(LogEvent.JOB_FINISHED, job_id=1) == [f"{long} (finetune)", "warning: GPU 0 is shared (finetune)"]
+    assert run.tell(LogEvent.JOB_FINISHED, job_id=1) == [f"{long} (score)", "warning: GPU 0 is shared (score)"]
     assert run.tell(LogEvent.JOB_FINISHED, job_id=2) == []
     run.start(3)
     assert run.tell(None, "a message") == []
@@ -147,15 +147,15 @@ rule work:
     log: "logs/work-{n}.log"
     shell: "echo 'work: 1,234/5,678 documents, 99.5/s, 7 s left' > {log}; sleep 1.2; touch {output}"
 
-rule pretrain_model:
+rule pretrain:
     input: expand("{n}.done", n=range(4))
     output: "{size}-{seed}.done"
     log: "logs/{size}-{seed}.log"
-    shell: "echo 'symbert pretrain-model: corpus.bin: no such file; make it\\nend' > {log}; exit 66"
+    shell: "echo 'symbert pretrain: corpus.bin: no such file; make it\\nend' > {log}; exit 66"
 """
 FAILED = [
-    "failed: pretrain_model tiny 1",
-    "  symbert pretrain-model: corpus.bin: no such file; make it",
+    "failed: pretrain tiny 1",
+    "  symbert pretrain: corpus.bin: no such file; make it",
     "  log: logs/tiny-1.log",
 ]
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -323,6 +324,44 @@ def test_original_files_and_sets_of_other_domains_count_by_content(start, change
     Path("theirs/train.tsv").write_text("b")
     after = keys_of(start(changes))
     assert {kind for kind in before if before[kind] != after[kind]} == with_all_below(changed)
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("google-bert/bert-base-uncased/vocab.txt", {"parts", "blimp", *ROWS}),
+        ("oscar-corpus/OSCAR-2301/en_meta/checksum.sha256", {"parts"}),
+        ("oscar-corpus/harmful-kenlms/en.arpa", {"parts"}),
+        ("ut1/blacklists.tar.gz", {"parts"}),
+    ],
+)
+def test_a_mirror_whose_files_were_replaced_is_another(start, file, changed):
+    """The text of its parts follows from the list of their digests."""
+    path = Path("theirs", file)
+    path.parent.mkdir(parents=True)
+    path.write_text("a")
+    mirror = {"source": "mirror", "mirror": "theirs"}
+    before = keys_of(start(mirror))
+    os.utime(path, (1, 1))
+    assert keys_of(start(mirror)) == before
+    path.write_text("b")
+    after = keys_of(start(mirror))
+    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below(changed)
+
+
+def test_a_blocklist_in_a_directory_counts_by_content(start):
+    Path("ut1").mkdir()
+    keys = []
+    for content in "ab":
+        Path("ut1/blacklists.tar.gz").write_text(content)
+        keys.append(keys_of(start({"corpus": {"blocklist_url": "ut1"}})))
+    assert {kind for kind in keys[0] if keys[0][kind] != keys[1][kind]} == with_all_below({"parts"})
+
+
+def test_an_optimizer_in_this_folder_is_found_by_snakemake_whose_path_lacks_it(start, folder, monkeypatch):
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
+    forget()
+    assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).pretrainings()
 
 
 def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):

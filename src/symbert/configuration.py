@@ -27,7 +27,7 @@ from symbert.shapes import hash_of
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
 from symbert.suites import BESIDE_GLUE, SUITES
-from symbert.syntax import code_of, file_of, keys_of
+from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
 from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES, PUBLISHED, task_named, tasks_of_sweep
 
 
@@ -500,6 +500,7 @@ def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
     values = values_of(settings)
     module, _, function = settings.optimizer.partition(":")
     if function:
+        look_in_this_folder()
         if file_of(module) is None:
             raise ConfigError(
                 f"config: 'pretrain.optimizer' is {settings.optimizer}: no module {module}; correct the path, or put "

@@ -6,7 +6,6 @@ Classes are read from their source and not imported, because torch takes seconds
 import ast
 import operator as arithmetic
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,7 +16,7 @@ from typing import Any
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.shapes import hash_of
-from symbert.syntax import class_named, classes_of, code_of, file_of, unfollowed
+from symbert.syntax import class_named, classes_of, code_of, file_of, look_in_this_folder, unfollowed
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
@@ -156,8 +155,7 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
     if not re.fullmatch(r"\w[\w.]*:\w+", new.path):
         raise ConfigError(f"attention '{name}': {new.path} is no import path; write my_package.my_module:Class")
-    if (folder := str(Path.cwd())) not in sys.path:
-        sys.path.append(folder)  # where `python -m symbert` looks first of all
+    look_in_this_folder()
     class_named(*new.path.split(":"))
     OPERATORS[name] = new
     return new

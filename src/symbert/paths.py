@@ -195,6 +195,8 @@ class Experiment:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": self._embedded}
+        if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
+            settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
         self._plan(f"{folder}/settings.json", settings)
         return folder
@@ -204,6 +206,11 @@ class Experiment:
         if Path(file).is_file() and by_content(read_json_or_empty(Path(file))) != by_content(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
+
+    def _is_in_place(self, file: Any) -> bool:
+        """Whether it is the name of a file in a mirror or a directory, where another one may take its place."""
+        is_published = isinstance(file, str) and file in self.published
+        return is_published and not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/")) and Path(file).is_file()
 
     @cached_property
     def _embedded(self) -> str:

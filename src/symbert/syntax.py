@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
@@ -200,6 +201,12 @@ def is_local(file: Path) -> bool:
     installed = {"site-packages", "dist-packages"} & {*file.parts}
     others = Path(sysconfig.get_path("stdlib")), Path(__file__).parent
     return not installed and not any(file.is_relative_to(folder) for folder in others)
+
+
+def look_in_this_folder() -> None:
+    """Have modules of the user's own found in this folder, where `python -m symbert` looks first of all."""
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)
 
 
 @cache

@@ -250,7 +250,7 @@ def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(lab
 
 
 def test_a_forced_job_computes_scores_by_an_edited_metric(finetune, monkeypatch):
-    """`-R finetune` said "done" and published the old scores: what is kept beside is for interrupted jobs alone."""
+    """`-R score` said "done" and published the old scores: what is kept beside is for interrupted jobs alone."""
     finetune()
     monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
     (record,) = records_in(finetune())
