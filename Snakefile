@@ -1,5 +1,7 @@
 # symbert: from web text to every table and figure of arXiv 2406.06366.
 # Data flows one way: corpus → pretrain → glue → report. `snakemake --cores all` makes the page of config.yaml.
+# A folder's name ends in a key of all that determines its content, so a file that exists is right: inputs are `ancient`
+# (their times count nothing), and `all` asks for a file of every job. EXPERIMENT (src/symbert/paths.py) names all paths.
 import os
 import signal
 import sys

@@ -33,6 +33,7 @@ rule download_part:
         "../../envs/symbert.yaml"
     resources:
         download=1,
+        mem_mb=1000,
     shell:
         "python -m symbert --log {log:q} download {output:q} --checksums {input.checksums:q}"
 

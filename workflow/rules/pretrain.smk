@@ -38,5 +38,7 @@ rule extract:
         "extract-{host}-{model}-{seed}"
     conda:
         "../../envs/symbert.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
         f"python -m symbert --log {{log:q}} extract {OF_JOB} {{wildcards.step}}"
