@@ -9,7 +9,7 @@ import sys
 from snakemake.utils import min_version
 
 min_version("9.0")
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a scheduler whose time limit is near: only trainings heed it
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a time limit that is near: only trainings heed it
 PROJECT = str(workflow.current_basedir)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
 os.environ.update(
@@ -32,15 +32,8 @@ EXPERIMENT = open_experiment(config)
 
 
 wildcard_constraints:
-    repository="[^/]+",
+    **dict.fromkeys(("repository", "part", "host", "model", "rows", "task", "suite", "request"), "[^/]+"),
     key="[0-9a-f]{8}",
-    part="[^/]+",
-    host="[^/]+",
-    model="[^/]+",
-    rows="[^/]+",
-    task="[^/]+",
-    suite="[^/]+",
-    request="[^/]+",
     seed=r"\d+",
     step=r"\d+",
 
