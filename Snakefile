@@ -63,4 +63,5 @@ onstart:
 
 
 onsuccess:
-    print(f"symbert: done; {EXPERIMENT.folder}/report/report.html", file=sys.stderr)
+    page = f"; {rules.report.output[0]}" if os.path.exists(rules.report.output[1]) else ""  # not of --until or a target
+    print(f"symbert: done{page}", file=sys.stderr)

@@ -364,6 +364,18 @@ def test_an_optimizer_in_this_folder_is_found_by_snakemake_whose_path_lacks_it(s
     assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).pretrainings()
 
 
+def test_what_lies_behind_a_linked_folder_counts_too(start):
+    for folder in ("theirs", "elsewhere/MNLI"):
+        Path(folder).mkdir(parents=True)
+    Path("theirs/MNLI").symlink_to(Path("elsewhere/MNLI").absolute())
+    files = {"glue": {"source": "files", "files": "theirs"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}
+    keys = []
+    for content in "ab":
+        Path("elsewhere/MNLI/train.tsv").write_text(content)
+        keys.append(keys_of(start(files)))
+    assert {kind for kind in keys[0] if keys[0][kind] != keys[1][kind]} == with_all_below({"rows"})
+
+
 def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
     """Snakemake computes again what has other parameters: two experiments would score a checkpoint in turns."""
     requests = [start({"sweep": {"tasks": tasks}}).requests for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"])]

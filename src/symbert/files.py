@@ -299,7 +299,8 @@ LARGE = 100 * MEGABYTE  # whose digest is kept
 def known_sha256(path: str | Path) -> str:
     """The SHA-256 of a file, or of all files of a folder; a large one is read once for each size and change time."""
     file = Path(path)
-    files = sorted(each for each in file.rglob("*") if each.is_file()) if file.is_dir() else [file]
+    below = (Path(folder, name) for folder, _, names in os.walk(file, followlinks=True) for name in names)
+    files = sorted(each for each in below if each.is_file()) if file.is_dir() else [file]
     with reading(file):
         states = [[str(each), each.stat().st_size, each.stat().st_mtime_ns] for each in files]
     size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
