@@ -63,5 +63,5 @@ onstart:
 
 
 onsuccess:
-    page = f"; {rules.report.output[0]}" if os.path.exists(rules.report.output[1]) else ""  # not of --until or a target
+    page = f"; {rules.report.output[0]}" if os.path.exists(rules.report.output[1]) else ""
     print(f"symbert: done{page}", file=sys.stderr)
