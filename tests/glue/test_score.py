@@ -108,6 +108,13 @@ def test_scores_of_a_checkpoint_that_was_replaced_are_not_copied(laboratory, fin
     assert counted == [1, 1, 2] and digests[0] == digests[1] != before["checkpoint_sha256"]
 
 
+def test_scores_in_the_precision_of_another_device_are_not_copied(finetune, counted, monkeypatch):
+    """The report refuses both in one table, and its remedy, to run again, would copy them again."""
+    finetune(seeds=[1])
+    monkeypatch.setattr(module, "resolve_precision", lambda *given: "bf16")
+    assert {record["precision"] for record in records_in(finetune(seeds=[1, 2]))} == {"bf16"} and counted == [1, 1, 2]
+
+
 def test_predictions_are_kept_beside_the_scores(finetune, prepared):
     file = finetune()
     (record,) = records_in(file)

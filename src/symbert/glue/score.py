@@ -88,7 +88,8 @@ def _records(
 ) -> list[Record]:
     """The records of tasks and seeds: of another request, or of an interrupted job, or measured.
 
-    One of other weights or rows counts for nothing: a training that was forced may have given others.
+    One of other weights or rows counts for nothing, as a training that was forced may have given others, and so does
+    one in the precision of another device.
     """
     known = {}
     for other in sorted(file.parent.glob("*.json")):
@@ -231,9 +232,9 @@ class Finetuning:
         return {**self.protocol.provenance, "data_sha256": self.data_sha256}
 
     def is_of(self, record: Record) -> bool:
-        """Whether a record is of the weights and rows that are there now."""
-        found = {"checkpoint_sha256": self.protocol.checkpoint.sha256, "data_sha256": self.data_sha256}
-        return found.items() <= record.items()
+        """Whether a record is of the weights and rows that are there now, in the precision of this device: no table
+        takes both."""
+        return all(record.get(name) == value for name, value in self.provenance.items() if name != "versions")
 
     def label(self, seed: int) -> str:
         """What lines about a seed begin with."""
