@@ -21,7 +21,7 @@ from workflow.checkout import ENVIRONMENT, heed_signals
 TARGETS = {
     "corpus": ["--until", "pack"],
     "pretrain": ["--until", "pretrain"],
-    "glue": ["--until", "score", "score_robustness"],
+    "glue": ["--until", "score"],
     "report": [],
 }
 RESULTS = "results"
