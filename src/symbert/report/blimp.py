@@ -1,4 +1,4 @@
-"""How checkpoints judge minimal pairs: the records of `measure-blimp` as a table of accuracies."""
+"""How checkpoints judge minimal pairs: the records of `score` as a table of accuracies."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
