@@ -33,9 +33,9 @@ from benchmarks.gpu_steps import (
 from benchmarks.host import machine, versions
 from benchmarks.packed import write_corpus
 from benchmarks.protocol import OPERATORS as MEASURED
-from symbert.commit import PROJECT, commit_of
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
+from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
 from symbert.training.device import pick_device
 from symbert.training.recipe import RECIPES

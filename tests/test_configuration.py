@@ -42,10 +42,10 @@ from symbert.configuration import (
 )
 from symbert.declared import mistake_in
 from symbert.errors import ConfigError, MissingInputError
+from symbert.files import hash_of
 from symbert.glue.noise import EDITS
 from symbert.paths import Experiment, Run
 from symbert.project import read_config, read_yaml
-from symbert.shapes import hash_of
 from symbert.sources import SOURCES
 from symbert.training.recipe import RECIPES
 

@@ -1,4 +1,5 @@
 import errno
+import json
 import multiprocessing
 import os
 import platform
@@ -14,6 +15,7 @@ import pytest
 
 from symbert.errors import DataError, InputOutputError, explain
 from symbert.files import (
+    flaws,
     free_space,
     is_running,
     publish,
@@ -247,3 +249,27 @@ def test_free_space_is_that_of_the_file_system_even_of_a_folder_to_come(tmp_path
     assert mount.is_mount() and tmp_path.resolve().is_relative_to(mount)
     status = os.statvfs(tmp_path)
     assert free == pytest.approx(status.f_bavail * status.f_frsize, rel=0.05)
+
+
+SHAPE = {"step": int, "scaler": dict, "sha256": {str: str}, "shards": [{"rows": int}], "loss": (float, type(None))}
+FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2, "more": 3}], "loss": None, "other": 4}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([], "is [], expected an object"),
+        ("x" * 99, "is '" + "x" * 59 + "…, expected an object"),
+        ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
+        (FITTING | {"step": True}, "has the step True"),
+        (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),
+        (FITTING | {"shards": [{"rows": 1}, {}]}, "has no 'shards[1].rows'"),
+        (FITTING | {"loss": "1"}, "has the loss '1'"),
+    ],
+)
+def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value, told):
+    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(value, SHAPE)
+    (tmp_path / "x.json").write_text(json.dumps(value))
+    with pytest.raises(DataError) as failure:
+        read_json(tmp_path / "x.json", SHAPE)
+    assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"

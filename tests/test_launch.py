@@ -15,7 +15,7 @@ def test_one_process_is_plain_python():
 
 def test_several_processes_of_one_machine_are_torchruns_which_passes_signals_on():
     words = launcher(4, 1).split()
-    assert words[:4] == ["python", "-m", "symbert.log", "{log:q}"] and words[-2:] == ["-m", "symbert"]
+    assert words[:4] == ["python", "-m", "symbert.console", "{log:q}"] and words[-2:] == ["-m", "symbert"]
     assert words[4:8] == ["torchrun", "--standalone", "--nproc-per-node", "4"]
     assert words[words.index("--signals-to-handle") + 1] == "SIGTERM,SIGINT,SIGUSR1"
 

@@ -14,7 +14,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLogHandlerBase
 
 from snakemake_logger_plugin_symbert import LogHandler
-from symbert.progress import Progress
+from symbert.console import Progress
 from workflow.checkout import Checkout
 
 OPTIONS = ("printshellcmds", "verbose", "debug_dag", "dryrun")

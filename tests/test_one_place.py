@@ -113,8 +113,8 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/sources.py", ")\n}\n\n\ndef is_stand_in", ", HandbookSource()"),
     ],
     "filter": [
-        ("src/symbert/filters.py", "REASONS_BY_FILTER: dict", FILTER),
-        ("src/symbert/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
+        ("src/symbert/corpus/filters.py", "REASONS_BY_FILTER: dict", FILTER),
+        ("src/symbert/corpus/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
     ],
     "table": [("src/symbert/report/tables/last_losses.py", "", TABLE)],
     "figure": [("src/symbert/report/figures/last_losses.py", "", FIGURE)],

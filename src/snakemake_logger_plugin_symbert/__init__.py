@@ -19,7 +19,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 SHOWN, PAUSE, WIDTH = 8, 60, 160  # running jobs; without a terminal seconds between lines, and their characters
-RATE, LEFT = re.compile(r"\d/s\b"), re.compile(r"([\d.]+) (s|min|h) left")  # as symbert.progress writes them
+RATE, LEFT = re.compile(r"\d/s\b"), re.compile(r"([\d.]+) (s|min|h) left")  # as symbert.console writes them
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as symbert.cli writes it
 NOISE = re.compile("Select jobs to execute|.*CalledProcessError", re.S)  # the latter: the command of a failed job
 

@@ -18,18 +18,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from symbert import __version__, slurm
+from symbert import __version__
+from symbert.console import say_last, write_stderr
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
-from symbert.log import say_last, write_stderr
-from symbert.options import line_of
 from symbert.syntax import sentence_of
 
 TYPED: dict[str, str] = {  # by people; a command and its function
     "plan": "symbert.experiment.plan:plan",
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",
-    "bundle": "symbert.bundle:bundle",
-    "fetch-mirror": "symbert.mirror:fetch_mirror",
+    "bundle": "symbert.report.bundle:bundle",
+    "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
     "locate-sample": "symbert.corpus.shards:locate_sample",
     "check-operator": "symbert.model.check:check_operator",
     "probe": "symbert.model.probes:probe",
@@ -56,6 +55,46 @@ JOBS: dict[str, str] = {  # that rules run
     "report": "symbert.report.report:report",
 }
 COMMANDS = TYPED | JOBS
+# Of each option of a command that people type: `--help` shows it. A name means the same in every command, unless that
+# command is named.
+OPTIONS: dict[str, str] = {
+    "scale": "name of a scale, or a file of one's own; stands for --config scale=…",
+    "configfile": "files of settings above config.yaml, as Snakemake takes them",
+    "config": "settings above all files, as key=value",
+    "output": "file to write",
+    "checkpoint": "Hugging Face folder of a pre-trained model",
+    "manifest": "manifest.json of the packed corpus",
+    # The experiment as a whole.
+    "status name": "experiment as it was started last: a folder below results/",
+    "surplus_weights": "also weights of finished runs that were kept of steps that nothing asks for",
+    "yes": "remove; without it, only say what would go",
+    "bundle results": "experiment by the name or the folder of its results",
+    "bundle output": "archive to write (.zip)",
+    "results": "experiments and imports by name or folder, or csv files of others' scores",
+    # Corpus.
+    "directory": "folder of the mirror; made where it does not exist",
+    "split": "train or validation",
+    "row": "number of the row, from 0",
+    # Models and operators.
+    "to": "form of the model: bert",
+    "export output": "folder to write, new or empty",
+    "checkpoints": "Hugging Face folders of pre-trained models",
+    "anatomy manifest": "manifest.json of a corpus whose rows are read; without it, rows are random",
+    "with_start": "also the model before its first step",
+    "operators": "operators by name, or as my_module:Class",
+    "operator": "operator by name, or as my_module:Class",
+    "arguments": "arguments of the operator's class, as JSON",
+    "weights": "weights that glue.keep_finetuned kept (.safetensors)",
+    "export-classifier output": "folder to write, new or empty",
+    # Scores and the report.
+    "path": "csv file of scores, a row each",
+    "name": "name of the import: results/<name>",
+    "losses": "csv file of validation losses, a row each",
+    "steps": "steps of pre-training; without it, the last step in the files",
+    "score": "score whose differences are shown",
+    "reference": "model that the others are compared with; without it, the first one",
+    "compare output": "files to write, too: .csv, .md, .tex or .html",
+}
 METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
@@ -87,7 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         say_last(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
         if isinstance(error, TimeLimitError):
-            slurm.requeue()
+            from symbert.pretrain.slurm import requeue
+
+            requeue()
         return code
 
 
@@ -169,6 +210,11 @@ def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
         else:
             options = _name_options(name, parameter) | _value_options(hints[name])
             parser.add_argument("--" + name.replace("_", "-"), help=line, **options)
+
+
+def line_of(command: str, parameter: str) -> str:
+    """What the parameter of a command means; KeyError where no line says it."""
+    return OPTIONS.get(f"{command} {parameter}") or OPTIONS[parameter]
 
 
 def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:

@@ -19,11 +19,9 @@ from symbert import operators, sizes, tasks
 from symbert.challenges import COLLECTIONS
 from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import read_json
-from symbert.filters import FILTERS
+from symbert.files import hash_of, read_json
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.launch import refuse_sharding
-from symbert.shapes import hash_of
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
 from symbert.suites import BESIDE_GLUE, SUITES
@@ -42,6 +40,7 @@ Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
 Positive = number(gt=0)
 NotNegative = number(ge=0)
 Share = number(ge=0, lt=1)
+FILTERS = keys_of("symbert.corpus.filters", "REASONS_BY_FILTER")
 Source = Literal[tuple(SOURCES)]
 Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_published)]
 Annotator = Literal["published", "computed"]
@@ -545,7 +544,7 @@ def annotations_of(config: Config) -> str:
 
 
 def has_filter(config: Config, rule: str) -> bool:
-    """Whether one of `symbert.filters.FILTERS` is chosen."""
+    """Whether one of `symbert.corpus.filters.FILTERS` is chosen."""
     return rule in config["corpus"]["filter"]["rules"]
 
 

@@ -20,8 +20,9 @@ def launcher(processes: int, nodes: int) -> str:
     if processes == 1:
         return "python -m symbert --log {log:q}"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
+    log = "python -m symbert.console {log:q}"
     where = f"--nnodes {nodes} {MEETING}" if nodes > 1 else "--standalone"
-    return f"python -m symbert.log {{log:q}} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
+    return f"{log} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
 def threads_per_process(processes: int, nodes: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
-from symbert.shapes import hash_of
+from symbert.files import hash_of
 from symbert.syntax import class_named, classes_of, code_of, file_of, look_in_this_folder, unfollowed
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project

@@ -55,11 +55,10 @@ from symbert.configuration import (
     values_of,
 )
 from symbert.errors import ConfigError
-from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
+from symbert.files import hash_of, known_sha256, read_json_or_empty, write_json, write_text
 from symbert.hosts import ENCODER, HOSTS
 from symbert.launch import launcher, threads_per_process
 from symbert.operators import operator_named
-from symbert.shapes import hash_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from symbert.commit import PROJECT
 from symbert.configuration import FOLDER, Config, check, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
 from symbert.files import reading
 from symbert.glue.own_files import check_files
 from symbert.paths import CONFIGURATION, RESULTS, Experiment
+from symbert.provenance import PROJECT
 from symbert.sweep import check_sweep
 from symbert.tasks import task_named
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.shapes import hash_of
+from symbert.files import hash_of
 
 PROJECT = __package__
 # The stand-in for transformers, and modules that say of operators and errors, not what an operator computes.

@@ -7,9 +7,9 @@ import pytest
 from corpus.oscar import refuse, write_settings
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.document import documents
+from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
 from symbert.files import read_json
-from symbert.filters import REASONS
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, part_file
 
 PARTS = [f"en_meta_part_{number}" for number in range(1, DEMO_PARTS + 1)]

@@ -23,7 +23,7 @@ ABSENT_FROM_GPU_IMAGES = (
             ABSENT_FROM_GPU_IMAGES,
         ),
         ("symbert.sources, symbert.corpus.digests", (*ABSENT_FROM_GPU_IMAGES, "huggingface_hub", "httpx2")),
-        ("symbert.filters, symbert.corpus.parts, symbert.mirror", ("torch",)),
+        ("symbert.corpus.filters, symbert.corpus.parts, symbert.experiment.mirror", ("torch",)),
     ],
 )
 def test_a_module_imports_none_of_what_may_be_absent_where_it_runs(modules, absent):

@@ -18,11 +18,11 @@ from corpus.stock import TEXTS, stock_ids
 from symbert.corpus import guarded, parts
 from symbert.corpus.counts import EDGES
 from symbert.corpus.document import decode
+from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import id_of, prepare_part
 from symbert.corpus.tokens import OFFSET, count_words
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
-from symbert.filters import REASONS
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
 
 BAD_URL = "https://phishing.example/a"

@@ -14,12 +14,12 @@ from corpus.oscar import prepare_texts
 from corpus.test_parts import MANY
 from symbert.cli import main
 from symbert.corpus import shards
+from symbert.corpus.filters import REASONS
 from symbert.corpus.shards import documents_in_row, locate_sample
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.errors import DataError, IntegrityError, MissingInputError, SymbertError, UsageError
 from symbert.files import read_json, sha256_of, write_json
-from symbert.filters import REASONS
 
 Document = tuple[int, int]  # (id hash, tokens)
 

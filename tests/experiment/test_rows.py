@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pretrain.parallel import write_text
-from symbert.card import model_card
 from symbert.cli import main
 from symbert.experiment.plan import rows_of
 from symbert.hosts import HOSTS, Rows
+from symbert.model.card import model_card
 from symbert.paths import Run
 from symbert.sizes import SIZES
 from symbert.sources import located

@@ -12,12 +12,12 @@ import pytest
 from damage import CONTENTS
 from glue.laboratory import records_in
 from symbert.cli import main
+from symbert.console import Progress
 from symbert.errors import ConfigError, DataError, DivergedError, InputOutputError, IntegrityError
 from symbert.files import sha256_of, single_writer
 from symbert.glue import score as module
 from symbert.glue.metrics import METRICS
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
-from symbert.progress import Progress
 from symbert.tasks import GLUE
 
 

@@ -6,9 +6,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
 
 from pretrain.corpora import write_corpus, write_run
-from symbert.card import model_card
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
+from symbert.model.card import model_card
 from symbert.model.export import export
 from symbert.model.loading import load_model
 from symbert.pretrain.extract import extract

@@ -15,12 +15,12 @@ from safetensors import safe_open
 
 from pretrain.corpora import command, killed, options, start, wait_for, write_corpus
 from symbert.cli import main
-from symbert.commit import PROJECT, commit_of
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model import layers
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.train import Trainer
+from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
 from symbert.sizes import define as define_size
 from symbert.training.optimizer import Updater, linear_rate

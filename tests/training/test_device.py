@@ -44,7 +44,7 @@ def unusable(monkeypatch, tmp_path):
     """A machine whose driver shows two GPUs of which torch can use none; gives its environment."""
     for name in ("a", "b"):
         (tmp_path / "gpus" / name).mkdir(parents=True)
-    monkeypatch.setattr("symbert.gpus.DRIVER", tmp_path / "gpus")
+    monkeypatch.setattr("symbert.pretrain.gpus.DRIVER", tmp_path / "gpus")
     monkeypatch.setenv("PATH", str(tmp_path))  # no nvidia-smi
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

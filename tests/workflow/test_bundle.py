@@ -1,12 +1,12 @@
-"""The archive of a real chain, which tests/test_bundle.py makes of a small one written by hand."""
+"""The archive of a real chain, which tests/report/test_bundle.py makes of a small one written by hand."""
 
 import base64
 import re
 
 from rocrate.rocrate import ROCrate
 
-from symbert.bundle import MODEL, contents_of
 from symbert.files import read_json
+from symbert.report.bundle import MODEL, contents_of
 
 
 def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, tmp_path):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symbert.configuration import FilterSettings
+from symbert.corpus.filters import REASONS
 from symbert.errors import DataError
-from symbert.filters import REASONS
 
 if TYPE_CHECKING:  # reports count, too, where what these import may be absent
     from symbert.corpus.document import Document

@@ -21,10 +21,10 @@ from typing import TypeVar
 
 import httpx2
 
+from symbert.console import Progress
 from symbert.corpus.digests import Digest
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import MEGABYTE, free_space, publish, writing
-from symbert.progress import Progress
 
 LARGE = 10**7  # bytes from which on progress is reported
 TRANSIENT = (408, 425, 429)  # status codes after which another attempt may succeed; every 5xx is one more

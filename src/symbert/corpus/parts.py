@@ -18,18 +18,18 @@ import pyarrow
 import pyarrow.parquet
 
 from symbert.configuration import FilterSettings, settings_from
+from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally, histogram
 from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
+from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.filters import check_categories, make_rules
-from symbert.progress import Progress
 from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}

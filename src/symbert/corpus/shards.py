@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from symbert.configuration import PackSettings, settings_from
+from symbert.console import Progress
+from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.splits import DOCUMENT, Split, read_parts, take, validation_threshold
 from symbert.corpus.tokens import ArrayWriter, open_array, write_header
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError, MissingInputError, UsageError
-from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.filters import are_few, kept_in_words
-from symbert.progress import Progress
-from symbert.shapes import hash_of
+from symbert.files import hash_of, publish, read_json, sha256_of, write_json
 from symbert.sources import verified
 
 # What training reads of a manifest, and so what its hash is of.

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from symbert.configuration import PackSettings
+from symbert.console import Progress
 from symbert.corpus.tokens import OFFSET, open_array
 from symbert.corpus.wordpiece import TOKEN
 from symbert.errors import DataError
 from symbert.files import read_json, verify_sha256
-from symbert.progress import Progress
 
 DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
 """Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from symbert.configuration import source_of
+from symbert.console import data_size
 from symbert.experiment.plan import outputs_of, room_for
 from symbert.files import read_json_or_empty
 from symbert.operators import unfollowed_code
 from symbert.paths import Experiment
-from symbert.progress import data_size
 from symbert.project import one_line
 
 LISTED = 20  # models, of which each is named

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
 from symbert.experiment.status import holder, is_old
 from symbert.files import is_leftover, read_json, single_writer
 from symbert.paths import RESULTS
-from symbert.progress import aligned, data_size
 
 UNNAMED, LEFTOVER = "named by no experiment", "left by a killed process"
 WEIGHTS = "kept weights of a step that nothing asks for"

@@ -4,9 +4,9 @@ import platform
 import time
 from pathlib import Path
 
+from symbert.console import aligned
 from symbert.files import is_running, read_json_or_empty
 from symbert.paths import Experiment, Run
-from symbert.progress import aligned
 from symbert.project import read_experiment
 
 UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbert.errors import IntegrityError
-from symbert.files import read_json
-from symbert.shapes import hash_of
+from symbert.files import hash_of, read_json
 
 Record = dict[str, Any]
 

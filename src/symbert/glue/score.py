@@ -25,8 +25,9 @@ from safetensors.torch import load_file
 
 from symbert.blimp import PARADIGMS
 from symbert.configuration import GlueSettings, settings_from, values_of
+from symbert.console import Progress
 from symbert.errors import DivergedError, IntegrityError
-from symbert.files import read_json, sha256_of, single_writer, write_json
+from symbert.files import hash_of, read_json, sha256_of, single_writer, write_json
 from symbert.glue.batches import TaskRows, read_rows, read_sets
 from symbert.glue.heads import head_of
 from symbert.glue.kept import Record, checked, hashed, read_kept
@@ -38,8 +39,6 @@ from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import extracted_sha256
-from symbert.progress import Progress
-from symbert.shapes import hash_of
 from symbert.task import Task
 from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision

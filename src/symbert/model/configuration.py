@@ -10,10 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.files import extracted_again, read_json
+from symbert.files import extracted_again, flaws, read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
-from symbert.shapes import flaws
 from symbert.sizes import ROTARY, SIZES, VOCABULARY_SIZE
 
 # What stands in the config.json of a BERT, with the values that ours have where nothing else is said.

@@ -7,7 +7,7 @@ import copy
 
 from torch import Tensor, nn
 
-from symbert.flops import step_flops
+from symbert.hosts import step_flops
 from symbert.model.configuration import Configuration
 from symbert.model.layers import Bert
 from symbert.model.network import HostModel, Predictions

@@ -9,7 +9,7 @@ import copy
 import torch
 from torch import Tensor
 
-from symbert.flops import encoder_decoder_step_flops
+from symbert.hosts import encoder_decoder_step_flops
 from symbert.model.configuration import Configuration
 from symbert.model.decoder import DecoderModel
 from symbert.model.layers import Bert

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from symbert.card import model_card
 from symbert.errors import UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.model.bert import in_hugging_face
+from symbert.model.card import model_card
 from symbert.model.fold import fold, refuse_non_finite
 from symbert.model.loading import building, load_model
 from symbert.model.network import Model

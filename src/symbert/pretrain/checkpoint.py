@@ -22,12 +22,21 @@ from torch import nn
 from torch.optim import Optimizer
 
 from symbert.errors import DivergedError, FullDiskError, InputOutputError, IntegrityError, SymbertError
-from symbert.files import MEGABYTE, free_space, read_json, sha256_of, synchronise, verify_sha256, write_json, writing
+from symbert.files import (
+    MEGABYTE,
+    free_space,
+    hash_of,
+    read_json,
+    sha256_of,
+    synchronise,
+    verify_sha256,
+    write_json,
+    writing,
+)
 from symbert.model.weights import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.sharding import gather, part_of
 from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step
-from symbert.shapes import hash_of
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 

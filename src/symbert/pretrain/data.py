@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
-from symbert.progress import Progress
 
 REMEDY = "run snakemake -R pack (of parallel text: -R pack_pairs)"
 

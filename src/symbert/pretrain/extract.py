@@ -4,11 +4,11 @@ because that takes longer than everything else."""
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbert.card import model_card
 from symbert.corpus.wordpiece import encoder, read_vocabulary
 from symbert.errors import IntegrityError
 from symbert.files import copy_file, read_json, read_json_or_empty, sha256_of, verify_sha256, write_json, write_text
 from symbert.hosts import HOSTS
+from symbert.model.card import model_card
 from symbert.operators import operator_code
 from symbert.pretrain.run import read_run
 from symbert.pretrain.storage import CHECKSUM, kept_weights

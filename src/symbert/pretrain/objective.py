@@ -99,7 +99,7 @@ class Objective(ABC):
 
     @abstractmethod
     def flops(self, model: nn.Module) -> float:
-        """Operations of a step, forward and backward (`symbert.flops`)."""
+        """Operations of a step, forward and backward (`symbert.hosts`)."""
 
     def measures(self, loss: float) -> dict[str, float]:
         """What a validation says beside its mean loss, by that alone."""

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from symbert.files import MEGABYTE
-from symbert.flops import step_flops
+from symbert.hosts import step_flops
 from symbert.model.parameters import matrix_weights
 
 NOTED = 100  # newest steps that a note is about
@@ -105,7 +105,7 @@ def memory_mb(device: torch.device) -> float:
 def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) -> float:
     """Operations, forward and backward, of a step on `sequences` of `tokens` each, `masked` of all to predict.
 
-    `symbert.flops` has the formula; the weights are those of the model's operator.
+    `symbert.hosts` has the formula; the weights are those of the model's operator.
     """
     weights = matrix_weights(model.bert.encoder)
     return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)

@@ -14,13 +14,13 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from symbert.configuration import ParallelSettings, settings_from
+from symbert.console import Progress
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import ArrayWriter
 from symbert.corpus.wordpiece import LONGEST_WORD, TOKEN, learn_pieces
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
-from symbert.progress import Progress
 
 PADDING, UNKNOWN, START, END = range(4)
 SPECIAL_TOKENS = ["<pad>", "<unk>", "<s>", "</s>"]  # by id; in text they are cut at their signs, and so are no tokens

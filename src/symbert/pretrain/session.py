@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from symbert.commit import PROJECT, commit_of
 from symbert.configuration import PretrainSettings, recorded_settings
+from symbert.console import Progress
 from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimitError
-from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json
+from symbert.files import copy_file, hash_of, read_json, sha256_of, single_writer, write_json
 from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.data import verify_manifest, verify_shards
@@ -23,8 +23,7 @@ from symbert.pretrain.stop import LIMIT, StopRequest
 from symbert.pretrain.storage import refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
-from symbert.progress import Progress
-from symbert.shapes import hash_of
+from symbert.provenance import PROJECT, commit_of
 from symbert.training.device import facts_of_machine, resolve_precision
 from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symbert.configuration import PretrainSettings
+from symbert.console import data_size
 from symbert.errors import InputOutputError, MissingInputError
 from symbert.files import extracted_again, free_space, read_json, sha256_of, verify_sha256
 from symbert.hosts import HOSTS
 from symbert.operators import operator_named
 from symbert.paths import Run
-from symbert.progress import data_size
 from symbert.sizes import SIZES
 
 DAMAGED = "the file is damaged"

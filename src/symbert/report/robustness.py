@@ -10,6 +10,7 @@ import pandas as pd
 
 from symbert.configuration import NoiseKind
 from symbert.errors import MissingInputError
+from symbert.files import flaws
 from symbert.report.published import COLUMNS
 from symbert.report.scores import (
     CELL,
@@ -29,7 +30,6 @@ from symbert.report.scores import (
     stale,
 )
 from symbert.report.statistics import SEEDS, glue_scores
-from symbert.shapes import flaws
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
 KINDS = get_args(NoiseKind)  # names of noise

@@ -9,13 +9,12 @@ from typing import Any
 import pandas as pd
 
 from symbert.errors import DataError, IntegrityError
-from symbert.files import read_json, read_json_lines, sha256_of
+from symbert.files import flaws, read_json, read_json_lines, sha256_of
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
 from symbert.report.scores import REMEDY, is_number
 from symbert.report.statistics import plateau_exit
 from symbert.report.survival import Exits
-from symbert.shapes import flaws
 
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer

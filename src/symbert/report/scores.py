@@ -14,10 +14,9 @@ from typing import Any
 import pandas as pd
 
 from symbert.errors import DataError, MissingInputError
-from symbert.files import read_json
+from symbert.files import flaws, read_json
 from symbert.glue.kept import checked
 from symbert.report.order import model_rank
-from symbert.shapes import flaws
 from symbert.tasks import task_named
 
 Record = dict[str, Any]

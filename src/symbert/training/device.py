@@ -11,7 +11,7 @@ import torch
 
 import symbert
 from symbert.errors import ConfigError
-from symbert.gpus import claim_gpu, who_counts_a_gpu
+from symbert.pretrain.gpus import claim_gpu, who_counts_a_gpu
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

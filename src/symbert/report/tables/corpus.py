@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from symbert.corpus.filters import REASONS, are_few, kept_in_words
 from symbert.errors import DataError
-from symbert.filters import REASONS, are_few, kept_in_words
 from symbert.report import captions, published
 from symbert.report.corpus_counts import Row
 from symbert.report.data import Data

@@ -10,14 +10,14 @@ from importlib import metadata
 from typing import Any
 
 import symbert
-from symbert.commit import PROJECT, commit_of
 from symbert.configuration import PAPERS_FILTERS
+from symbert.files import hash_of
+from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
-from symbert.shapes import hash_of
 
 PACKAGES = (
     *("snakemake", "torch", "transformers", "tokenizers", "datasets", "numpy", "scipy", "pandas"),

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from pretrain.corpora import brief, options, write_corpus
-from symbert import cli, slurm
+from symbert import cli
 from symbert.errors import PreemptedError, TimeLimitError
+from symbert.pretrain import slurm
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from symbert.gpus import claim_gpu, who_counts_a_gpu
+from symbert.pretrain.gpus import claim_gpu, who_counts_a_gpu
 
 LISTED = "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
-HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.gpus import claim_gpu\n"
+HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.pretrain.gpus import claim_gpu\n"
 HOLD += "print(claim_gpu(sys.argv[2:], folder=Path(sys.argv[1])), flush=True)\nsys.stdin.read()\n"
 
 

@@ -5,15 +5,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from symbert.commit import PROJECT
 from symbert.configuration import merge, source_of
+from symbert.console import data_size
 from symbert.corpus import published
 from symbert.corpus.digests import Digest, listed_digest
 from symbert.errors import ConfigError, InputOutputError, IntegrityError, PreemptedError
 from symbert.files import copy_file, free_space, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.paths import Experiment
-from symbert.progress import data_size
 from symbert.project import read_chosen
+from symbert.provenance import PROJECT
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
 
 FETCHED = "fetched.json"

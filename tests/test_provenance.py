@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from symbert.commit import commit_of
+from symbert.provenance import commit_of
 
 
 @pytest.fixture

@@ -12,12 +12,13 @@ from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 from symbert import __version__
-from symbert.commit import PROJECT
 from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
 from symbert.hosts import HOSTS
-from symbert.project import read_yaml
+from symbert.provenance import PROJECT
 from symbert.report.data import read_record
 
 WORKFLOW = "Snakefile"
@@ -214,7 +215,7 @@ def _metadata(title: str, summary: str, date: str, contents: dict[str, bytes], p
     from rocrate.model.contextentity import ContextEntity  # imports requests and jinja2
     from rocrate.rocrate import ROCrate
 
-    cited, kinds = read_yaml(project / "CITATION.cff"), MimeTypes()
+    cited, kinds = yaml.safe_load((project / "CITATION.cff").read_text(encoding="utf-8")), MimeTypes()
     (author,) = cited["authors"]
     crate = ROCrate(version="1.1")
     crate.name, crate.description, crate.datePublished = title, summary, date

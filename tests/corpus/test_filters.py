@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from corpus.oscar import record
 from symbert.configuration import FilterSettings
 from symbert.corpus.document import decode
+from symbert.corpus.filters import FILTERS, REASONS, check_categories, make_rules
 from symbert.errors import ConfigError
-from symbert.filters import FILTERS, REASONS, check_categories, make_rules
 
 NOTHING = frozenset()  # the categories of a URL that is in no list; None: of no URL
 PHISHING = frozenset({"phishing"})

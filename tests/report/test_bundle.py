@@ -12,8 +12,8 @@ import yaml
 from rocrate.rocrate import ROCrate
 
 from symbert import cli
-from symbert.bundle import bundle, contents_of
 from symbert.errors import MissingInputError, UsageError
+from symbert.report.bundle import bundle, contents_of
 
 HOSTS = {"original": "gpu-node-07.cluster", "symmetric": "login"}
 MIRROR = "/somewhere/private/mirror"

@@ -4,10 +4,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-LOGGED = "import sys; from pathlib import Path; from symbert.log import write_stderr; write_stderr(Path('log'))\n"
+from symbert.console import Progress
+
+LOGGED = "import sys; from pathlib import Path; from symbert.console import write_stderr; write_stderr(Path('log'))\n"
 
 
 def ended(code: str, folder: Path) -> tuple[int, str]:
@@ -32,7 +35,7 @@ def test_the_words_of_a_crash_are_in_the_log(tmp_path):
 
 def test_the_log_of_a_launcher_holds_what_it_and_its_processes_say(tmp_path):
     launcher = ["sh", "-c", "echo launched >&2; sh -c 'echo process >&2'; exit 3"]
-    command = [sys.executable, "-m", "symbert.log", "log", *launcher]
+    command = [sys.executable, "-m", "symbert.console", "log", *launcher]
     done = subprocess.run(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 3 and done.stderr == ""
     assert (tmp_path / "log").read_text() == "launched\nprocess\n"
@@ -62,3 +65,24 @@ def test_why_a_command_failed_is_said_where_the_disk_of_its_log_is_full(tmp_path
     """A job's log was taken to be writable: its last line was lost, and Python said "lost sys.stderr"."""
     code, said = symbert(tmp_path, "--log", "/dev/full", "build-blocklist", "none/blocklist.marisa")
     assert code == 65 and said.startswith("symbert build-blocklist: none")
+
+
+def test_progress_says_rate_and_remaining_time_and_always_the_end(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 10.0, 20.0])
+    monkeypatch.setattr("symbert.console.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    progress = Progress("filter", 300, "documents")
+    progress.update(50)
+    progress.update(100, "loss 5.1")
+    progress.update(300)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "filter: 100/300 documents, 10.0/s, 20 s left, loss 5.1",
+        "filter: 300/300 documents, 15.0/s, 0 s left",
+    ]
+
+
+def test_a_resumed_step_counts_only_what_it_did(capsys, monkeypatch):
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr("symbert.console.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    Progress("pretrain", 300, "steps", start=200).update(300)
+    assert "10.0/s" in capsys.readouterr().err
