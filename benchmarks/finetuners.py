@@ -24,12 +24,11 @@ from symbert.configuration import GlueSettings, TaskSettings, protocol_of, value
 from symbert.files import write_json
 from symbert.glue.batches import read_rows
 from symbert.glue.prepare import prepare_task
+from symbert.glue.tasks import Task, suite_of
 from symbert.glue.train import load_classifier, predict, reset_head, train
 from symbert.model.fold import fold
 from symbert.project import read_config
 from symbert.sources import VOCABULARY
-from symbert.suites import suite_of
-from symbert.task import Task
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"
 EVALUATE_EVERY = 0.005  # of all steps (authors): 200 times

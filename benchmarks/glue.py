@@ -18,11 +18,11 @@ from benchmarks.pretrain import progress
 from benchmarks.protocol import STOCK
 from benchmarks.tables import figure_table, table
 from symbert.files import write_json
+from symbert.glue.tasks import GLUE
 from symbert.model.configuration import configuration_of
 from symbert.model.network import MaskedModel, initialize
 from symbert.model.weights import write_weights
 from symbert.sources import DEMO
-from symbert.tasks import GLUE
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")
 TRAINING, WHOLE, EVALUATION = "training", "training and evaluation", "evaluation"

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
-from symbert import operators, sizes, tasks
+from symbert import operators, sizes
 from symbert.configuration import merge
+from symbert.glue import tasks
 from symbert.paths import Experiment
 from symbert.project import read_config
 

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbert import configuration, operators, sizes, tasks
+from symbert import configuration, operators, sizes
 from symbert.configuration import (
     PAPERS_FILTERS,
     SWEPT,
@@ -43,6 +43,7 @@ from symbert.configuration import (
 from symbert.declared import mistake_in
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import hash_of
+from symbert.glue import tasks
 from symbert.glue.noise import EDITS
 from symbert.paths import Experiment, Run
 from symbert.project import read_config, read_yaml

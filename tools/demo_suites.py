@@ -15,12 +15,11 @@ import demo_tasks as glue
 import pyarrow as pa
 from demo_tasks import Pool, Sentence, of_split, question_of, rows_in, text_of
 
-from symbert.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
+from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.forms import PLACEHOLDER, QUESTIONS
 from symbert.glue.prepare import SENTENCES
 from symbert.glue.sources import published_schema
-from symbert.suites import SUITES, published_split
-from symbert.task import Task
+from symbert.glue.tasks import SUITES, Task, published_split
 
 ENTITIES = 4  # of a passage of ReCoRD, at most
 FEWEST_SENTENCES, MOST_SENTENCES = 1, 5  # of a context of SQuAD

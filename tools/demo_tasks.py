@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from demo_documentation import Passage
 
 from symbert.glue.sources import STAND_IN, published_schema, published_split
-from symbert.task import HIGHEST_GRADE, Task
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task
 
 ROWS, EVALUATION_ROWS = 1_000, 500  # of a split
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only

@@ -15,18 +15,26 @@ import msgspec
 import yaml
 from msgspec import Meta, to_builtins
 
-from symbert import operators, sizes, tasks
-from symbert.challenges import COLLECTIONS
+from symbert import operators, sizes
 from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import hash_of, read_json
+from symbert.glue import tasks
+from symbert.glue.challenges import COLLECTIONS
+from symbert.glue.tasks import (
+    BESIDE_GLUE,
+    METRICS_OF_CLASSES,
+    METRICS_OF_GRADES,
+    PUBLISHED,
+    SUITES,
+    task_named,
+    tasks_of_sweep,
+)
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.launch import refuse_sharding
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
-from symbert.suites import BESIDE_GLUE, SUITES
 from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
-from symbert.tasks import METRICS_OF_CLASSES, METRICS_OF_GRADES, PUBLISHED, task_named, tasks_of_sweep
 
 
 def number(**limits: float) -> Any:

@@ -25,8 +25,6 @@ from typing import Any
 import yaml
 from msgspec.structs import replace as replaced
 
-from symbert.blimp import PARADIGMS, published_pairs
-from symbert.challenges import challenges_for
 from symbert.configuration import (
     NUMBERS_TEXT,
     PARALLEL_FILES,
@@ -56,6 +54,9 @@ from symbert.configuration import (
 )
 from symbert.errors import ConfigError
 from symbert.files import hash_of, known_sha256, read_json_or_empty, write_json, write_text
+from symbert.glue.blimp import PARADIGMS, published_pairs
+from symbert.glue.challenges import challenges_for
+from symbert.glue.tasks import SUITES, Suite, Task, published_split, suite_named, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.launch import launcher, threads_per_process
 from symbert.operators import operator_named
@@ -73,10 +74,7 @@ from symbert.sources import (
     name_of_text,
     part_file,
 )
-from symbert.suites import SUITES, published_split
 from symbert.sweep import VARIANT, Grid, grids_of, packed_as, report_of_grids, text_of, trained_as, variant_of
-from symbert.task import Suite, Task
-from symbert.tasks import suite_named, task_named, tasks_of_suite
 
 BLOCKLIST_FILES = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
 

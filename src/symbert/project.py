@@ -15,10 +15,10 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
 from symbert.files import reading
 from symbert.glue.own_files import check_files
+from symbert.glue.tasks import task_named
 from symbert.paths import CONFIGURATION, RESULTS, Experiment
 from symbert.provenance import PROJECT
 from symbert.sweep import check_sweep
-from symbert.tasks import task_named
 
 
 def read_config(folder: Path, *changes: Config) -> Config:

@@ -17,6 +17,7 @@ from symbert.cli import main
 from symbert.corpus.published import download
 from symbert.errors import IntegrityError
 from symbert.files import read_json, write_json
+from symbert.glue.tasks import GLUE, SUITES, published_split
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -27,8 +28,6 @@ from symbert.sources import (
     sums_of,
     verified,
 )
-from symbert.suites import SUITES, published_split
-from symbert.tasks import GLUE
 
 OSCAR, KENLMS, BERT = (file.repository for file in (CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY))
 REPOSITORY = SUITES["glue"].repository

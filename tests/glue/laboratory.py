@@ -9,11 +9,11 @@ from symbert.files import write_json
 from symbert.glue.kept import checked
 from symbert.glue.prepare import prepare_task
 from symbert.glue.score import score
+from symbert.glue.tasks import suite_named
 from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
 from symbert.model.network import initialize
 from symbert.paths import key
 from symbert.sources import DEMO
-from symbert.tasks import suite_named
 
 PROTOCOL = values_of(SETTINGS) | {"epochs": 1, "dropout": 0.0, "precision": "auto"}
 STEP = 300

@@ -6,7 +6,7 @@ import torch
 
 from symbert.errors import DataError
 from symbert.glue.batches import read_rows, read_sets, shuffled_batches
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE
 
 CPU = torch.device("cpu")
 

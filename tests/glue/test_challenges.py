@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from glue.originals import write_lines
-from symbert.challenges import CHALLENGES
 from symbert.errors import DataError, MissingInputError
-from symbert.glue.challenges import read_challenge
-from symbert.tasks import GLUE
+from symbert.glue.challenges import CHALLENGES
+from symbert.glue.robustness import read_challenge
+from symbert.glue.tasks import GLUE
 
 HANS = "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpairID\theuristic\n"
 AX = "Lexical Semantics\tDomain\tPremise\tHypothesis\tLabel\n"

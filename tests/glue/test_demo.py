@@ -3,9 +3,8 @@
 import pyarrow.parquet as pq
 import pytest
 
+from symbert.glue.tasks import GLUE, published_split
 from symbert.sources import DEMO
-from symbert.suites import published_split
-from symbert.tasks import GLUE
 
 SPLITS = [(name, split) for name in GLUE for split in GLUE[name].splits]
 

@@ -23,8 +23,8 @@ from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, sample
 from symbert.glue.sources import published_schema
+from symbert.glue.tasks import SUITES
 from symbert.sources import DEMO
-from symbert.suites import SUITES
 
 SUPERGLUE = SUITES["superglue"].tasks
 

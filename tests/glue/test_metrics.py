@@ -11,7 +11,7 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from symbert.glue.metrics import METRICS, majority
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE
 
 classes = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=40)
 grades = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=2, max_size=40)

@@ -17,9 +17,9 @@ from transformers import BertForMaskedLM, BertLMHeadModel
 from glue.test_sources import flips
 from model.hosts import moved, small_config
 from model.test_likelihood import stock
-from symbert.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json, write_text
+from symbert.glue.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_pairs
 from symbert.glue.prepare import SENTENCES, facts_of, pair_encoder, read_pairs
 from symbert.glue.score import judged
 from symbert.glue.sources import read_table

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from glue.laboratory import records_in
-from symbert import tasks
 from symbert.configuration import check, merge
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import known_sha256
+from symbert.glue import tasks
 from symbert.glue.export import export_classifier
 from symbert.glue.own_files import check_files, read_own_split, refuse_shared_texts
 from symbert.glue.prepare import facts_of

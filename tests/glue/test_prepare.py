@@ -11,8 +11,7 @@ from transformers import BertTokenizerFast
 from symbert.errors import DataError
 from symbert.glue import prepare
 from symbert.glue.prepare import facts_of, pair_encoder, tokenise, write_prepared
-from symbert.suites import published_split
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE, published_split
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 

@@ -7,8 +7,7 @@ import pytest
 
 from glue.laboratory import records_in
 from symbert.glue.prepare import facts_of
-from symbert.suites import SUITES
-from symbert.tasks import task_named
+from symbert.glue.tasks import SUITES, task_named
 
 pytestmark = pytest.mark.campaign
 FEW = {"max_examples": 48, "max_evaluation_examples": 40}

@@ -16,7 +16,7 @@ from symbert.glue import score as module
 from symbert.glue.kept import hashed, read_kept
 from symbert.glue.metrics import METRICS
 from symbert.glue.score import score_of_set
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE
 
 NOISE = {"kind": "noise", "name": "drop", "share": 0.2, "classes": None, "official_rows": 277, "partial": True}
 SETS = {

@@ -6,8 +6,7 @@ import pytest
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
-from symbert.suites import published_split
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE, published_split
 
 SCHEMA = {"set": pa.string(), "input_ids": pa.list_(pa.int32()), "token_type_ids": pa.list_(pa.int8())}
 ALMOST_NOTHING = 1e-12  # a share that strikes no letter here

@@ -11,8 +11,7 @@ from glue.originals import write_lines, write_originals
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
 from symbert.glue.sources import published_schema, read_original_split, read_rows, read_split
-from symbert.suites import SUITES, published_split
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE, SUITES, published_split
 
 REPOSITORY = SUITES["glue"].repository
 TRAIN = published_split(GLUE["rte"], "train")

@@ -19,10 +19,10 @@ from symbert.glue.answers import best_threshold, given_texts, measured
 from symbert.glue.batches import read_rows
 from symbert.glue.heads import HEADS
 from symbert.glue.spans import tokenise_questions
+from symbert.glue.tasks import task_named
 from symbert.glue.train import load_classifier, logits_of, predict, reset_head, train
 from symbert.model.bert import SymBertForMaskedLM
 from symbert.model.network import SpanModel
-from symbert.tasks import task_named
 
 CPU = torch.device("cpu")
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]

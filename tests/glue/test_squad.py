@@ -17,11 +17,10 @@ from symbert.glue.export import export_classifier
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
 from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
+from symbert.glue.tasks import published_split, task_named
 from symbert.glue.train import load_classifier, logits_of
 from symbert.model.network import SpanModel
 from symbert.sources import DEMO
-from symbert.suites import published_split
-from symbert.tasks import task_named
 
 TASK = task_named("squad2")
 

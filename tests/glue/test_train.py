@@ -18,6 +18,7 @@ from symbert.files import read_json, write_json
 from symbert.glue import train as module
 from symbert.glue.batches import read_rows
 from symbert.glue.heads import head_of
+from symbert.glue.tasks import GLUE
 from symbert.glue.train import (
     build_optimizer,
     encoder_of,
@@ -33,7 +34,6 @@ from symbert.glue.train import (
 from symbert.model.bert import in_hugging_face
 from symbert.model.fold import fold
 from symbert.operators import operator_code
-from symbert.tasks import GLUE
 from symbert.training.recipe import RECIPES
 
 

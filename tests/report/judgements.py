@@ -1,6 +1,6 @@
 """Records of how checkpoints judge minimal pairs, made up."""
 
-from symbert.blimp import PARADIGMS
+from symbert.glue.blimp import PARADIGMS
 from symbert.hosts import ENCODER
 
 

@@ -10,10 +10,10 @@ import pytest
 from csv_rows import read_shown
 from damage import assert_named
 from symbert.cli import main
+from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.data import Data
 from symbert.report.exhibits import EXHIBITS, FORMATS
 from symbert.report.report import exhibits_of, report
-from symbert.suites import BESIDE_GLUE
 
 TASKS = ["cola", "rte"]
 FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]

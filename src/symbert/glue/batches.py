@@ -17,8 +17,8 @@ from symbert.draws import permute
 from symbert.glue.heads import Head, head_of
 from symbert.glue.sources import read_table
 from symbert.glue.spans import Contexts, Question
+from symbert.glue.tasks import Task
 from symbert.model.packed import Packing
-from symbert.task import Task
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,88 @@
-"""Challenge sets as their publishers' files have them."""
+"""Challenge sets: rows of another origin than a task's, for the classifier that was fine-tuned on it. One row per set.
 
-from pathlib import Path
+HANS (McCoy et al., ACL 2019): entailments that shallow heuristics get wrong. AX, GLUE's diagnostics (Wang et al.,
+ICLR 2019): phenomena of language. AdvGLUE (Wang et al., NeurIPS 2021): evaluation rows of GLUE, changed to mislead.
+"""
 
-import pyarrow as pa
+from dataclasses import dataclass
 
-from symbert.challenges import Challenge
-from symbert.errors import DataError, MissingInputError
-from symbert.glue.sources import read_published, read_rows
-from symbert.tasks import GLUE
-
-
-def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
-    """The columns of the task's text and `label` of a set in the directory `root`.
-
-    MissingInputError names the file and its publisher, DataError the columns or labels that are not those of the set.
-    """
-    path, columns = _file(challenge, root), GLUE[challenge.task].columns
-    schema = pa.schema([*((column, pa.string()) for column in columns), ("label", pa.int64())])
-    try:
-        if path.suffix == ".parquet":
-            return read_published(path, str(path), schema, challenge.labels)
-        rows = read_rows(path, challenge.layout, columns, challenge.labels)
-        return pa.Table.from_pylist(list(rows), schema=schema)
-    except DataError as error:
-        raise DataError(f"{error} ({challenge.name} is published at {challenge.publisher})") from None
+from symbert.glue.tasks import GLUE, Layout, Task
 
 
-def _file(challenge: Challenge, root: Path) -> Path:
-    for path in (root / file for file in challenge.files):
-        if path.is_file():
-            return path
-    raise MissingInputError(
-        f"{root / challenge.files[0]}: file not found, nor {challenge.files[1]}; get it from {challenge.publisher}, "
-        f"or take '{challenge.collection}' out of 'glue.robustness.sets'"
+@dataclass(frozen=True)
+class Challenge:
+    """What a challenge set asks, of which task's classifier, and how it is scored."""
+
+    name: str
+    task: str
+    labels: tuple[str, ...]  # class names by label
+    metrics: tuple[str, ...]  # their mean is the score
+    official_rows: int
+    publisher: str
+    files: tuple[str, ...]  # the first one found is read
+    layout: Layout | None = None  # of a tab-separated file
+    classes: tuple[int, ...] | None = None  # the label that each class of the task counts as; None: itself
+    column: str | None = None  # score column of the evaluation split that was changed
+
+    @property
+    def collection(self) -> str:
+        """The word of `glue.robustness.sets` that asks for it."""
+        return next(name for name, rows in COLLECTIONS.items() if self in rows)
+
+
+def _adversarial(task: str, official_rows: int, split: str = "validation", suffix: str = "") -> Challenge:
+    """A set of AdvGLUE. Its publishers score it with the metrics of the task: for QQP the mean of accuracy and F1."""
+    row, name = GLUE[task], f"adv_{task}{suffix}"
+    return Challenge(
+        name,
+        task,
+        row.labels,
+        row.metrics,
+        official_rows,
+        "huggingface.co/datasets/AI-Secure/adv_glue",
+        (f"advglue/{name}.parquet", f"AI-Secure/adv_glue/{name}/validation-00000-of-00001.parquet"),
+        column=row.scores[split],
     )
+
+
+COLLECTIONS: dict[str, tuple[Challenge, ...]] = {
+    "hans": (
+        Challenge(
+            "hans",
+            "mnli",
+            ("entailment", "non-entailment"),
+            ("accuracy",),
+            30_000,
+            "github.com/tommccoy1/hans",
+            ("heuristics_evaluation_set.txt", "hans.parquet"),
+            Layout(("sentence1", "sentence2"), "gold_label"),
+            classes=(0, 1, 1),
+        ),
+    ),
+    "ax": (
+        Challenge(
+            "ax",
+            "mnli",
+            GLUE["mnli"].labels,
+            ("matthews",),
+            1_104,
+            "gluebenchmark.com/diagnostics, with labels (the hub's copy has none)",
+            ("ax.parquet", "diagnostic-full.tsv"),
+            Layout(("Premise", "Hypothesis"), "Label"),
+        ),
+    ),
+    "advglue": (
+        _adversarial("sst2", 148),
+        _adversarial("qqp", 78),
+        _adversarial("mnli", 121, "validation_matched"),
+        _adversarial("mnli", 162, "validation_mismatched", "_mismatched"),
+        _adversarial("qnli", 148),
+        _adversarial("rte", 81),
+    ),
+}
+CHALLENGES: dict[str, Challenge] = {row.name: row for rows in COLLECTIONS.values() for row in rows}
+
+
+def challenges_for(task: Task, collections: list[str]) -> list[Challenge]:
+    """The sets of the named collections that ask a task's classifier."""
+    return [row for row in CHALLENGES.values() if row.task == task.name and row.collection in collections]

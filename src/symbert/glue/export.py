@@ -11,12 +11,12 @@ from symbert.files import verify_sha256
 from symbert.glue.heads import head_of
 from symbert.glue.kept import read_kept
 from symbert.glue.score import DROPOUTS
+from symbert.glue.tasks import define, task_named
 from symbert.glue.train import load_classifier
 from symbert.model.bert import in_hugging_face
 from symbert.model.export import copy_tokenizer, refuse_used, write_model
 from symbert.model.fold import fold
 from symbert.model.network import Classifier
-from symbert.tasks import define, task_named
 
 RECORD = {
     "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},

@@ -1,7 +1,7 @@
 """What a classifier reads of a row whose columns are not one or two texts: texts, label, and which rows are a group.
 
 A function below takes the rows of a split one by one, as the hub has them, and gives each `Reading`. A task without a
-form is read as its columns stand. `symbert.suites` says which task has which form, and where it comes from.
+form is read as its columns stand. `symbert.glue.tasks` says which task has which form, and where it comes from.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from symbert.errors import DataError
-from symbert.task import Task
+from symbert.glue.tasks import Task
 
 QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}  # of COPA
 PLACEHOLDER, HIGHLIGHT = "@placeholder", "@highlight"  # of ReCoRD

@@ -10,8 +10,8 @@ import pyarrow as pa
 from torch import Tensor
 from torch.nn import functional as F
 
+from symbert.glue.tasks import CHOICES, Task
 from symbert.model.network import Classifier, SpanModel
-from symbert.task import CHOICES, Task
 
 
 class Classes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from symbert.glue.answers import scored_answers
 from symbert.glue.spans import HELD_OUT
-from symbert.task import Task
+from symbert.glue.tasks import Task
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
 from symbert.errors import ConfigError, DataError
 from symbert.files import known_sha256
-from symbert.task import Layout, Task
+from symbert.glue.tasks import Layout, Task
 
 KINDS = (*DIALECTS, *LOADERS)  # of files: those with columns
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.

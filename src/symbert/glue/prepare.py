@@ -14,22 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tokenizers import Encoding, Tokenizer
 
-from symbert.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
-from symbert.challenges import challenges_for
 from symbert.configuration import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.draws import mix
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish, read_json
-from symbert.glue.challenges import read_challenge
+from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
+from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.own_files import refuse_shared_texts
+from symbert.glue.robustness import read_challenge
 from symbert.glue.sources import STAND_IN, read_split, read_table
 from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
+from symbert.glue.tasks import Task, define, task_named
 from symbert.sources import Config, verified
-from symbert.task import Task
-from symbert.tasks import define, task_named
 
 FACTS = b"symbert"  # key of the schema's metadata
 ROWS_AT_ONCE = 2_000

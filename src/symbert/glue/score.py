@@ -23,24 +23,23 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from symbert.blimp import PARADIGMS
 from symbert.configuration import GlueSettings, settings_from, values_of
 from symbert.console import Progress
 from symbert.errors import DivergedError, IntegrityError
 from symbert.files import hash_of, read_json, sha256_of, single_writer, write_json
 from symbert.glue.batches import TaskRows, read_rows, read_sets
+from symbert.glue.blimp import PARADIGMS
 from symbert.glue.heads import head_of
 from symbert.glue.kept import Record, checked, hashed, read_kept
 from symbert.glue.metrics import is_constant, scored, scores_of
 from symbert.glue.prepare import SENTENCES, define_own, facts_of
 from symbert.glue.sources import read_table
+from symbert.glue.tasks import Task, task_named
 from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model
 from symbert.model.weights import write_weights
 from symbert.pretrain.storage import extracted_sha256
-from symbert.task import Task
-from symbert.tasks import task_named
 from symbert.training.device import facts_of_machine, pick_device, resolve_precision
 from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
 

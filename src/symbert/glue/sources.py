@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 from symbert.errors import DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.own_files import read_own_split
+from symbert.glue.tasks import HIGHEST_GRADE, Layout, Task, published_split
 from symbert.sources import Config, verified
-from symbert.suites import published_split
-from symbert.task import HIGHEST_GRADE, Layout, Task
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 
@@ -32,7 +31,7 @@ PARAPHRASES, EVALUATION_PAIRS = "msr_paraphrase_train.txt", "dev_ids.tsv"
 PAIR = ("#1 ID", "#2 ID")
 
 INDEX = pa.int32()
-TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.suites` calls them
+TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.glue.tasks` calls them
     "int32": INDEX,
     "texts": pa.list_(pa.string()),
     "paragraph question answer": pa.struct([("paragraph", INDEX), ("question", INDEX), ("answer", INDEX)]),

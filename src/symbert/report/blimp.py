@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.blimp import PARADIGMS
 from symbert.errors import DataError
 from symbert.files import read_json
+from symbert.glue.blimp import PARADIGMS
 from symbert.glue.kept import checked
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report.order import model_rank

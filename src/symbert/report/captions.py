@@ -6,11 +6,10 @@ import pandas as pd
 from msgspec.structs import replace
 
 from symbert.configuration import ReportSettings, Wording
+from symbert.glue.tasks import BESIDE_GLUE, OWN, SUITES, suite_of, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report import published
 from symbert.sources import SOURCES, is_stand_in
-from symbert.suites import BESIDE_GLUE, SUITES, suite_of
-from symbert.tasks import OWN, task_named, tasks_of_suite
 
 UNTRAINED = "no pre-training"
 STAND_IN_TEXT = "The parallel text is a stand-in, numbers in English and German words."

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from symbert import tasks
 from symbert.configuration import ReportSettings, settings_from
 from symbert.errors import MissingInputError, UsageError
+from symbert.glue import tasks
 from symbert.report import captions
 from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import read_record

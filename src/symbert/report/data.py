@@ -10,6 +10,7 @@ import pandas as pd
 from symbert.configuration import ReportSettings
 from symbert.errors import MissingInputError
 from symbert.files import read_json
+from symbert.glue.tasks import tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
@@ -23,7 +24,6 @@ from symbert.report.runs import read_runs
 from symbert.report.scores import majority_of, read_scores
 from symbert.report.speeds import read_speeds
 from symbert.report.statistics import final_scores, of_whole_seeds
-from symbert.tasks import tasks_of_suite
 
 RESULTS = Path("results")
 RECORD = {"experiment": str, "key": str, "configuration": dict, "report": dict, "inputs": {"scores": dict}}

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from symbert.suites import BESIDE_GLUE
-from symbert.task import Suite
+from symbert.glue.tasks import BESIDE_GLUE, Suite
 
 CHAPTERS = (  # of the page
     "At a glance",

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from symbert.errors import UsageError
 from symbert.files import write_text
+from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.latex import DAGGER, latex_note, latex_text
-from symbert.suites import BESIDE_GLUE
 
 HEADINGS = {suite.name: suite.title for suite in BESIDE_GLUE}  # parts of columns' names
 HEADINGS |= {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}

@@ -16,6 +16,7 @@ from symbert.configuration import FOLDER, ReportSettings, Wording
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import read_json_or_empty, reading, sha256_of, write_json, write_text
+from symbert.glue.tasks import GLUE, OWN, task_named
 from symbert.paths import key
 from symbert.report import order, published
 from symbert.report.captions import model_name
@@ -23,7 +24,6 @@ from symbert.report.data import RESULTS
 from symbert.report.report import report
 from symbert.report.scores import CELL, Record, is_score
 from symbert.report.statistics import MEANS
-from symbert.tasks import GLUE, OWN, task_named
 
 IMPORTED = "imported"  # what settings say where only those who measured know
 RUN = ("size", "attention", "pretrain_seed")

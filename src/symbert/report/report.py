@@ -18,6 +18,7 @@ from symbert.configuration import (
     values_of,
 )
 from symbert.files import copy_file, write_text
+from symbert.glue.tasks import SUITES, tasks_of_suite
 from symbert.hosts import ENCODER
 from symbert.operators import OPERATORS
 from symbert.report import published
@@ -27,9 +28,7 @@ from symbert.report.formats import write_table
 from symbert.report.grids import has_answers
 from symbert.report.page import write_page
 from symbert.sizes import SIZES
-from symbert.suites import SUITES
 from symbert.sweep import grids_of
-from symbert.tasks import tasks_of_suite
 
 Record = dict[str, Any]
 PAPERS_SIZES = ("small", "base")

@@ -16,8 +16,8 @@ import pandas as pd
 from symbert.errors import DataError, MissingInputError
 from symbert.files import flaws, read_json
 from symbert.glue.kept import checked
+from symbert.glue.tasks import task_named
 from symbert.report.order import model_rank
-from symbert.tasks import task_named
 
 Record = dict[str, Any]
 Types = Mapping[str, tuple[type, ...]]  # what a JSON value may be, by key

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from symbert.errors import MissingInputError
+from symbert.glue.tasks import BESIDE_GLUE, SUITES
 from symbert.report.inference import FEWEST
 from symbert.report.published import COLUMNS
-from symbert.suites import BESIDE_GLUE, SUITES
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns

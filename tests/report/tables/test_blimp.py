@@ -8,8 +8,8 @@ from csv_rows import read_shown
 from report.conftest import write
 from report.judgements import judgement
 from report.written import write_exhibit
-from symbert.blimp import PARADIGMS, PHENOMENA
 from symbert.errors import DataError, IntegrityError
+from symbert.glue.blimp import PARADIGMS, PHENOMENA
 from symbert.glue.kept import hashed
 from symbert.report.blimp import read_judgements
 from symbert.report.data import Data

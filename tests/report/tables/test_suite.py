@@ -8,8 +8,7 @@ import pytest
 from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.suites import SUITES
-from symbert.tasks import GLUE
+from symbert.glue.tasks import GLUE, SUITES
 
 GLUE_TASKS, SUPERGLUE_TASKS = [name for name in GLUE if name != "wnli"], list(SUITES["superglue"].tasks)
 SEEDS, STEPS = [1, 2, 3], [900, 1800]

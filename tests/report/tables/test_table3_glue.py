@@ -10,7 +10,7 @@ import pytest
 from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError, MissingInputError
-from symbert.tasks import GLUE, OWN
+from symbert.glue.tasks import GLUE, OWN
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from symbert.glue.tasks import GLUE, OWN, SUITES
 from symbert.report import captions
 from symbert.report.data import Data
 from symbert.report.texts.summary import summary
-from symbert.suites import SUITES
-from symbert.tasks import GLUE, OWN
 
 STEPS = range(50, 1801, 50)
 

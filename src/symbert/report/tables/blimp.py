@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from symbert.blimp import PAIRS_OF_PARADIGM
+from symbert.glue.blimp import PAIRS_OF_PARADIGM
 from symbert.report import captions
 from symbert.report.blimp import accuracies
 from symbert.report.data import Data

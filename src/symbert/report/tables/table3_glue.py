@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.configuration import ReportSettings
+from symbert.glue.tasks import OWN, SUITES, Suite, task_named, tasks_of_suite
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
@@ -23,9 +24,6 @@ from symbert.report.statistics import (
     spread,
     stand_in_names,
 )
-from symbert.suites import SUITES
-from symbert.task import Suite
-from symbert.tasks import OWN, task_named, tasks_of_suite
 
 Row = dict[str, Any]
 

@@ -9,8 +9,7 @@ from symbert.errors import ConfigError, UsageError
 from symbert.glue import forms
 from symbert.glue.heads import HEADS
 from symbert.glue.metrics import METRICS, METRICS_OF_GROUPS
-from symbert.suites import SUITES
-from symbert.tasks import GLUE, PUBLISHED, task_named
+from symbert.glue.tasks import GLUE, PUBLISHED, SUITES, task_named
 
 
 def test_the_eight_tasks_of_the_configuration_give_nine_columns(config):
@@ -33,7 +32,7 @@ def test_a_misspelt_task_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("tasks", ("torch", "pyarrow")),
+        ("glue.tasks", ("torch", "pyarrow")),
         ("glue.prepare", ("torch",)),
         ("glue.score", ("snakemake", "datasets", "kenlm", "zstandard", "marisa_trie", "sklearn")),
     ],

@@ -3,8 +3,8 @@
 A paradigm is 1,000 minimal pairs: two sentences that differ in one property, of which one is acceptable.
 """
 
+from symbert.glue.tasks import SUITES
 from symbert.sources import PublishedFile
-from symbert.suites import SUITES
 
 PAIRS_OF_PARADIGM = 1_000
 # As the paper's table 4: the hub says s-selection of the two paradigms of animate subjects.

@@ -1,0 +1,458 @@
+"""Suites of tasks: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
+
+The hub holds one parquet file per split; GLUE's original files (gluebenchmark.com) are tab-separated. The user's own
+tasks are defined by the configuration. Imports no torch.
+"""
+
+import difflib
+import re
+from collections import ChainMap
+from dataclasses import dataclass, field
+from typing import Any
+
+from symbert.errors import ConfigError, UsageError
+from symbert.sources import PublishedFile
+
+HIGHEST_GRADE = 5  # of similarity; the lowest is 0
+CHOICES = 2  # of which one is right
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a file hold text and label."""
+
+    text: tuple[str, ...]
+    label: str = "label"
+    header: tuple[str, ...] = ()  # of a file whose first line is a row already
+    has_broken_rows: bool = False  # the publisher's file has some, without text or label: they are skipped
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task reads, what it predicts, and how it is scored."""
+
+    name: str
+    columns: tuple[str, ...]  # text: one sentence, or a pair; of a task with a form, what that makes texts of
+    labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
+    metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
+    scores: dict[str, str]  # score column of each evaluation split
+    official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
+    folder: str = ""  # of GLUE's original files
+    layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
+    files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
+    folder_at_hub: str = ""  # none: its name
+    head: str = "classes"  # what a model is asked: key of symbert.glue.heads.HEADS
+    form: str = ""  # the function of symbert.glue.forms that makes of a row what is read; none: the columns are that
+    details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
+    index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
+    has_label: bool = True  # the hub has a column of labels; none: the form makes them
+    row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
+    rows_of_row: int = 1  # that the form makes of one, about
+
+    @property
+    def num_labels(self) -> int:
+        """Outputs: one for a grade, or for each of several choices."""
+        return 1 if self.head in ("grades", "choices") else len(self.labels)
+
+    @property
+    def rows_of_example(self) -> int:
+        """Rows that are drawn together, and that a batch counts as one: all choices, of which one is right."""
+        return CHOICES if self.head == "choices" else 1
+
+    @property
+    def has_contexts(self) -> bool:
+        """Whether what is asked for is a span of a context, or none: `symbert.glue.spans`."""
+        return self.head == "spans"
+
+    @property
+    def highest_label(self) -> int:
+        """The last class, or the highest grade; the lowest is 0."""
+        return len(self.labels) - 1 if self.labels else HIGHEST_GRADE
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Training first, then the splits that are scored; the unlabelled test splits are never read."""
+        return ("train", *self.scores)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks of one publisher: they are fine-tuned under one protocol, and their mean is one score.
+
+    The protocol is the section `glue` of the configuration, but for the keys that the section `suites` has of this one.
+    """
+
+    name: str
+    title: str
+    repository: str  # of the hub
+    tasks: dict[str, Task]  # by name
+    bytes: int  # of its tables as published
+    revision: str = ""  # commit of the repository; none: `glue.revision`
+    note: str = ""  # what the caption of its scores says of them
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The score columns of its tasks."""
+        return tuple(column for task in self.tasks.values() for column in task.scores.values())
+
+    @property
+    def score(self) -> str:
+        """The name of the mean of its columns."""
+        return f"{self.name}_score"
+
+    @property
+    def rows_section(self) -> str:
+        """The section of settings that its rows are made by; that of its fine-tuning is called as the suite."""
+        return "task" if self.name == "glue" else f"{self.name}_task"
+
+
+_GLUE = (
+    Task(
+        "mrpc",
+        columns=("sentence1", "sentence2"),
+        labels=("not_equivalent", "equivalent"),
+        metrics=("accuracy", "f1"),
+        scores={"validation": "mrpc"},
+        official_rows={"train": 3_668, "validation": 408},
+        folder="MRPC",
+        layout=Layout(("#1 String", "#2 String"), "Quality"),
+    ),
+    Task(
+        "cola",
+        columns=("sentence",),
+        labels=("unacceptable", "acceptable"),
+        metrics=("matthews",),
+        scores={"validation": "cola"},
+        official_rows={"train": 8_551, "validation": 1_043},
+        folder="CoLA",
+        layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
+    ),
+    Task(
+        "mnli",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "neutral", "contradiction"),
+        metrics=("accuracy",),
+        scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
+        official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
+        folder="MNLI",
+        layout=Layout(("sentence1", "sentence2"), "gold_label"),
+    ),
+    Task(
+        "qqp",
+        columns=("question1", "question2"),
+        labels=("not_duplicate", "duplicate"),
+        metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
+        scores={"validation": "qqp"},
+        official_rows={"train": 363_846, "validation": 40_430},
+        folder="QQP",
+        layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
+    ),
+    Task(
+        "rte",
+        columns=("sentence1", "sentence2"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "rte"},
+        official_rows={"train": 2_490, "validation": 277},
+        folder="RTE",
+    ),
+    Task(
+        "stsb",
+        columns=("sentence1", "sentence2"),
+        labels=(),
+        metrics=("pearson", "spearman"),
+        scores={"validation": "stsb"},
+        official_rows={"train": 5_749, "validation": 1_500},
+        folder="STS-B",
+        head="grades",
+        layout=Layout(("sentence1", "sentence2"), "score"),
+    ),
+    Task(
+        "qnli",
+        columns=("question", "sentence"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "qnli"},
+        official_rows={"train": 104_743, "validation": 5_463},
+        folder="QNLI",
+    ),
+    Task(
+        "sst2",
+        columns=("sentence",),
+        labels=("negative", "positive"),
+        metrics=("accuracy",),
+        scores={"validation": "sst2"},
+        official_rows={"train": 67_349, "validation": 872},
+        folder="SST-2",
+    ),
+    Task(
+        "wnli",  # the authors run it, but leave it out of the GLUE score
+        columns=("sentence1", "sentence2"),
+        labels=("not_entailment", "entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "wnli"},
+        official_rows={"train": 635, "validation": 71},
+        folder="WNLI",
+    ),
+)
+
+# The texts of BERT's baseline (Wang et al., "SuperGLUE", NeurIPS 2019, section 4.1): a pair for BoolQ, CB, RTE; the
+# context beside each answer for COPA, MultiRC, ReCoRD, where COPA takes the choice with the higher output, MultiRC
+# classifies each answer and ReCoRD takes the likeliest candidate. Not as there: the words of WiC and the phrases of WSC
+# are marked in the text (Raffel et al., JMLR 21, 2020, do so for WSC), and [CLS] alone is classified.
+_SUPERGLUE = (
+    Task(
+        "boolq",
+        columns=("question", "passage"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "boolq"},
+        official_rows={"train": 9_427, "validation": 3_270},
+        row_tokens=140,
+    ),
+    Task(
+        "cb",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "contradiction", "neutral"),
+        metrics=("accuracy", "macro_f1"),
+        scores={"validation": "cb"},
+        official_rows={"train": 250, "validation": 56},
+        row_tokens=85,
+    ),
+    Task(
+        "copa",
+        columns=("premise", "choice1", "choice2", "question"),
+        labels=("choice1", "choice2"),
+        metrics=("chosen_right",),
+        scores={"validation": "copa"},
+        official_rows={"train": 400, "validation": 100},
+        head="choices",
+        form="choices",
+        row_tokens=22,
+        rows_of_row=2,
+    ),
+    Task(
+        "multirc",
+        columns=("paragraph", "question", "answer"),
+        labels=("False", "True"),
+        metrics=("f1", "whole_groups"),
+        scores={"validation": "multirc"},
+        official_rows={"train": 27_243, "validation": 4_848},
+        form="answers",
+        index="paragraph question answer",
+        row_tokens=250,
+    ),
+    Task(
+        "record",
+        columns=("passage", "query"),
+        labels=("False", "True"),  # of a candidate
+        metrics=("chosen_right", "chosen_credit"),
+        scores={"validation": "record"},
+        official_rows={"train": 100_730, "validation": 10_000},
+        head="candidates",
+        form="candidates",
+        details={"entities": "texts", "answers": "texts"},
+        index="passage query",
+        has_label=False,
+        row_tokens=250,
+        rows_of_row=10,
+    ),
+    Task(
+        "superglue_rte",
+        columns=("premise", "hypothesis"),
+        labels=("entailment", "not_entailment"),
+        metrics=("accuracy",),
+        scores={"validation": "superglue_rte"},
+        official_rows={"train": 2_490, "validation": 277},
+        folder_at_hub="rte",
+        row_tokens=70,
+    ),
+    Task(
+        "wic",
+        columns=("word", "sentence1", "sentence2"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "wic"},
+        official_rows={"train": 5_428, "validation": 638},
+        form="marked_words",
+        details=dict.fromkeys(("start1", "start2", "end1", "end2"), "int32"),
+        row_tokens=30,
+    ),
+    Task(
+        "wsc",
+        columns=("text", "span1_text", "span2_text"),
+        labels=("False", "True"),
+        metrics=("accuracy",),
+        scores={"validation": "wsc"},
+        official_rows={"train": 554, "validation": 104},
+        form="marked_phrases",
+        details={"span1_index": "int32", "span2_index": "int32"},
+        row_tokens=40,
+    ),
+)
+
+
+# Of 130,319 training questions 86,821 have an answer, of 11,873 for evaluation 5,928 (Rajpurkar, Jia and Liang, "Know
+# What You Don't Know", ACL 2018, table 2). `symbert.glue.spans` has how they are read.
+_SQUAD2 = (
+    Task(
+        "squad2",
+        columns=("id", "title", "context", "question"),
+        labels=("first", "last"),  # outputs of each token
+        metrics=("f1",),  # of answers: see symbert.glue.answers
+        scores={"validation": "squad2"},
+        official_rows={"train": 130_319, "validation": 11_873},
+        folder_at_hub="squad_v2",
+        head="spans",
+        details={"answers": "text answer_start"},
+        index="",
+        has_label=False,
+        row_tokens=165,
+    ),
+)
+
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite("glue", "GLUE", "nyu-mll/glue", {task.name: task for task in _GLUE}, bytes=160_000_000),
+        Suite(
+            "superglue",
+            "SuperGLUE",
+            "aps/super_glue",
+            {task.name: task for task in _SUPERGLUE},
+            bytes=190_000_000,
+            revision="3de24cf8022e94f4ee4b9d55a6f539891524d646",
+            note=(
+                "Majority baseline: the most frequent training class for every row; for copa and record the answer at "
+                "the place where the right one stands most often in training."
+            ),
+        ),
+        Suite(
+            "squad2",
+            "SQuAD 2.0",
+            "rajpurkar/squad_v2",
+            {task.name: task for task in _SQUAD2},
+            bytes=17_700_000,
+            revision="3ffb306f725f7d2ce8394bc1873b24868140c412",
+            note="The score is the F1 of answers. Majority baseline: no answer to any question.",
+        ),
+        Suite(
+            "blimp",  # minimal pairs, which models judge without fine-tuning: symbert.glue.blimp
+            "BLiMP",
+            "nyu-mll/blimp",
+            {},
+            bytes=3_200_000,
+            revision="877fba0801ffb7cbd8c39c1ff314a46f053f6036",
+        ),
+    )
+}
+BESIDE_GLUE = tuple(suite for suite in SUITES.values() if suite.name != "glue")
+
+
+def suite_of(task: Task) -> Suite:
+    """The suite of a task; GLUE of one of the user's own, which stands beside its tasks."""
+    return next((suite for suite in SUITES.values() if task.name in suite.tasks), SUITES["glue"])
+
+
+def published_split(task: Task, split: str) -> PublishedFile:
+    """The hub's file of a split."""
+    folder = task.folder_at_hub or task.name
+    return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")
+
+
+METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
+METRICS_OF_GRADES = ("pearson", "spearman")
+COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
+COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std", "mean_of_tasks")
+
+GLUE: dict[str, Task] = SUITES["glue"].tasks
+PUBLISHED = ChainMap(*(suite.tasks for suite in reversed(SUITES.values())))  # which names the last map's keys first
+OWN: dict[str, Task] = {}
+"""The tasks of the user's own."""
+
+
+def task_named(name: str) -> Task:
+    """The row of a task; UsageError suggests the nearest name."""
+    known = {**PUBLISHED, **OWN}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
+    raise UsageError(f"unknown task '{name}'; {remedy}")
+
+
+def suite_named(task: str) -> Suite:
+    """The suite of a task by name; GLUE of one of the user's own."""
+    return suite_of(task_named(task))
+
+
+def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
+    """The tasks that are fine-tuned: those of `tasks` that are of these suites or the user's own, and every task of a
+    suite other than GLUE of which `tasks` names none.
+
+    None where the only suites are those without fine-tuning. ConfigError for a task whose suite is not chosen, but for
+    GLUE's, which the default names; and where none is left of suites that have some.
+    """
+    for name in tasks:
+        if name in PUBLISHED and (suite := suite_of(PUBLISHED[name]).name) not in ("glue", *suites):
+            raise ConfigError(f"config: 'sweep.tasks' has {name}, but 'sweep.suites' lacks {suite}; add it there")
+    others = {name for suite in SUITES.values() if suite.name not in suites for name in suite.tasks}
+    chosen = [name for name in tasks if name not in others]
+    whole = [SUITES[name].tasks for name in suites if name != "glue" and SUITES[name].tasks.keys().isdisjoint(chosen)]
+    fine_tuned = [*chosen, *(name for rows in whole for name in rows)]
+    if not fine_tuned and any(SUITES[name].tasks for name in suites):
+        raise ConfigError("config: 'sweep.suites' has none of the tasks of 'sweep.tasks'; add their suite")
+    return fine_tuned
+
+
+def tasks_of_suite(suite: str, tasks: list[str]) -> list[str]:
+    """Those of `tasks` that are reported with a suite: the user's own with GLUE's."""
+    return [name for name in tasks if suite_of(task_named(name)).name == suite]
+
+
+def define(name: str, definition: dict[str, Any]) -> Task:
+    """Make a task of the user's own known to this process: `definition` has the keys of `configuration.OwnTask`.
+
+    ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
+    not fit them.
+    """
+    key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
+    metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
+    columns = (column for suite in SUITES.values() for column in suite.columns)
+    taken = {*SUITES, *PUBLISHED, *columns, *COLUMNS_OF_TABLES}
+    if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise ConfigError(
+            f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
+            "digits, '_' and '-'; choose another name"
+        )
+    if (definition["kind"] == "regression") == bool(labels):
+        raise ConfigError(f"{key} has {'labels and' if labels else 'no labels, but not'} kind: regression; choose one")
+    if len(set(labels)) < len(labels):
+        raise ConfigError(f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them")
+    fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
+    for metric in metrics:
+        if metric not in fitting or (metric == "f1" and len(labels) != 2):
+            raise ConfigError(f"{key}: 'metric' is {metric}, which needs {_needed_by(metric)}; choose another")
+    OWN[name] = Task(
+        name,
+        columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
+        labels=labels,
+        head="classes" if labels else "grades",
+        metrics=tuple(metrics),
+        scores={"validation": name},
+        layout=Layout(tuple(definition["columns"]), definition["label"]),
+        files={split: definition[split] for split in ("train", "validation")},
+    )
+    return OWN[name]
+
+
+def _label_name(label: str | int | bool) -> str:
+    """YAML reads the words no and yes as truth values."""
+    return ("no", "yes")[label] if isinstance(label, bool) else str(label)
+
+
+def _needed_by(metric: str) -> str:
+    if metric in METRICS_OF_GRADES:
+        return "kind: regression"
+    return "two labels" if metric == "f1" else "labels"
