@@ -1,7 +1,7 @@
 # symbert: from web text to every table and figure of arXiv 2406.06366.
 # Data flows one way: corpus → pretrain → glue → report. `snakemake --cores all` makes the page of config.yaml.
 # A folder's name ends in a key of all that determines its content, so a file that exists is right: inputs are `ancient`
-# (their times count nothing), and `all` asks for a file of every job. EXPERIMENT (src/symbert/paths.py) names all paths.
+# (their times count nothing), and `all` asks for a file of every job. EXPERIMENT (src/symbert/experiment/layout.py) names all paths.
 import os
 import signal
 import sys
@@ -19,7 +19,7 @@ os.environ.update(
 
 from symbert.experiment.announcement import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
-from symbert.project import configured_scale, open_experiment
+from symbert.experiment.project import configured_scale, open_experiment
 
 
 configfile: f"{PROJECT}/workflow/defaults.yaml"

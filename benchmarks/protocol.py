@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from benchmarks.trainers import Task
 from symbert.configuration import PretrainSettings, training_of
+from symbert.experiment.project import read_yaml
 from symbert.hosts import ENCODER
-from symbert.project import read_yaml
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("original", "symmetric", "pairwise", "shared")

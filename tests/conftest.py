@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from symbert import operators, sizes
 from symbert.configuration import merge
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 from symbert.glue import tasks
-from symbert.paths import Experiment
-from symbert.project import read_config
 
 ROOT = Path(__file__).parents[1]
 STEADY = {  # of the experiment that tests count jobs and files of, however the demo is tuned
@@ -134,7 +134,7 @@ def steady_demo() -> dict:
 @pytest.fixture
 def project(folder, monkeypatch) -> Path:
     """A project folder without results, in which the test runs, and commands read it; its demo is that of `config`."""
-    monkeypatch.setattr("symbert.project.PROJECT", folder)
+    monkeypatch.setattr("symbert.experiment.project.PROJECT", folder)
     shutil.copy(ROOT / "config.yaml", folder)
     shutil.copytree(ROOT / "workflow", folder / "workflow")
     (folder / "workflow/scales/demo.yaml").write_text(yaml.safe_dump(steady_demo()))

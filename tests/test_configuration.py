@@ -42,11 +42,12 @@ from symbert.configuration import (
 )
 from symbert.declared import mistake_in
 from symbert.errors import ConfigError, MissingInputError
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config, read_yaml
 from symbert.files import hash_of
 from symbert.glue import tasks
 from symbert.glue.noise import EDITS
-from symbert.paths import Experiment, Run
-from symbert.project import read_config, read_yaml
+from symbert.paths import Run
 from symbert.sources import SOURCES
 from symbert.training.recipe import RECIPES
 

@@ -11,7 +11,7 @@ from snakemake.cli import get_argument_parser
 
 from documented import blocks_of, own_files
 from symbert import cli
-from symbert.project import read_chosen
+from symbert.experiment.project import read_chosen
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "config/README.md", *(ROOT / "docs").rglob("*.md")])

@@ -3,8 +3,9 @@
 import pytest
 
 from symbert.configuration import runs_of
+from symbert.experiment.layout import Experiment
 from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
-from symbert.paths import Experiment, Run
+from symbert.paths import Run
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ import yaml
 from symbert import operators, sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import checked, read_chosen, read_yaml
 from symbert.files import write_json
-from symbert.paths import Experiment, Run
-from symbert.project import checked, read_chosen, read_yaml
+from symbert.paths import Run
 from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")

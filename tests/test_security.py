@@ -38,10 +38,10 @@ from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import open_array
 from symbert.declared import UNIONS
 from symbert.errors import ConfigError, IntegrityError, SymbertError
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import PROJECT, read_config
 from symbert.files import sha256_of
 from symbert.glue.train import load_classifier
-from symbert.paths import Experiment
-from symbert.project import PROJECT, read_config
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, VOCABULARY
 from workflow.checkout import Checkout
 

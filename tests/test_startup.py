@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from symbert.cli import COMMANDS
-from symbert.paths import Experiment
-from symbert.project import read_config
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 
 HEAVY = {
     *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),

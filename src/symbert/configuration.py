@@ -62,6 +62,7 @@ NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]
 Axes = list[str | int]  # of a run: size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
+CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]

@@ -10,8 +10,8 @@ import zstandard
 
 from symbert.configuration import filter_of
 from symbert.corpus.parts import prepare_part
+from symbert.experiment.project import PROJECT, read_config
 from symbert.files import read_json, write_json
-from symbert.project import PROJECT, read_config
 
 
 def record(content="Some text.", url="https://good.example/page", number=1, **metadata) -> dict:

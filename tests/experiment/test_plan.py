@@ -9,11 +9,12 @@ import pytest
 
 from symbert import cli
 from symbert.experiment import plan
+from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import Output, lines_of, outputs_of, rows_of, speed_of
+from symbert.experiment.project import read_experiment
 from symbert.files import write_json
 from symbert.hosts import HOSTS
-from symbert.paths import Experiment, Run
-from symbert.project import read_experiment
+from symbert.paths import Run
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 FLOORS = {"small": 1.9, "base": 9.0}  # hours of 200,000 steps on one H200, estimated for the fastest known kernels

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from symbert import cli
+from symbert.experiment.layout import Experiment
 from symbert.experiment.status import UNTOUCHED
 from symbert.files import single_writer, write_json
-from symbert.paths import Experiment, Run
+from symbert.paths import Run
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 NOBODY = 2**22 + 1  # no process has it

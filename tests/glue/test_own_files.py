@@ -12,13 +12,13 @@ import yaml
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
 from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.experiment.layout import Experiment
 from symbert.files import known_sha256
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
 from symbert.glue.own_files import check_files, read_own_split, refuse_shared_texts
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
-from symbert.paths import Experiment
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from symbert.configuration import ReportSettings, settings_from
 from symbert.corpus.counts import EDGES
-from symbert.project import read_config
+from symbert.experiment.project import read_config
 from symbert.report.imported import wording_of_import
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]

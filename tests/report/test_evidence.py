@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from symbert.configuration import ReportSettings, settings_from
-from symbert.project import read_chosen
+from symbert.experiment.project import read_chosen
+from symbert.experiment.sweep import Grid, grids_of, report_of_grids, trained_as, variant_of
 from symbert.report.grids import Cell, Cells
 from symbert.report.tables.grids import contrasts_table
-from symbert.sweep import Grid, grids_of, report_of_grids, trained_as, variant_of
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "docs/evidence"

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from symbert.errors import DataError
+from symbert.experiment.sweep import Contrast, Grid
 from symbert.files import write_json
 from symbert.report.grids import Cell, Cells, answers_of, has_answers, read_grids
 from symbert.report.inference import holm
-from symbert.sweep import Contrast, Grid
 
 STEPS = list(range(50, 1050, 50))
 SEEDS = [1, 2, 3]

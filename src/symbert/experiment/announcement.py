@@ -9,11 +9,11 @@ from typing import Any
 
 from symbert.configuration import source_of
 from symbert.console import data_size
+from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import outputs_of, room_for
+from symbert.experiment.project import one_line
 from symbert.files import read_json_or_empty
 from symbert.operators import unfollowed_code
-from symbert.paths import Experiment
-from symbert.project import one_line
 
 LISTED = 20  # models, of which each is named
 

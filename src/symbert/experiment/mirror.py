@@ -10,9 +10,9 @@ from symbert.console import data_size
 from symbert.corpus import published
 from symbert.corpus.digests import Digest, listed_digest
 from symbert.errors import ConfigError, InputOutputError, IntegrityError, PreemptedError
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_chosen
 from symbert.files import copy_file, free_space, read_json, sha256_of, single_writer, write_json, write_text
-from symbert.paths import Experiment
-from symbert.project import read_chosen
 from symbert.provenance import PROJECT
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
 

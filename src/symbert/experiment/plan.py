@@ -17,16 +17,17 @@ from symbert.configuration import annotations_of, source_of
 from symbert.console import aligned, data_size
 from symbert.corpus.lines import read_lines
 from symbert.errors import InputOutputError
+from symbert.experiment.layout import Experiment, Scoring
+from symbert.experiment.project import read_experiment
+from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, read_json_or_empty, reading
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES
 from symbert.glue.tasks import PUBLISHED, SUITES, Task, suite_of, task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops, head_flops
-from symbert.paths import ROWS, Experiment, Run, Scoring
+from symbert.paths import ROWS, Run
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
-from symbert.project import read_experiment
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import SOURCES, located
-from symbert.sweep import packed_as, text_of
 
 STAGES = ("corpus", "pretrain", "glue", "report")
 

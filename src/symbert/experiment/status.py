@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 
 from symbert.console import aligned
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_experiment
 from symbert.files import is_running, read_json_or_empty
-from symbert.paths import Experiment, Run
-from symbert.project import read_experiment
+from symbert.paths import Run
 
 UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work
 

@@ -10,12 +10,12 @@ import pandas as pd
 
 from symbert.configuration import SWEPT
 from symbert.errors import DataError
+from symbert.experiment.sweep import Contrast, Grid
 from symbert.report.exits import FEWEST
 from symbert.report.inference import holm
 from symbert.report.runs import read_run, survival_of
 from symbert.report.survival import ExitComparison, Exits, compare, median_exit
 from symbert.sources import Config
-from symbert.sweep import Contrast, Grid
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from symbert.configuration import (
     training_of,
     values_of,
 )
+from symbert.experiment.sweep import grids_of
 from symbert.files import copy_file, write_text
 from symbert.glue.tasks import SUITES, tasks_of_suite
 from symbert.hosts import ENCODER
@@ -28,7 +29,6 @@ from symbert.report.formats import write_table
 from symbert.report.grids import has_answers
 from symbert.report.page import write_page
 from symbert.sizes import SIZES
-from symbert.sweep import grids_of
 
 Record = dict[str, Any]
 PAPERS_SIZES = ("small", "base")

@@ -6,12 +6,13 @@ import pytest
 import yaml
 
 from symbert.errors import ConfigError
-from symbert.paths import Experiment, Run
-from symbert.project import read_chosen
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_chosen
+from symbert.paths import Run
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 
-STUDIES = Path(__file__).parents[1] / "studies"
+STUDIES = Path(__file__).parents[2] / "studies"
 COPIES = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}
 SIDES = {"first": {"learning_rate": 1e-3}, "second": {"learning_rate": 2e-3}}
 CONTRAST = {"question": "Why?", **SIDES, "expected": "equal"}

@@ -13,12 +13,13 @@ import yaml
 from symbert.configuration import FOLDER, Config, check, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
+from symbert.experiment.layout import CONFIGURATION, Experiment
+from symbert.experiment.sweep import check_sweep
 from symbert.files import reading
 from symbert.glue.own_files import check_files
 from symbert.glue.tasks import task_named
-from symbert.paths import CONFIGURATION, RESULTS, Experiment
+from symbert.paths import RESULTS
 from symbert.provenance import PROJECT
-from symbert.sweep import check_sweep
 
 
 def read_config(folder: Path, *changes: Config) -> Config:

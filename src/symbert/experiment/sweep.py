@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from symbert.configuration import (
+    CODE,
     SWEPT,
     OwnText,
     PackSettings,
@@ -22,11 +23,10 @@ from symbert.configuration import (
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS
+from symbert.paths import VARIANT
 from symbert.sources import EMBEDDED, SOURCES, Config
 
 AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
-CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
-VARIANT = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 
 from symbert.configuration import experiment_name
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.paths import Experiment
-from symbert.project import read_chosen, read_config
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_chosen, read_config
 
 
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
