@@ -11,22 +11,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from symbert.errors import InputOutputError
-
 _terminals: list[int] = []  # where standard error went before a log took its place
 
 
 def write_stderr(file: Path) -> None:
-    """Let standard error (file descriptor 2, which child processes inherit) go to `file`, which is emptied.
-
-    InputOutputError where `file` cannot be created.
-    """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        log = open(file, "wb")  # noqa: SIM115
-    except OSError as error:
-        raise InputOutputError(f"{file}: {os.strerror(error.errno)}; choose another file for --log") from None
-    with log:
+    """Let standard error (file descriptor 2, which child processes inherit) go to `file`, which is emptied."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "wb") as log:
         _terminals.append(os.dup(2))
         os.dup2(log.fileno(), 2)
 

@@ -1,4 +1,4 @@
-"""What can go wrong, under four exit codes: 64 usage and configuration, 65 data, 75 preempted, 70 a bug.
+"""What can go wrong, by exit code: 64 usage and configuration, 65 data, 75 preempted, 70 a bug; 0 is none of these.
 
 A message is one line: file or key, fact, remedy.
 """
@@ -44,11 +44,7 @@ class RemoteError(DataError):
 
 
 class InputOutputError(DataError):
-    """A disk or network file system failed, or another process holds a lock."""
-
-
-class FullDiskError(InputOutputError):
-    """The disk or the quota is full."""
+    """A disk has too little room, another process holds a lock, or one of several processes ended."""
 
 
 class MemoryExhaustedError(DataError):
@@ -83,8 +79,9 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno in errno.errorcode:
+        remedy = "; free space there and run again" if error.errno in FULL else ""
         if error.filename is not None:
-            return DataError.exit_code, f"{error.filename}: {os.strerror(error.errno)}"
+            return DataError.exit_code, f"{error.filename}: {os.strerror(error.errno)}{remedy}"
         if error.errno in _OF_THE_MACHINE:
-            return DataError.exit_code, str(error)
+            return DataError.exit_code, f"{error}{remedy}"
     return SymbertError.exit_code, f"internal error: {type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """Files that are either complete or absent: atomic publishing, checksums, one writer per directory."""
 
-import errno
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -15,15 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from symbert.errors import (
-    FULL,
-    DataError,
-    FullDiskError,
-    InputOutputError,
-    IntegrityError,
-    MissingInputError,
-    SymbertError,
-)
+from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, SymbertError
 
 Shape = Any  # of a JSON value: see `flaws`
 
@@ -31,111 +23,67 @@ KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number"}  # o
 SHOWN = 60  # characters of a value that is of another kind
 MEGABYTE = 10**6  # bytes
 OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
-LOCKLESS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of file systems without locks
-TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9}|begun)\.tmp")  # of `publish`: the file that is written, the process
+TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
 
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; what is written there replaces `path` when the block succeeds.
 
-    The data and then the directory entry are synchronised to disk, so a crash leaves the old
-    file or the new one, never a part. When the block fails, nothing is left behind; what a process
-    that was killed left, the next one removes. It looks for that only where a mark beside `path` says that
-    a write has begun and not ended: listing a folder of ten thousand files at every write would take longer than
-    writing. Errors of the system name `path`, as `writing` says.
+    The data and then the directory entry are synchronised to disk, so a crash leaves the old file or the new one, never
+    a part. When the block fails, nothing is left behind; what a killed process left, the next one removes.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    begun = path.with_name(f".{path.name}.begun.tmp")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if begun.exists():
-            _remove_leftovers(path)
-        begun.touch()
     try:
-        with writing(path, temporary):
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for file in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+                if is_leftover(file):
+                    file.unlink(missing_ok=True)
             yield temporary
             synchronise(temporary)
             os.replace(temporary, path)
-            begun.unlink(missing_ok=True)
             synchronise(path.parent)
     except BaseException:
-        for file in (temporary, begun):
-            with suppress(OSError):  # the first failure is the one to report
-                file.unlink()
+        with suppress(OSError):  # the first failure is the one to report
+            temporary.unlink()
         raise
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of `path` whose processes are no more on this machine."""
-    for file in path.parent.iterdir():
-        if is_leftover(file) and TEMPORARY.fullmatch(file.name)[1] == path.name:
-            with suppress(FileNotFoundError, PermissionError):
-                file.unlink()
-
-
 def is_leftover(file: Path) -> bool:
-    """Whether a file is a temporary one of `publish` whose process is no more on this machine, or the mark of one."""
+    """Whether a file is a temporary one of `publish` whose process is no more on this machine."""
     named = TEMPORARY.fullmatch(file.name)
-    return named is not None and (named[2] == "begun" or not is_running(int(named[2])))
+    return named is not None and not is_running(int(named[2]))
 
 
 @contextmanager
-def writing(path: Path, written: Path | None = None) -> Iterator[None]:
-    """Give an error of the system about `path` the name of the file, which libraries leave out.
-
-    A full disk is named with the bytes `written` and free. An error that names another file stays as it is.
-    """
+def writing(path: Path) -> Iterator[None]:
+    """Name `path` in errors of the system that name no file, as of libraries, or a temporary one of `publish`."""
     try:
         yield
+    except (ConnectionError, BlockingIOError, SymbertError):
+        raise
+    except OSError as error:
+        if error.errno and (error.filename is None or TEMPORARY.fullmatch(Path(str(error.filename)).name)):
+            error.filename = str(path)
+        raise
     except Exception as error:
-        failure = _system_failure(error)
-        if failure is not None and failure.errno in FULL:
-            file, (free, mount) = Path(written or path), free_space(path)
-            size = file.stat().st_size if file.exists() else 0
-            raise FullDiskError(
-                f"{path}: {os.strerror(failure.errno)} after {size / MEGABYTE:,.1f} MB; "
-                f"{free / MEGABYTE:,.1f} MB free on {mount}; free space there and run again"
-            ) from error
-        if failure is not None and _is_about(failure, path):
-            raise InputOutputError(f"{path}: cannot be written: {os.strerror(failure.errno)}") from error
+        if number := OS_ERROR.search(str(error)):
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
         raise
 
 
 @contextmanager
 def reading(path: Path, absent: str = "") -> Iterator[None]:
-    """Give an error of the system about `path` the name of the file, which libraries leave out.
-
-    MissingInputError where there is no such file, with the remedy `absent`.
-    """
+    """Name `path` as `writing` does; MissingInputError where there is no such file, with the remedy `absent`."""
     try:
-        yield
-    except Exception as error:
-        failure = _system_failure(error)
-        if failure is None or not _is_about(failure, path):
+        with writing(path):
+            yield
+    except FileNotFoundError as error:
+        if str(error.filename) != str(path):
             raise
-        if failure.errno == errno.ENOENT:
-            raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
-        raise InputOutputError(f"{path}: cannot be read: {os.strerror(failure.errno)}") from error
-
-
-def _system_failure(error: Exception) -> OSError | None:
-    """The error of a file system behind an error; libraries in Rust give its number in their text only."""
-    if isinstance(error, OSError):
-        is_of_files = error.errno in errno.errorcode and not isinstance(error, ConnectionError | BlockingIOError)
-        return error if is_of_files else None
-    number = None if isinstance(error, SymbertError) else OS_ERROR.search(str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
-
-
-def _is_about(failure: OSError, path: Path) -> bool:
-    """Whether a failure is about a file, its temporary file, or a folder above it; True where it names none."""
-    if failure.filename is None or isinstance(failure.filename, int):
-        return True
-    named, path = Path(os.fsdecode(failure.filename)), Path(path)
-    beside = named.parent == path.parent and path.name in named.name
-    return beside or named in path.parents or path in named.parents
+        raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
 
 
 def is_running(process: int) -> bool:
@@ -250,9 +198,7 @@ def hash_of(*values: Any) -> str:
 
 
 def copy_file(origin: Path, destination: Path) -> None:
-    """Publish a copy of `origin`; MissingInputError when it does not exist."""
-    if not Path(origin).is_file():
-        raise MissingInputError(f"{origin}: file not found")
+    """Publish a copy of `origin`."""
     with publish(destination) as temporary:
         shutil.copyfile(origin, temporary)
 
@@ -260,7 +206,7 @@ def copy_file(origin: Path, destination: Path) -> None:
 def sha256_of(path: Path, absent: str = "") -> str:
     """Hexadecimal SHA-256 of a file's content; of a folder, that of a list of its files as sha256sum prints it.
 
-    What the system says is raised as `reading` does, which takes `absent`.
+    MissingInputError with the remedy `absent` where there is none.
     """
     with reading(path, absent):
         if Path(path).is_dir():
@@ -297,13 +243,6 @@ def single_writer(directory: Path) -> Iterator[None]:
                 file.seek(0)
                 holder = _holder(file.read())
                 raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
-            except OSError as error:
-                if error.errno not in LOCKLESS:
-                    raise
-                raise InputOutputError(
-                    f"{directory}: its file system has no locks ({error.strerror}), without which two processes "
-                    "could write there at once; choose another one, or have it mounted with locks (Lustre: -o flock)"
-                ) from None
             lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
             file.truncate(0)
             file.write(json.dumps(lease).encode() + b"\n")
@@ -346,6 +285,6 @@ def known_sha256(path: str | Path) -> str:
     digests = [sha256_of(each) for each in files]
     digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
     if size > LARGE:
-        with suppress(InputOutputError):  # a folder that cannot be written to
+        with suppress(OSError):  # a folder that cannot be written to
             write_json(KNOWN, {**known, str(file.resolve()): {"states": states, "sha256": digest}})
     return digest

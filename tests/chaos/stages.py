@@ -152,11 +152,10 @@ class Folder:
 
 def is_compared(file: Path) -> bool:
     """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
-    record; not what tells of the machine and its clock, nor what a session leaves for the next one, nor the mark of a
-    write that a kill ended, which the next write of that file removes."""
+    record; not what tells of the machine and its clock, nor what a session leaves for the next one."""
     if {"logs", "measured"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
         return False
-    if file.name.endswith((".begun.tmp", ".log")):
+    if file.name.endswith(".log"):
         return False
     return "state" not in file.parts or "weights" in file.parts
 

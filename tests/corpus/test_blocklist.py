@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corpus.mirrored import mirrored_documents
 from corpus.oscar import link, write_archive
 from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, write_blocklist
-from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 
 hosts = st.text("abC-_.0", min_size=1, max_size=8)
@@ -375,7 +375,7 @@ def test_the_archive_is_that_of_its_publishers_list(tmp_path):
 def test_a_full_disk_is_said_with_the_blocklists_name(tmp_path):
     archive = write_archive(tmp_path / "archive.tar.gz", {"blacklists/adult/domains": "bad.example"})
     (tmp_path / f".trie.{os.getpid()}.tmp").symlink_to("/dev/full")
-    with pytest.raises(InputOutputError, match=r"/trie: No space left on device after"):
+    with pytest.raises(OSError, match=r"No space left on device.*/trie"):
         write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     assert os.listdir(tmp_path) == ["archive.tar.gz"]
 

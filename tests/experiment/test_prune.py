@@ -122,7 +122,7 @@ def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finish
 def test_leftovers_of_killed_processes_go_and_those_of_living_ones_and_new_ones_stay(pruned, experiment):
     experiment.write()
     folder = Path(experiment.shards)
-    gone = [leave(folder / "train-0.npy"), leave(folder / "manifest.json", "begun")]
+    gone = [leave(folder / "train-0.npy"), leave(folder / "manifest.json")]
     stay = [leave(folder / "a", os.getpid()), leave(folder / "b", age=0)]
     pruned("--yes")
     assert not any(path.exists() for path in gone) and all(path.exists() for path in stay)

@@ -203,6 +203,8 @@ def _parquet_rows(part: Path) -> Iterator[Row]:
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False):
                 yield from _cells(batch)
     except (pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None):  # the system's, not pyarrow's
+            raise
         message = " ".join(str(error).split())
         raise DataError(f"{part}: damaged or no parquet file ({message}); get the file again") from None
 

@@ -126,7 +126,7 @@ def _remove(item: Item) -> int:
                 shutil.rmtree(item.path)  # links in it are removed, not followed
             else:
                 item.path.unlink(missing_ok=True)
-    except InputOutputError as error:
+    except (InputOutputError, OSError) as error:
         print(f"skipped: {error}")
         return 0
     for empty in item.path.parents:

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import DivergedError, FullDiskError, InputOutputError, IntegrityError, SymbertError
+from symbert.errors import FULL, DivergedError, InputOutputError, IntegrityError, SymbertError
 from symbert.files import (
     MEGABYTE,
     free_space,
@@ -173,7 +173,7 @@ def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = N
     except BaseException as error:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-        if not isinstance(error, FullDiskError):
+        if not isinstance(error, OSError) or error.errno not in FULL:
             raise
         needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
         free, mount = free_space(path.parent)
