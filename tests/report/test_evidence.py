@@ -73,7 +73,7 @@ def test_the_exits_of_a_page_come_out_of_its_runs(name):
         for place in places:
             for cell in runs.cells:
                 if runs.place(cell.point) == place:
-                    rows.setdefault(cell.point["attention"], []).append(cell.exit_in_words)
+                    rows.setdefault(cell.point["attention"], []).append(cell.exits.in_words)
         tables = [table for table in committed if table[0] == ["operator", *places]]
         assert [[operator, *exits] for operator, exits in rows.items()] in [table[2:] for table in tables]
 

@@ -4,8 +4,8 @@ import itertools
 import math
 import random
 import resource
-import statistics
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PolyCollection
@@ -22,11 +22,10 @@ from symbert.report.figures.figure2 import exit_of, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.panels import draw_survival
 from symbert.report.plots import Plot, write_plot
-from symbert.report.runs import exits_of, losses_of, read_runs, survival_of
+from symbert.report.runs import losses_of, read_runs
 from symbert.report.scores import read_scores
-from symbert.report.statistics import curves_of
+from symbert.report.statistics import Exits, curves_of, exits_of
 from symbert.report.style import house_style, looks_of, save_figure
-from symbert.report.survival import Exits
 
 ATTENTION = tuple(OPERATORS)
 LOOKS = looks_of(OPERATORS)
@@ -116,11 +115,11 @@ def test_several_seeds_are_one_curve_with_a_confidence_band_and_a_range_of_exits
         assert edges.min().tolist() == pytest.approx(interval.low.tolist())
         assert edges.max().tolist() == pytest.approx(interval.high.tolist())
         exits = exits_of(seeds)
-        assert len(set(exits)) > 1 and exit_of(survival_of(seeds)) in found
+        assert len(set(exits.steps)) > 1 and exit_of(exits) in found
         ticks, mark = rows.lines[2 * at : 2 * at + 2]
-        assert ticks.get_xdata().tolist() == sorted(exits) and ticks.get_color() == mark.get_color()
-        assert list(mark.get_xdata()) == [statistics.median(exits)] and mark.get_color() == LOOKS[name].color
-        assert shares.lines[2 * at].get_xdata().tolist() == [50, *sorted(set(exits)), 1800]
+        assert ticks.get_xdata().tolist() == sorted(exits.steps) and ticks.get_color() == mark.get_color()
+        assert list(mark.get_xdata()) == [exits.median] and mark.get_color() == LOOKS[name].color
+        assert shares.lines[2 * at].get_xdata().tolist() == [50, *sorted(set(exits.steps)), 1800]
     assert len(bands(panel)) == 2 and len(panel.lines) == 2
     assert "mean of 3 seeds" in found and "95 % confidence of the mean" in found and "on the plateau" in found
     assert not any("may be chance" in text for text in found)
@@ -141,7 +140,7 @@ def test_two_seeds_have_their_range_as_band_and_no_panel_of_shares(loss_inputs):
 def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_that_was_last_seen_on_it():
     """Of three runs one leaves at 100 and one at 400; the third diverges at 200, which leaves one of two at 400."""
     panel = Figure().subplots()
-    draw_survival(panel, Exits.of([100, None, 400], [500, 200, 500]), 50, 500, LOOKS["original"])
+    draw_survival(panel, Exits(np.array([100.0, 200, 400]), np.array([True, False, True])), 50, 500, LOOKS["original"])
     curve, cross = panel.lines
     steps = dict(zip(curve.get_xdata(), curve.get_ydata(), strict=True))
     assert steps == pytest.approx({50: 1, 100: 2 / 3, 200: 2 / 3, 400: 0, 500: 0})

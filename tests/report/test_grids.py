@@ -10,7 +10,7 @@ from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
 from symbert.files import write_json
 from symbert.report.grids import Cell, Cells, answers_of, has_answers, read_grids
-from symbert.report.inference import holm
+from symbert.report.statistics import holm
 
 STEPS = list(range(50, 1050, 50))
 SEEDS = [1, 2, 3]
@@ -35,24 +35,24 @@ def cells(exits: dict[str, tuple[float, ...]] = EXITS) -> Cells:
 def test_exits_follow_from_the_curves_by_the_reports_rule():
     for cell in cells().cells:
         assert cell.exits.steps.tolist() == [*EXITS[cell.point["attention"]]] and cell.exits.left.all()
-        assert cell.median == EXITS[cell.point["attention"]][1]
+        assert cell.exits.median == EXITS[cell.point["attention"]][1]
 
 
 def test_an_exit_in_words_has_the_range_over_seeds_and_says_never():
-    words = {cell.point["attention"]: cell.exit_in_words for cell in cells().cells}
+    words = {cell.point["attention"]: cell.exits.in_words for cell in cells().cells}
     assert words == {"original": "650 (600–700)", "pairwise": "350 (300–400)"}
     late = cells({"original": (600, 2000, 2000), "pairwise": (2000, 2000, 2000)})
-    assert {cell.exit_in_words for cell in late.cells} == {"never (600–never)", "never"}
+    assert {cell.exits.in_words for cell in late.cells} == {"never (600–never)", "never"}
 
 
 def test_contrasts_are_answered_at_every_point_of_their_grid_and_corrected_together():
     answers = answers_of(cells())
     assert [answer.place["learning_rate"] for answer in answers] == [1e-3, 2e-3]
     for answer in answers:
-        assert (answer.first.median, answer.second.median) == (350, 650)
+        assert (answer.first.exits.median, answer.second.exits.median) == (350, 650)
         assert answer.result.ratio == pytest.approx(350 / 650)
-    assert [answer.corrected for answer in answers] == holm([answer.result.p_value for answer in answers]).tolist()
-    assert not any(math.isclose(answer.corrected, answer.result.p_value) for answer in answers)
+    assert [answer.result.holm_p_value for answer in answers] == holm([answer.result.p_value for answer in answers])
+    assert not any(math.isclose(answer.result.holm_p_value, answer.result.p_value) for answer in answers)
 
 
 def test_too_few_seeds_answer_nothing():

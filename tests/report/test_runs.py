@@ -7,7 +7,8 @@ import pytest
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.report.runs import exits_of, losses_of, read_runs, size_of
+from symbert.report.runs import losses_of, read_runs, size_of
+from symbert.report.statistics import exits_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
 
@@ -67,7 +68,7 @@ def test_the_seeds_of_a_model_are_one_model(runs_of):
     assert list(models) == [("tiny", "original"), ("tiny", "pairwise")]
     original = models["tiny", "original"]
     assert original.shape == (2, 12) and original.loc[2].tolist() == [5.0] * 12
-    assert exits_of(original) == [500, None]
+    assert exits_of(original).in_words == "500 (500–never)"
 
 
 @pytest.mark.parametrize("others", [[50, 90], [50], [50, 100, 150]])

@@ -13,13 +13,27 @@ from typing import NamedTuple
 import pandas as pd
 
 from symbert.report import captions, published
-from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import Data
-from symbert.report.inference import CONFIDENCE, FEWEST, LEVEL, Interval, p_in_words, paired_interval
 from symbert.report.published import SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
-from symbert.report.runs import losses_of, survival_of
-from symbert.report.statistics import Crossing, first_crossing, glue_scores, mean_curves, spread
+from symbert.report.runs import losses_of
+from symbert.report.statistics import (
+    CONFIDENCE,
+    FEWEST,
+    LEVEL,
+    Comparison,
+    Crossing,
+    Interval,
+    compared,
+    corrected,
+    exits_of,
+    first_crossing,
+    glue_scores,
+    mean_curves,
+    p_in_words,
+    paired_interval,
+    spread,
+)
 
 RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
 COLLAPSED = (
@@ -142,7 +156,7 @@ def validation_losses(data: Data, size: str, attention: str) -> pd.DataFrame:
 
 def plateau_exit(data: Data, size: str, attention: str) -> int | None:
     """Median step at which runs leave the initial plateau; None where more than half stay on it."""
-    return survival_of(validation_losses(data, size, attention)).median
+    return exits_of(validation_losses(data, size, attention)).median
 
 
 def other_training(data: Data) -> str | None:
@@ -258,7 +272,7 @@ def in_points(lead: Comparison) -> str:
     if lead.welch is None:
         return points(lead.difference)
     bounds = f"{points(lead.difference)} [{points(lead.welch.low)}, {points(lead.welch.high)}]"
-    return f"{bounds}, p {p_in_words(lead.p.holm, 3)}"
+    return f"{bounds}, p {p_in_words(lead.holm_p, 3)}"
 
 
 def check_parameters(data: Data, size: str) -> Finding:

@@ -10,13 +10,12 @@ from symbert.configuration import ReportSettings, settings_from
 from symbert.errors import MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import captions
-from symbert.report.comparisons import Comparison, compared, corrected
 from symbert.report.data import read_record
 from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
-from symbert.report.statistics import seed_scores
+from symbert.report.statistics import Comparison, compared, corrected, seed_scores
 from symbert.report.tables.table3_glue import model_lines
 
 METHODS = (
@@ -111,7 +110,7 @@ def _cells(one: Comparison | None) -> dict[str, Any]:
     if one is None:
         return dict.fromkeys(("difference", "low", "high", "holm_p", "common_seeds"))
     low, high = one.welch or (None, None)
-    p_value = decimal_of(one.p and one.p.holm, 4)
+    p_value = decimal_of(one.holm_p, 4)
     return {"difference": one.difference, "low": low, "high": high, "holm_p": p_value, "common_seeds": one.n}
 
 

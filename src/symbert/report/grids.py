@@ -1,20 +1,16 @@
 """The exits of a sweep's runs, point by point, and what the contrasts that were named beforehand show."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from symbert.configuration import SWEPT
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
-from symbert.report.exits import FEWEST
-from symbert.report.inference import holm
-from symbert.report.runs import read_run, survival_of
-from symbert.report.survival import ExitComparison, Exits, compare, median_exit
+from symbert.report.runs import read_run
+from symbert.report.statistics import FEWEST, ExitComparison, Exits, compare_exits, exits_of
 from symbert.sources import Config
 
 
@@ -28,23 +24,7 @@ class Cell:
     @property
     def exits(self) -> Exits:
         """Where the runs leave the plateau."""
-        return survival_of(self.losses)
-
-    @property
-    def median(self) -> float:
-        """The median exit; infinite where half of the runs or more stay."""
-        exits = self.exits
-        return float(median_exit(exits.steps, exits.left))
-
-    @property
-    def exit_in_words(self) -> str:
-        """The median exit and its range over seeds: '825 (700–never)'."""
-        exits = self.exits
-        steps = np.where(exits.left, exits.steps, np.inf)
-        median, lowest, highest = (
-            f"{step:,.0f}" if math.isfinite(step) else "never" for step in (self.median, steps.min(), steps.max())
-        )
-        return median if lowest == highest else f"{median} ({lowest}–{highest})"
+        return exits_of(self.losses)
 
 
 @dataclass(frozen=True)
@@ -101,13 +81,7 @@ class Answer:
     place: Config
     first: Cell
     second: Cell
-    result: ExitComparison
-    corrected: float  # p value with Holm's correction over all answers from the same grid
-
-    @property
-    def verdict(self) -> str:
-        """Whether the first one's time to the exit is shorter, longer, within 25 %, or undecided."""
-        return self.result.verdict(self.corrected)
+    result: ExitComparison  # corrected over all answers from the same grid
 
 
 def has_answers(grid: Grid) -> bool:
@@ -123,6 +97,6 @@ def answers_of(runs: Cells) -> list[Answer]:
             if contrast.first.items() <= first.point.items():
                 second = next(cell for cell in runs.cells if cell.point == {**first.point, **contrast.second})
                 place = {axis: value for axis, value in first.point.items() if axis not in contrast.first}
-                compared.append((contrast, place, first, second, compare(first.exits, second.exits)))
-    corrected = holm([result.p_value for *_, result in compared]) if compared else []
-    return [Answer(*answer, float(p_value)) for answer, p_value in zip(compared, corrected, strict=True)]
+                compared.append((contrast, place, first, second))
+    results = compare_exits((first.exits, second.exits) for *_, first, second in compared)
+    return [Answer(*sides, result) for sides, result in zip(compared, results, strict=True)]

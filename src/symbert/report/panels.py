@@ -12,16 +12,14 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import Transform, blended_transform_factory
 
+from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 from symbert.report.style import GREY, WIDTH, Look
-from symbert.report.survival import Exits, survival_curve
 
 PANEL, ROW = 2.4, 0.17  # inches: height of a panel, of a key's row
 LABELS = 0.4  # inches: what the labels of each further panel take
 HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
 NAME_CHARACTERS = 18  # of a name in a key
 LEFT, NAME, RIGHT = 0.03, 0.14, 0.97  # where names of a key and its last column stand in the figure's width
-FEWEST = 3  # seeds of which a confidence interval and a share of runs are drawn
-CONFIDENCE = 0.95
 TICKS = ((1, 2, 5), (1, 3), (1,))  # of each power of ten on a logarithmic axis, from many to few
 
 

@@ -13,8 +13,6 @@ from symbert.files import flaws, read_json, read_json_lines, sha256_of
 from symbert.report.machines import RUN
 from symbert.report.order import model_rank
 from symbert.report.scores import REMEDY, is_number
-from symbert.report.statistics import plateau_exit
-from symbert.report.survival import Exits
 
 POINT = {"split": str, "step": int, "loss": (int, float)}  # of a line of a validation
 INITIAL = ("logit_std", "attention_entropy")  # of the line of the untrained model, a number per layer
@@ -70,16 +68,6 @@ def losses_of(runs: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
             one, other = run_name(*model, seed), run_name(*model, losses.index[0])
             raise DataError(f"runs: {one} was evaluated at other steps than {other}; {REMEDY}")
     return models
-
-
-def exits_of(losses: pd.DataFrame) -> list[int | None]:
-    """Where each seed of a model leaves the plateau; None for one that stays on it, or that has none."""
-    return [plateau_exit(losses.columns.tolist(), seed) for seed in losses.to_numpy().tolist()]
-
-
-def survival_of(losses: pd.DataFrame) -> Exits:
-    """The exits of the seeds of a model; one that stays on the plateau was last seen at the last step."""
-    return Exits.of(exits_of(losses), [losses.columns[-1]] * len(losses))
 
 
 def size_of(runs: pd.DataFrame) -> str:

@@ -1,17 +1,35 @@
-"""What is computed from scores and losses: GLUE score, spread over seeds, first crossing, end of the plateau."""
+"""What is computed from scores and losses: means over seeds, tests, crossings, and exits from the plateau.
+
+Scores are compared by differences in percentage points over units. The unit is a fine-tuning seed where there is one
+pre-training seed. Where there are several, the unit is a pre-training seed and its score the mean over fine-tuning
+seeds: fine-tunings of one pre-trained model are no independent draws of its operator, and counted as such they would
+make every interval too narrow (Hurlbert, "Pseudoreplication and the design of ecological field experiments", 1984; for
+BERT: Sellam et al., "The MultiBERTs", 2022). One score of each comparison is tested, the GLUE score, by
+`permutation_test`; docs/glue.md says why. The others are described by intervals.
+
+How long runs stay on the plateau is a right-censored time: a run that leaves has the step of its exit, by
+`plateau_exit`; of one that stays it is known that its exit would come after its last step.
+"""
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
 from symbert.glue.tasks import BESIDE_GLUE, SUITES
-from symbert.report.inference import FEWEST
+from symbert.report.captions import UNTRAINED
+from symbert.report.order import attentions
 from symbert.report.published import COLUMNS
+
+Values = NDArray[np.float64]
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
@@ -21,6 +39,21 @@ COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
 PLATEAU_HEIGHT = 0.02  # share of the loss by which a plateau must stand out
+
+LEVEL = 0.05  # at or below which a p value, corrected where there are several, is called significant
+CONFIDENCE = 1 - LEVEL
+FEWEST = 3  # units of which anything is inferred: an interval of two spans 12.7 standard errors, whatever they are
+ARRANGEMENTS = 2**14  # splits: with as many or fewer all are counted, of more so many are drawn
+SEED = 1  # of splits that are drawn; any would do, but the same table must come out of the same scores
+DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree in so many are equal
+NOISE = 10**-DECIMALS
+MAJORITY = "majority baseline"
+FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
+
+FEWEST_EXITS = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
+RESAMPLES = 10_000  # of the bootstrap
+EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
+WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
 
 
 def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
@@ -43,12 +76,6 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """
     counted = scores[scores["column"].isin(COUNTED)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
-
-
-def is_inferred_from(scores: pd.DataFrame) -> bool:
-    """Whether there are as many seeds as an interval or a test takes: of fewer no score is called the best."""
-    seeds = scores["pretrain_seed"].nunique()
-    return (seeds if seeds > 1 else scores["finetune_seed"].nunique()) >= FEWEST
 
 
 def task_scores(scores: pd.DataFrame) -> pd.Series:
@@ -84,7 +111,7 @@ def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def means_of(scores: pd.DataFrame) -> tuple[str, ...]:
-    """What the means over the score columns of a table are called."""
+    """The names of the means over the score columns of a table."""
     others = scores["column"].map(OTHER_COLUMNS).dropna()
     return (others.iloc[0],) if len(others) else MEANS
 
@@ -96,29 +123,199 @@ def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:
     return {name: f"{name}{STAND_IN}" for name in (*means, *stand_ins)}
 
 
+@dataclass(frozen=True)
+class Spread:
+    """Mean over seeds, and the sample standard deviation (n−1), which one seed does not have."""
+
+    mean: float
+    deviation: float | None
+    count: int
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Mean and sample standard deviation; any order of the same values gives the same numbers."""
+    values = list(values)
+    return Spread(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+
+def is_inferred_from(scores: pd.DataFrame) -> bool:
+    """Whether there are as many seeds as an interval or a test takes: of fewer no score is called the best."""
+    seeds = scores["pretrain_seed"].nunique()
+    return (seeds if seeds > 1 else scores["finetune_seed"].nunique()) >= FEWEST
+
+
+class Interval(NamedTuple):
+    """From the lower to the upper bound."""
+
+    low: float
+    high: float
+
+    def includes(self, value: float) -> bool:
+        """Whether the value lies inside or, but for floating-point noise, on a bound."""
+        return self.low - NOISE <= value <= self.high + NOISE
+
+
+def welch_interval(ours: Values, theirs: Values) -> Interval:
+    """95 % interval of the difference of two means.
+
+    It takes the units of each model for normally distributed, with a variance of its own (Welch, "The generalization of
+    Student's problem when several different population variances are involved", 1947).
+    """
+    from scipy.stats import ttest_ind  # slow to load, and most tables need no test
+
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # values that are all equal
+        return Interval(*map(float, ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)))
+
+
+def paired_interval(differences: Values) -> Interval:
+    """95 % interval of the mean of paired differences (Student, "The probable error of a mean", 1908)."""
+    from scipy.stats import ttest_1samp
+
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        return Interval(*map(float, ttest_1samp(differences, 0).confidence_interval(CONFIDENCE)))
+
+
+def permutation_test(ours: Values, theirs: Values) -> tuple[float, float]:
+    """p of a two-sided test that the units of both models come from one distribution, and its smallest p.
+
+    p is the share of all splits of the units into two groups of these sizes, 252 for 5 and 5, whose means are at least
+    as far apart (Pitman, "Significance tests which may be applied to samples from any populations", 1937); ties count.
+    Above 16,384 splits so many are drawn, and the observed one is counted among them: (1 + b)/(1 + B) (Phipson and
+    Smyth, "Permutation p-values should never be zero", 2010). Of two groups of one size the test holds its level for
+    large numbers of units even where the variances differ (Romano, "On the behavior of randomization tests without a
+    group invariance assumption", 1990).
+    """
+    from scipy.stats import permutation_test
+
+    def distance(first: Values, second: Values, axis: int) -> Values:
+        return np.abs(first.mean(axis=axis) - second.mean(axis=axis)).round(DECIMALS)
+
+    # In the order of their values, so that drawn splits do not hang on the order of seeds.
+    options = {"permutation_type": "independent", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
+    test = permutation_test((np.sort(ours), np.sort(theirs)), distance, vectorized=True, **options)
+    if math.comb(len(ours) + len(theirs), len(ours)) > ARRANGEMENTS:
+        return float(test.pvalue), 1 / (1 + ARRANGEMENTS)
+    distances = test.null_distribution
+    return float(test.pvalue), float((distances == distances.max()).mean())
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values corrected for their number: of m, the i-th smallest becomes the largest of (m−j+1)·pⱼ up to j = i.
+
+    At most one. Those at or below a level keep the chance of any false finding among the m at or below that level,
+    however they depend on each other (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+    """
+    given = np.asarray(p_values, dtype=float)
+    order = np.argsort(given, kind="stable")
+    corrected = np.empty_like(given)
+    corrected[order] = np.minimum(1, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
+    return corrected.tolist()
+
+
+def p_in_words(p_value: float, decimals: int = 4) -> str:
+    """A p value as cells and sentences have it: '0.0079', or '< 0.0001', as none is zero."""
+    smallest = 10**-decimals
+    return f"< {smallest:.{decimals}f}" if p_value < smallest else f"{p_value:.{decimals}f}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A score of a model less that of its reference, in percentage points, over the seeds that both have.
+
+    Of fewer than three units there are neither intervals nor tests, of one no standard deviation, and of none no
+    difference: None.
+    """
+
+    size: str
+    model: str
+    reference: str
+    score: str  # its column
+    unit: str
+    n: int  # units of each model
+    difference: float | None = None  # of the means
+    std: float | None = None  # of the differences of equal seeds
+    welch: Interval | None = None
+    p: float | None = None  # of the score that is tested: two-sided, of the permutation test
+    smallest_p: float | None = None  # that the test of so many units can give
+    holm_p: float | None = None  # with Holm's correction among the tested differences of a size from a reference
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the test, corrected, shows a difference."""
+        return self.holm_p is not None and self.holm_p <= LEVEL + NOISE
+
+
+def comparisons(scores: pd.DataFrame) -> list[Comparison]:
+    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority.
+
+    `scores` is what `final_scores` gives. Nothing is compared with a majority that is not known, as that of imported
+    scores.
+    """
+    every, has_majority = [], scores["majority"].notna().all()
+    for size, part in scores.groupby("size", sort=False):
+        models = _models(part)
+        last = max(step for _, step in models)
+        trained = {attention: model for (attention, step), model in models.items() if step == last}
+        others = [name for name in trained if name != "original" and "original" in trained]
+        pairs = [(name, "original", trained[name], trained["original"]) for name in others]
+        pairs += [(name, UNTRAINED, trained[name], models[name, 0]) for name in trained if (name, 0) in models]
+        if has_majority and any(step == 0 for _, step in models):
+            for (attention, step), baseline in _models(part.assign(score=part["majority"])).items():
+                name = attention if step else f"{attention}, {UNTRAINED}"
+                pairs.append((name, MAJORITY, models[attention, step], baseline))
+        every += [comparison for pair in pairs for comparison in compared(size, *pair)]
+    return corrected(every)
+
+
+def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
+    """By operator and step: percent, `pretrain_seed finetune_seed` by score."""
+    levels = ["attention", "step"]
+    models = seed_scores(scores).droplevel("size").groupby(level=levels, sort=False)
+    return {model: seeds.droplevel(levels) for model, seeds in models}
+
+
+def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[Comparison]:
+    """A comparison per score, over the seeds in which both have it; the first score is tested, and p is not corrected.
+
+    Scores that only one of the two has are dropped before fine-tuning seeds are averaged, so that both means are over
+    the same seeds. The majority has no seeds that could be tested with ours: its intervals are those of one sample.
+    """
+    common = ours.index.intersection(theirs.index)
+    unit = PRETRAIN_SEED if common.unique("pretrain_seed").size > 1 else FINETUNE_SEED
+    for score in ours.columns if len(common) else ():
+        both = pd.DataFrame({"ours": ours.loc[common, score], "theirs": theirs.loc[common, score]}).dropna()
+        if unit == PRETRAIN_SEED:
+            both = both.groupby(level="pretrain_seed", sort=False).mean()
+        values, others = both["ours"].to_numpy(), both["theirs"].to_numpy()
+        comparison = Comparison(size, model, reference, score, unit, len(both))
+        if len(both):
+            over = spread((values - others).tolist())
+            comparison = replace(comparison, difference=over.mean, std=over.deviation)
+        if len(both) >= FEWEST:
+            comparison = replace(comparison, welch=welch_interval(values, others))
+            if score == ours.columns[0] and reference != MAJORITY:
+                p_value, smallest = permutation_test(values, others)
+                comparison = replace(comparison, p=p_value, smallest_p=smallest)
+        yield comparison
+
+
+def corrected(every: Iterable[Comparison]) -> list[Comparison]:
+    """The same with Holm's correction: a family is all tested differences of one size from one reference."""
+    every, families = list(every), defaultdict(list)
+    for at, comparison in enumerate(every):
+        if comparison.p is not None:
+            families[comparison.size, comparison.reference].append(at)
+    for family in families.values():
+        for at, p_value in zip(family, holm([every[at].p for at in family]), strict=True):
+            every[at] = replace(every[at], holm_p=p_value)
+    return every
+
+
 def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """GLUE scores of one size by operator: a row per pre-training seed, a column per step, means over fine-tuning."""
     means = glue_scores(scores).groupby(["attention", "pretrain_seed", "step"], sort=False).mean().dropna()
     curves = means.groupby(level="attention", sort=False)
     return {attention: curve.droplevel("attention").unstack("step").sort_index(axis=1) for attention, curve in curves}
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean over seeds, the sample standard deviation (n−1), which one seed does not have, and the range."""
-
-    mean: float
-    deviation: float | None
-    lowest: float
-    highest: float
-    count: int
-
-
-def spread(values: Iterable[float]) -> Spread:
-    """Mean, sample standard deviation and range; any order of the same values gives the same numbers."""
-    values = list(values)
-    deviation = statistics.stdev(values) if len(values) > 1 else None
-    return Spread(statistics.mean(values), deviation, min(values), max(values), len(values))
 
 
 def mean_curves(scores: pd.DataFrame) -> tuple[dict[str, pd.Series], float]:
@@ -173,3 +370,148 @@ def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
     height = above - lowest * distance
     last = int(height.argmax())
     return steps[last + 1] if height[last] > PLATEAU_HEIGHT * loss[last] else None
+
+
+@dataclass(frozen=True)
+class Exits:
+    """The exits of the runs of a model from the plateau, one per pre-training seed."""
+
+    steps: Values  # of the exit, or the last step that a run on the plateau was seen at
+    left: NDArray[np.bool_]  # whether a run leaves the plateau
+
+    @property
+    def censored(self) -> Any:
+        """As scipy takes them: `scipy.stats.CensoredData`."""
+        from scipy.stats import CensoredData  # slow to load, and one seed per operator needs it not
+
+        return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
+
+    @property
+    def median(self) -> int | None:
+        """The first step at which at most half of the runs are on the plateau; None where more than half stay."""
+        median = float(median_exit(self.steps, self.left))
+        return int(median) if math.isfinite(median) else None
+
+    @property
+    def earliest(self) -> int | None:
+        """The first exit; None where no run leaves."""
+        return int(self.steps[self.left].min()) if self.left.any() else None
+
+    @property
+    def latest(self) -> int | None:
+        """The last exit; None where a run stays."""
+        return int(self.steps.max()) if self.left.all() else None
+
+    @property
+    def in_words(self) -> str:
+        """The median exit and its range over seeds: '825 (700–never)'."""
+        exits = (self.median, self.earliest, self.latest)
+        median, earliest, latest = ("never" if step is None else f"{step:,}" for step in exits)
+        return median if earliest == latest else f"{median} ({earliest}–{latest})"
+
+
+def exits_of(losses: pd.DataFrame) -> Exits:
+    """The exits of the seeds of a model, from losses by seed and step."""
+    exits = [plateau_exit(losses.columns.tolist(), seed) for seed in losses.to_numpy().tolist()]
+    steps = [losses.columns[-1] if step is None else step for step in exits]
+    return Exits(np.array(steps, float), np.array([step is not None for step in exits]))
+
+
+def survival_curve(exits: Exits) -> tuple[Values, Values]:
+    """Steps, and the share of runs that is still on the plateau after each (Kaplan and Meier 1958)."""
+    from scipy.stats import ecdf
+
+    survival = ecdf(exits.censored).sf
+    return survival.quantiles, survival.probabilities
+
+
+def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
+    """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
+
+    Equal to the median of the Kaplan–Meier curve where all runs have the same length.
+    """
+    ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
+    return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]
+
+
+@dataclass(frozen=True)
+class ExitComparison:
+    """The exits of two models compared."""
+
+    seeds: int  # of each
+    ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
+    low: float  # 95 % bounds of the ratio
+    high: float
+    narrow_low: float  # 90 % bounds, which decide equivalence
+    narrow_high: float
+    p_value: float  # of the log-rank test, two-sided
+    holm_p_value: float  # with Holm's correction over the comparisons that belong together
+
+    @property
+    def verdict(self) -> str:
+        """shorter, longer, within 25 % or undecided, by the corrected p value and the bounds of the ratio.
+
+        Only p is corrected for the number of comparisons: "within 25 %" is not. Of few seeds always undecided.
+        """
+        if self.seeds < FEWEST_EXITS:
+            return "undecided"
+        if self.holm_p_value <= LEVEL and (self.high < 1 or self.low > 1):
+            return "shorter" if self.high < 1 else "longer"
+        is_within = self.narrow_low > 1 / EQUIVALENT and self.narrow_high < EQUIVALENT
+        return WITHIN if is_within else "undecided"
+
+
+def compare_exits(pairs: Iterable[tuple[Exits, Exits]], seed: int = 0) -> list[ExitComparison]:
+    """Compare pairs of models, whose runs have the same seeds in the same order; p is corrected for their number.
+
+    The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
+    same batches and masks. Two one-sided tests of equivalence at 5 % are a 90 % interval within the bounds (Schuirmann
+    1987).
+    """
+    results = [_compare(*pair, seed) for pair in pairs]
+    corrected = holm([result.p_value for result in results])
+    return [replace(result, holm_p_value=p_value) for result, p_value in zip(results, corrected, strict=True)]
+
+
+def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
+    from scipy.stats import logrank
+
+    def ratio_of(drawn: Any) -> Any:
+        return median_exit(first.steps[drawn], first.left[drawn]) / median_exit(second.steps[drawn], second.left[drawn])
+
+    count = len(first.steps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = ratio_of(np.random.default_rng(seed).integers(0, count, (RESAMPLES, count)))
+        ratio = float(ratio_of(slice(None)))
+    if np.isnan(ratios).mean() > LEVEL / 2:  # both medians are never: nothing is known of their ratio
+        bounds = [0.0, np.inf, 0.0, np.inf]
+    else:
+        shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
+        bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
+    with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
+        p_value = float(logrank(first.censored, second.censored).pvalue)
+    p_value = p_value if np.isfinite(p_value) else 1.0
+    return ExitComparison(count, ratio, *bounds, p_value, p_value)
+
+
+def exit_contrasts(
+    losses: Mapping[tuple[str, str], pd.DataFrame], named: Sequence[Sequence[str]] | None
+) -> dict[tuple[str, str, str], ExitComparison]:
+    """The exits of models compared, by size, operator and reference, corrected within a size; from losses by size and
+    operator, where both operators have the same three seeds or more.
+
+    `named` are the pairs that were named beforehand; None compares each operator with the first of its size.
+    """
+    contrasts = {}
+    for size in dict.fromkeys(size for size, _ in losses):
+        names = attentions(name for of, name in losses if of == size)
+        pairs = [(name, names[0]) for name in names[1:]] if named is None else named
+        models = {pair: (losses[size, pair[0]], losses[size, pair[1]]) for pair in map(tuple, pairs)}
+        whole = {
+            pair: [exits_of(model) for model in both]
+            for pair, both in models.items()
+            if len(both[0]) >= FEWEST and both[0].index.equals(both[1].index)
+        }
+        results = compare_exits(whole.values())
+        contrasts |= {(size, *pair): result for pair, result in zip(whole, results, strict=True)}
+    return contrasts

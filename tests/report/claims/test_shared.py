@@ -8,9 +8,8 @@ import pytest
 
 from symbert.report import claims
 from symbert.report.claims import Finding, MissingEvidence
-from symbert.report.comparisons import Comparison, PValues
-from symbert.report.inference import Interval
 from symbert.report.speeds import read_speeds
+from symbert.report.statistics import Comparison, Interval
 
 
 @pytest.mark.parametrize(("share", "ours", "holds"), [(66.5366, "66.5366 %", True), (66.5401, "66.5401 %", False)])
@@ -48,11 +47,11 @@ def test_robustness_needs_noise_and_other_domains(monkeypatch, noisy, domain, ho
         Comparison("base", "shared", "original", "score", "seed", 5, difference, 1.0, Interval(-0.3, 1.3))
         for difference, _ in (noisy, domain)
     )
-    p_values = iter(PValues(0.01, 0.008, p_value) for _, p_value in (noisy, domain))
+    p_values = iter((noisy[1], domain[1]))
     scores = pd.DataFrame({"clean": [0.5], "mixed_10": [0.5]})
     for name, answer in {"noise_scores": scores, "domain_scores": scores}.items():
         monkeypatch.setattr(claims, name, lambda robustness, answer=answer: answer)
-    monkeypatch.setattr(claims, "lead_in", lambda *scores: replace(next(leads), p=next(p_values)))
+    monkeypatch.setattr(claims, "lead_in", lambda *scores: replace(next(leads), holm_p=next(p_values)))
     finding = claims.check_robustness(SimpleNamespace(robustness=scores), "base")
     assert finding.holds is holds
     assert finding.ours.startswith(f"0.5 [−0.3, 1.3], p {noisy[1]:.3f} on noise; ")

@@ -3,16 +3,14 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import f
 
 from symbert.report import claims
 from symbert.report.claims import Deviation, Finding, ratio_of
-from symbert.report.comparisons import Comparison, PValues
-from symbert.report.inference import Interval
-from symbert.report.statistics import Crossing
-from symbert.report.survival import Exits
+from symbert.report.statistics import Comparison, Crossing, Exits, Interval
 
 SAVED = {("base", "symmetric"): 6.4713, ("base", "pairwise"): 5.9328}
 SAVED |= {("small", "symmetric"): 3.6486, ("small", "pairwise"): 3.1935}
@@ -32,6 +30,12 @@ def counted(saved, kind="parameters", **heads):
     return SimpleNamespace(parameters=counts)
 
 
+def exits_from(steps):
+    """The exits of runs, None for one that stays."""
+    left = np.array([step is not None for step in steps])
+    return Exits(np.array([step or 200_000 for step in steps], float), left)
+
+
 @pytest.fixture
 def trained(monkeypatch):
     """Data of runs with these losses, or exits from the plateau, by size and operator."""
@@ -39,7 +43,7 @@ def trained(monkeypatch):
     def make(key, values):
         monkeypatch.setattr(claims, "losses_of", lambda runs: values)
         if key == "exits":
-            monkeypatch.setattr(claims, "survival_of", lambda exits: Exits.of(exits, [200_000] * len(exits)))
+            monkeypatch.setattr(claims, "exits_of", exits_from)
         return SimpleNamespace(runs=None)
 
     return make
@@ -85,8 +89,7 @@ def test_scores_reproduce_the_paper_within_two_printed_deviations(monkeypatch, p
 def test_a_difference_counts_when_the_primary_test_shows_it(
     monkeypatch, mean, welch, p_value, ours, is_higher, is_lower
 ):
-    p_values = p_value and PValues(p_value, 0.008, p_value)
-    found = Comparison("base", "pairwise", "original", "score", "seed", 5, mean, 0.1, welch, p=p_values)
+    found = Comparison("base", "pairwise", "original", "score", "seed", 5, mean, 0.1, welch, holm_p=p_value)
     monkeypatch.setattr(claims, "lead", lambda data, size, name: found)
     assert claims.check_higher(None, "base") == Finding(ours, is_higher)
     assert claims.check_lower(None, "base") == Finding(ours, is_lower)

@@ -12,9 +12,9 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
-from symbert.report.runs import losses_of, size_of, survival_of
+from symbert.report.runs import losses_of, size_of
+from symbert.report.statistics import FEWEST, Exits, exits_of
 from symbert.report.style import GREY, MARK, Look, looks_of
-from symbert.report.survival import Exits
 
 MARKERS = 9  # along a curve
 ROW, SURVIVAL = 0.17, 0.9  # inches: of each operator in the panel of exits, which is above the largest marker; a panel
@@ -44,19 +44,19 @@ def loss_figure(data: Data) -> Plot:
         Entry(
             looks[name].line(),
             panels.name_of(name),
-            [exit_of(survival_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
+            [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
         )
         for name, seeds in losses.items()
     ]
     entries += [*panels.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
-    has_shares = max(counts) >= panels.FEWEST
+    has_shares = max(counts) >= FEWEST
     heights = [panels.PANEL, ROW * (len(losses) + 0.5), *[SURVIVAL] * has_shares]
     figure, [((curves, exits, *shares), key)] = panels.figure_of([heights], [len(entries)])
     _draw_curves(curves, losses, printed, looks)
     _draw_exits(exits, curves, losses, looks)
     for panel in shares:
         for name, seeds in losses.items():
-            panels.draw_survival(panel, survival_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
+            panels.draw_survival(panel, exits_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
         panel.set_ylabel("on the plateau")
     steps = [step for seeds in losses.values() for step in seeds.columns]
     for panel in (curves, exits, *shares):
@@ -109,7 +109,7 @@ def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], look
     """
     bottom = curves.get_ylim()[0]
     for row, (name, seeds) in enumerate(losses.items()):
-        exits, look = survival_of(seeds), looks[name]
+        exits, look = exits_of(seeds), looks[name]
         left = sorted(exits.steps[exits.left])
         if len(seeds) > 1 and left:
             ticks: dict[str, Any] = {"linewidth": 0.8, "marker": "|", "markersize": 5, "color": look.color}

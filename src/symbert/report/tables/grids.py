@@ -8,7 +8,7 @@ from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, frame_of
 from symbert.report.grids import answers_of, has_answers, in_words
-from symbert.report.survival import EQUIVALENT, FEWEST
+from symbert.report.statistics import EQUIVALENT, FEWEST_EXITS, median_exit, p_in_words
 
 EXITS = (
     "Exit: the median over pre-training seeds, with its range; never: later than the last step. The exit of a run is "
@@ -18,7 +18,7 @@ JUDGED = (
     "Ratio of the medians, the first by the second, with bootstrap intervals over seeds. p: log-rank test, with Holm's "
     "correction over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree, within "
     f"25 % where the 90 % interval, not corrected for their number, lies between {1 / EQUIVALENT:.2f} and "
-    f"{EQUIVALENT:.2f}, else undecided, as is every comparison of fewer than {FEWEST} seeds."
+    f"{EQUIVALENT:.2f}, else undecided, as is every comparison of fewer than {FEWEST_EXITS} seeds."
 )
 
 
@@ -40,7 +40,7 @@ def exits_table(data: Data) -> Table:
             numbers |= {"earliest_exit": exits.earliest, "latest_exit": exits.latest}
             rows.append({"grid": runs.grid.name, **_axes(data, cell.point), **numbers})
             at = {"at": runs.place(cell.point), "attention": cell.point["attention"]}
-            shown.append({"grid": runs.grid.name, **at, "runs": len(exits.steps), "exit": cell.exit_in_words})
+            shown.append({"grid": runs.grid.name, **at, "runs": len(exits.steps), "exit": cell.exits.in_words})
     wording = captions.wording_of(data.settings)
     caption = f"Exits from the initial plateau at each point of the sweep. {wording.experiment}.\n\n{EXITS}"
     return Table(frame_of(rows), caption, "tab:grid-exits", readable=frame_of(shown))
@@ -60,9 +60,19 @@ def contrasts_table(data: Data) -> Table:
     for runs in data.grids:
         for answer in answers_of(runs) if has_answers(runs.grid) else ():
             contrast, result = answer.contrast, answer.result
-            medians = {"first_median_exit": answer.first.median, "second_median_exit": answer.second.median}
-            verdict = {"holm_p_value": answer.corrected, "expected": contrast.expected, "verdict": answer.verdict}
-            rows.append({"contrast": contrast.name, **_axes(data, answer.place), **medians, **vars(result), **verdict})
+            sides = (answer.first.exits, answer.second.exits)
+            medians = [float(median_exit(exits.steps, exits.left)) for exits in sides]
+            verdict = {"expected": contrast.expected, "verdict": result.verdict}
+            rows.append(
+                {
+                    "contrast": contrast.name,
+                    **_axes(data, answer.place),
+                    "first_median_exit": medians[0],
+                    "second_median_exit": medians[1],
+                    **vars(result),
+                    **verdict,
+                }
+            )
             sides = (" ".join(in_words(*value) for value in side.items()) for side in (contrast.first, contrast.second))
             at = [in_words(axis, value) for axis, value in answer.place.items() if axis in runs.varied]
             shown.append(
@@ -70,13 +80,13 @@ def contrasts_table(data: Data) -> Table:
                     "grid": runs.grid.name,
                     "contrast": " / ".join(sides),
                     "at": ", ".join(at) or None,
-                    "exit": answer.first.exit_in_words,
-                    "of the second": answer.second.exit_in_words,
+                    "exit": answer.first.exits.in_words,
+                    "of the second": answer.second.exits.in_words,
                     "ratio of medians, 95 %": f"{_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}]",
                     "90 %": f"[{_ratio(result.narrow_low)}, {_ratio(result.narrow_high)}]",
-                    "Holm p": f"{answer.corrected:.4f}" if answer.corrected >= 0.0001 else "< 0.0001",
+                    "Holm p": p_in_words(result.holm_p_value),
                     "expected": contrast.expected,
-                    "verdict": answer.verdict,
+                    "verdict": result.verdict,
                 }
             )
     wording = captions.wording_of(data.settings)

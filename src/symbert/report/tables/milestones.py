@@ -9,12 +9,22 @@ import pandas as pd
 from symbert.report import captions, published
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import Table, decimal_of, frame_of, table_of
 from symbert.report.order import model_rank
-from symbert.report.runs import losses_of, survival_of
-from symbert.report.statistics import PLATEAU_HEIGHT, TARGET, first_crossing, mean_curves, spread
-from symbert.report.survival import EQUIVALENT, FEWEST, Exits
+from symbert.report.runs import losses_of
+from symbert.report.statistics import (
+    EQUIVALENT,
+    FEWEST_EXITS,
+    PLATEAU_HEIGHT,
+    TARGET,
+    ExitComparison,
+    Exits,
+    exit_contrasts,
+    exits_of,
+    first_crossing,
+    mean_curves,
+    spread,
+)
 
 RANGE = ("earliest_exit", "latest_exit")
 LOSSES = ("validation_loss", "plateau_exit", *RANGE)
@@ -84,7 +94,7 @@ def _row(
     row = dict(zip(("size", "attention"), name, strict=True))
     if losses is not None:
         row["validation_loss"] = decimal_of(spread(losses.iloc[:, -1]).mean, 3)
-        exits = survival_of(losses)
+        exits = exits_of(losses)
         row |= {"plateau_exit": exits.median, "earliest_exit": exits.earliest, "latest_exit": exits.latest}
     if curve is not None:
         row["target_score"] = line
@@ -104,7 +114,8 @@ COMPARED = (
     " Ratio: the median exit by that of the reference, with a 95 % bootstrap interval over seeds. p: log-rank test; "
     "Holm: corrected for the comparisons of a size. Verdict: shorter or longer where p (Holm) and the interval agree, "
     "within 25 % where the 90 % interval, not corrected for their number, lies between "
-    f"{1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else undecided, as is every comparison of fewer than {FEWEST} seeds."
+    f"{1 / EQUIVALENT:.2f} and {EQUIVALENT:.2f}, else undecided, as is every comparison of fewer than {FEWEST_EXITS} "
+    "seeds."
 )
 
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
@@ -121,8 +132,8 @@ def exits_table(data: Data) -> Table:
     """Exits from the initial plateau over pre-training seeds, and the operators that are compared by them."""
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
-    rows = [row for (size, name), losses in models.items() for row in _rows(size, name, survival_of(losses), contrasts)]
-    is_tested = any(one.result.seeds >= FEWEST for one in contrasts)
+    rows = [row for (size, name), losses in models.items() for row in _rows(size, name, exits_of(losses), contrasts)]
+    is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
     named = "that were named beforehand" if data.settings.contrasts else "with the first of each size"
     subject = f"Exits from the initial plateau{f', and the comparisons of operators {named}' if is_tested else ''}."
     trained = captions.pretraining_of(data.settings, len(data.pretrain_seeds))
@@ -131,7 +142,9 @@ def exits_table(data: Data) -> Table:
     return table_of(rows, caption, "tab:exits", readable=None if is_tested else shown.drop_duplicates())
 
 
-def _rows(size: str, name: str, exits: Exits, contrasts: list[ExitContrast]) -> Iterator[dict[str, Any]]:
+def _rows(
+    size: str, name: str, exits: Exits, contrasts: dict[tuple[str, str, str], ExitComparison]
+) -> Iterator[dict[str, Any]]:
     """A row per contrast of a model; one without numbers of a model that is compared with none."""
     described = {
         "size": size,
@@ -144,16 +157,16 @@ def _rows(size: str, name: str, exits: Exits, contrasts: list[ExitContrast]) -> 
     }
     judged = [
         {
-            "reference": one.reference,
-            "ratio": _finite(one.result.ratio),
-            "ratio_low": _finite(one.result.low),
-            "ratio_high": _finite(one.result.high),
-            "p_value": decimal_of(one.result.p_value, 4),
-            "holm_p_value": decimal_of(one.corrected, 4),
-            "verdict": one.verdict,
+            "reference": reference,
+            "ratio": _finite(result.ratio),
+            "ratio_low": _finite(result.low),
+            "ratio_high": _finite(result.high),
+            "p_value": decimal_of(result.p_value, 4),
+            "holm_p_value": decimal_of(result.holm_p_value, 4),
+            "verdict": result.verdict,
         }
-        for one in contrasts
-        if (one.size, one.model) == (size, name)
+        for (*model, reference), result in contrasts.items()
+        if model == [size, name]
     ]
     yield from (described | row for row in judged or [dict.fromkeys(JUDGED)])
 

@@ -9,15 +9,27 @@ import pandas as pd
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions
-from symbert.report.comparisons import FINETUNE_SEED, MAJORITY, PRETRAIN_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, heading, two_decimals
-from symbert.report.inference import FEWEST, LEVEL, NOISE, Interval, p_in_words
-from symbert.report.statistics import STAND_IN, SUITE_SCORES, stand_in_names
+from symbert.report.statistics import (
+    FEWEST,
+    FINETUNE_SEED,
+    LEVEL,
+    MAJORITY,
+    NOISE,
+    PRETRAIN_SEED,
+    STAND_IN,
+    SUITE_SCORES,
+    Comparison,
+    Interval,
+    comparisons,
+    p_in_words,
+    stand_in_names,
+)
 
 START = ("size", "model", "reference", "score", "n", "difference")
-P_VALUES = {"p": "permutation", "holm_p": "holm", "smallest_p": "smallest"}
+P_VALUES = ("p", "holm_p", "smallest_p")
 COLUMNS = (*START, "std", "welch_low", "welch_high", *P_VALUES, "unit")
 READABLE = (*START, "welch", *P_VALUES)
 DIFFERENCE = "Difference: model less reference"
@@ -73,7 +85,7 @@ def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Ta
     rows, readable = [], []
     for one in compared:
         start = [getattr(one, column) for column in START]
-        p_values = [getattr(one.p, name, None) for name in P_VALUES.values()]
+        p_values = [getattr(one, name) for name in P_VALUES]
         rows.append([*start, one.std, *(one.welch or (None, None)), *p_values, one.unit])
         start[START.index("score")] = heading(one.score)
         in_words = [None if value is None else p_in_words(value) for value in p_values]
@@ -138,7 +150,7 @@ def _resolutions(tested: list[Comparison]) -> Iterator[str]:
             continue
         alike = [one for one in tested if (one.n, one.unit) == (n, unit)]
         family = min(Counter((one.size, one.reference) for one in alike).values())
-        smallest = min(one.p.smallest for one in alike)
+        smallest = min(one.smallest_p for one in alike)
         if smallest > LEVEL:
             limit = f": no difference can be significant at {LEVEL} by it"
         elif family * smallest > LEVEL:
@@ -155,7 +167,7 @@ def _verdict(one: Comparison) -> str:
     start = f"{captions.family(one.size)}, {heading(one.score)}: {difference}"
     if one.p is None:
         return f"{start} has no interval."
-    p_value, corrected = p_in_words(one.p.permutation), p_in_words(one.p.holm)
+    p_value, corrected = p_in_words(one.p), p_in_words(one.holm_p)
     tests = f"p {p_value}, {corrected} with Holm's correction, Welch's interval {_text(one.welch)}"
     verdict = "a difference is shown" if one.is_significant else "no difference is shown"
     verb = "includes" if one.is_significant else "excludes"

@@ -5,16 +5,22 @@ from collections.abc import Iterable
 import pandas as pd
 
 from symbert.report import captions, order
-from symbert.report.comparisons import FINETUNE_SEED, Comparison, comparisons
 from symbert.report.data import Data
 from symbert.report.exhibits import exhibit
-from symbert.report.exits import ExitContrast, exit_contrasts
 from symbert.report.formats import heading, two_decimals
-from symbert.report.inference import FEWEST, p_in_words
 from symbert.report.runs import losses_of
-from symbert.report.statistics import stand_in_names
-from symbert.report.survival import FEWEST as FEWEST_SEEDS
-from symbert.report.survival import WITHIN
+from symbert.report.statistics import (
+    FEWEST,
+    FEWEST_EXITS,
+    FINETUNE_SEED,
+    WITHIN,
+    Comparison,
+    ExitComparison,
+    comparisons,
+    exit_contrasts,
+    p_in_words,
+    stand_in_names,
+)
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
@@ -117,26 +123,25 @@ def _in_words(compared: list[Comparison], than: str) -> list[str]:
 
 
 def _score_in_words(one: Comparison) -> str:
-    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.p.holm)})"
+    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.holm_p)})"
 
 
 def _of_exits(data: Data) -> tuple[list[str], str]:
     """Differences of exits from the plateau that tests support; where there are none, why."""
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
-    shown = [_exit_in_words(one) for one in contrasts if one.verdict in EXITS]
+    shown = [_exit_in_words(*names, result) for names, result in contrasts.items() if result.verdict in EXITS]
     if not models:
         return [], "no test compares the losses of other hosts" if data.has("hosts") else "there are no losses"
     if shown:
         return shown, ""
-    if all(one.result.seeds < FEWEST_SEEDS for one in contrasts):
-        return [], f"a test of exits from the plateau takes {NUMBERS[FEWEST_SEEDS]} pre-training seeds"
+    if all(result.seeds < FEWEST_EXITS for result in contrasts.values()):
+        return [], f"a test of exits from the plateau takes {NUMBERS[FEWEST_EXITS]} pre-training seeds"
     return [], "no difference of exits from the plateau is significant"
 
 
-def _exit_in_words(one: ExitContrast) -> str:
-    models = EXITS[one.verdict].format(f"{one.size}-{one.model}", f"{one.size}-{one.reference}")
-    result = one.result
+def _exit_in_words(size: str, model: str, reference: str, result: ExitComparison) -> str:
+    models = EXITS[result.verdict].format(f"{size}-{model}", f"{size}-{reference}")
     return f"{models} (ratio of medians {result.ratio:.2f}, 95 % interval {result.low:.2f} to {result.high:.2f})"
 
 
